@@ -81,7 +81,7 @@ fn main() -> Result<()> {
 }
 
 async fn run(args: &Args) -> Result<()> {
-    let images = cellblock_image::Store::find()?;
+    let images = cellblock_image::ImageStore::find()?;
     let image = images.open(DEFAULT_IMAGE, Sink::silent()).await?;
     let store = Store::local(images.home().root().join("bench-artifacts"))?;
     let interpreter = Interpreter::builder()

@@ -13,7 +13,7 @@ use crate::floor::{
 };
 use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Load, OneShots, Paced, RequestSubject};
 use crate::peer::{IpykernelPart, IpykernelProbe, PeerProgram, ProcessProbe, Wrapped, start_ipykernel};
-use crate::probe::{Plan, Probe};
+use crate::probe::{Probe, ProbePlan};
 use crate::progress::note;
 use crate::python::Python;
 use crate::subject::{
@@ -68,7 +68,7 @@ pub(crate) struct Extent<'a> {
 /// Collects probes.
 struct Planner<'a> {
     extent: Extent<'a>,
-    plans: Vec<Plan>,
+    plans: Vec<ProbePlan>,
     missing: BTreeMap<String, String>,
 }
 
@@ -76,7 +76,7 @@ struct Planner<'a> {
 pub(crate) fn make(
     subject: &Arc<Subject>,
     extent: Extent<'_>,
-) -> Result<(Vec<Plan>, BTreeMap<String, String>)> {
+) -> Result<(Vec<ProbePlan>, BTreeMap<String, String>)> {
     let mut planner = Planner {
         extent,
         plans: Vec::new(),
@@ -98,7 +98,7 @@ impl Planner<'_> {
     /// Adds a probe with its turns in a full and in a quick run.
     fn add(&mut self, groups: &[Group], full: usize, quick: usize, probe: impl Probe + 'static) {
         if self.wants(groups) {
-            self.plans.push(Plan {
+            self.plans.push(ProbePlan {
                 turns: if self.extent.quick { quick } else { full },
                 probe: Box::new(probe),
             });

@@ -47,7 +47,7 @@ macro_rules! probe {
 pub(crate) use probe;
 
 /// A probe with the number of its turns.
-pub(crate) struct Plan {
+pub(crate) struct ProbePlan {
     pub(crate) turns: usize,
     pub(crate) probe: Box<dyn Probe>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Plan {
 const GIVE_UP: usize = 3;
 
 /// Runs all probes, their turns spread evenly over the rounds. Answers what failed; a failure costs its turn only.
-pub(crate) async fn run(plans: Vec<Plan>, samples: &mut Samples) -> Vec<String> {
+pub(crate) async fn run(plans: Vec<ProbePlan>, samples: &mut Samples) -> Vec<String> {
     let rounds = plans.iter().map(|plan| plan.turns).max().unwrap_or(0);
     let mut failures = Vec::new();
     let mut in_a_row = vec![0_usize; plans.len()];
@@ -122,7 +122,7 @@ mod tests {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let plans = turns
             .iter()
-            .map(|(who, turns)| Plan {
+            .map(|(who, turns)| ProbePlan {
                 turns: *turns,
                 probe: Box::new(Recorded(who, Rc::clone(&seen))),
             })

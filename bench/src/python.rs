@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use cellblock_image::Image;
+use cellblock_image::OpenImage;
 
 use crate::programs::{MAKE_FRAME, ROWS_SIZE, rows};
 
@@ -28,7 +28,7 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    pub(crate) fn of(image: &Image) -> Result<Self> {
+    pub(crate) fn of(image: &OpenImage) -> Result<Self> {
         let name = Path::new(image.interpreter())
             .file_name()
             .context("the image names no interpreter")?;

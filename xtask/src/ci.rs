@@ -8,6 +8,7 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
+use crate::suite::{self, Printing};
 use crate::{generate, tidy};
 
 /// One step.
@@ -17,7 +18,7 @@ pub enum Step {
     Fmt,
     /// `cargo clippy` with warnings as errors
     Clippy,
-    /// `cargo test --workspace`
+    /// All tests, as many programs of them at once as there are processors
     Test,
     /// The rules of `cargo xtask tidy`
     Tidy,
@@ -25,7 +26,7 @@ pub enum Step {
     Deny,
     /// Generated files are up to date
     Generated,
-    /// ruff, over the Python kernel and the containment suite, and the unit tests of the kernel
+    /// ruff over all Python, mypy over the client, and the unit tests of the kernel
     Python,
 }
 
@@ -36,32 +37,97 @@ pub fn run(root: &Path, steps: &[Step]) -> bool {
     } else {
         steps
     };
-    let mut results = Vec::new();
-    for &step in steps {
-        eprintln!("== {} ==", name(step));
-        let start = Instant::now();
-        let result = run_one(root, step);
-        if let Err(error) = &result {
-            eprintln!("{} failed: {error:#}", name(step));
+    let others: Vec<_> = steps.iter().copied().filter(|step| *step != Step::Test).collect();
+    let mut results = Results::default();
+    if others.is_empty() || others.len() == steps.len() {
+        for step in steps {
+            results.time(&name(*step), || run_one(root, *step));
         }
-        results.push((step, result.is_ok(), start.elapsed()));
+    } else {
+        test_beside(root, &others, &mut results);
     }
-    eprint!("{}", summary(&results));
-    results.iter().all(|(_, passed, _)| *passed)
+    eprint!("{}", results.summary());
+    results.0.iter().all(|result| result.passed)
+}
+
+/// Tests, and runs the other steps meanwhile: the tests leave the processors idle for a part of their time.
+fn test_beside(root: &Path, others: &[Step], results: &mut Results) {
+    let suite = results.time("build", || suite::build(root));
+    // Before the others: cargo builds for one command at a time.
+    results.time("docs", || suite::documentation(root));
+    let start = Instant::now();
+    let beside = Beside::start(root, others);
+    if let Some(suite) = suite {
+        results.time("test", || suite.run());
+    }
+    results.finish("the others", start, beside.and_then(Beside::finish));
+}
+
+/// How steps ended.
+#[derive(Debug, Default)]
+struct Results(Vec<StepResult>);
+
+#[derive(Debug)]
+struct StepResult {
+    name: String,
+    passed: bool,
+    took: Duration,
+}
+
+impl Results {
+    fn time<T>(&mut self, name: &str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+        eprintln!("== {name} ==");
+        let start = Instant::now();
+        let result = run();
+        self.finish(name, start, result)
+    }
+
+    fn finish<T>(&mut self, name: &str, start: Instant, result: Result<T>) -> Option<T> {
+        if let Err(error) = &result {
+            eprintln!("{name} failed: {error:#}");
+        }
+        self.0.push(StepResult {
+            name: name.to_owned(),
+            passed: result.is_ok(),
+            took: start.elapsed(),
+        });
+        result.ok()
+    }
+
+    fn summary(&self) -> String {
+        let line = |StepResult { name, passed, took }: &StepResult| {
+            let verdict = if *passed { "passed" } else { "FAILED" };
+            format!("{name:<10} {verdict} {:>7.1} s\n", took.as_secs_f64())
+        };
+        self.0.iter().map(line).collect()
+    }
+}
+
+/// Steps that another process of this program runs at the lowest priority.
+#[derive(Debug)]
+struct Beside(Printing);
+
+impl Beside {
+    fn start(root: &Path, steps: &[Step]) -> Result<Self> {
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]).arg(env::current_exe()?).arg("ci");
+        command
+            .args(steps.iter().map(|step| name(*step)))
+            .current_dir(root);
+        Ok(Self(Printing::start(&mut command)?))
+    }
+
+    fn finish(self) -> Result<()> {
+        let (passed, printed) = self.0.finish()?;
+        eprint!("{printed}");
+        pass(passed, "a step failed")
+    }
 }
 
 fn name(step: Step) -> String {
     step.to_possible_value()
         .map(|value| value.get_name().to_owned())
         .unwrap_or_default()
-}
-
-fn summary(results: &[(Step, bool, Duration)]) -> String {
-    let line = |(step, passed, took): &(Step, bool, Duration)| {
-        let verdict = if *passed { "passed" } else { "FAILED" };
-        format!("{:<10} {verdict} {:>7.1} s\n", name(*step), took.as_secs_f64())
-    };
-    results.iter().map(line).collect()
 }
 
 fn run_one(root: &Path, step: Step) -> Result<()> {
@@ -79,7 +145,11 @@ fn run_one(root: &Path, step: Step) -> Result<()> {
                 "warnings",
             ],
         ),
-        Step::Test => cargo(root, &["test", "--workspace"]),
+        Step::Test => {
+            let suite = suite::build(root)?;
+            suite::documentation(root)?;
+            suite.run()
+        }
         Step::Tidy => pass(tidy::run(root)?, "the rules above are broken"),
         Step::Generated => pass(generate::check(root)?, "generated files are stale"),
         Step::Deny => deny(root),
@@ -122,16 +192,23 @@ fn python(root: &Path) -> Result<()> {
     let probes = root.join("tests/containment");
     let properties = root.join("tests/timeseries");
     let clients = root.join("tests/clients");
-    let linted = spawn(Command::new(&ruff).args(["check", "--no-cache"]).args([
-        &package,
-        &probes,
-        &properties,
-        &clients,
-    ]));
+    let client = root.join("python");
+    let linted_folders = [&package, &probes, &properties, &clients, &client];
+    let linted = spawn(
+        Command::new(&ruff)
+            .args(["check", "--no-cache"])
+            .args(linted_folders),
+    );
     let formatted = spawn(
         Command::new(&ruff)
             .args(["format", "--check", "--no-cache"])
-            .args([&package, &probes, &properties, &clients]),
+            .args(linted_folders),
+    );
+    let mypy = find_program("mypy").context("mypy is missing; run `pip install mypy`")?;
+    let typed = spawn(
+        Command::new(mypy)
+            .arg("--cache-dir=/dev/null")
+            .current_dir(&client),
     );
     let scripts = root.join("bench/python");
     let rules = package.join("pyproject.toml");
@@ -147,7 +224,7 @@ fn python(root: &Path) -> Result<()> {
             .args(["-B", "-m", "unittest", "discover", "--start-directory", "."])
             .current_dir(package),
     );
-    linted.and(formatted).and(benched).and(tested)
+    linted.and(formatted).and(typed).and(benched).and(tested)
 }
 
 /// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, that of an image with many libraries or at least pandas, or one on
@@ -206,12 +283,17 @@ mod tests {
 
     #[test]
     fn a_summary_has_a_line_for_every_step_with_its_verdict() {
-        let results = [
-            (Step::Fmt, true, Duration::from_millis(1234)),
-            (Step::Generated, false, Duration::from_mins(2)),
-        ];
+        let result = |name: &str, passed, took| StepResult {
+            name: name.to_owned(),
+            passed,
+            took,
+        };
+        let results = Results(vec![
+            result("fmt", true, Duration::from_millis(1234)),
+            result("generated", false, Duration::from_mins(2)),
+        ]);
         assert_eq!(
-            summary(&results),
+            results.summary(),
             "fmt        passed     1.2 s\ngenerated  FAILED   120.0 s\n"
         );
     }

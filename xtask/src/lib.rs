@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 pub mod bench;
 pub mod ci;
 pub mod generate;
+pub mod seccomp;
 pub mod soak;
+pub mod suite;
 pub mod tidy;
 
 /// Returns the root of the workspace.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::ci::Step;
-use xtask::{bench, ci, generate, soak, tidy, workspace_root};
+use xtask::{bench, ci, generate, seccomp, soak, tidy, workspace_root};
 
 /// Developer commands of the Cellblock workspace.
 #[derive(Debug, Parser)]
@@ -35,10 +35,11 @@ enum Command {
         rounds: u32,
     },
     /// Checks the rules that no compiler checks: imports, cycles, sizes, docs, phrases, unsafe, names, paths
-    Tidy {
-        /// Rewrites the lists below `xtask/tidy`, which may only shrink, then checks
-        #[arg(long)]
-        update: bool,
+    Tidy,
+    /// Writes the system call filter for containers from a container engine's default
+    Seccomp {
+        /// The default, such as `/usr/share/containers/seccomp.json` of Debian's `golang-github-containers-common`
+        default: std::path::PathBuf,
     },
     /// Writes the files that are generated from code
     Generate {
@@ -54,12 +55,8 @@ fn main() -> Result<ExitCode> {
         Command::Ci { steps } => ci::run(&root, &steps),
         Command::Bench { arguments } => bench::run(&root, &arguments)?,
         Command::Soak { rounds } => soak::run(&root, rounds)?,
-        Command::Tidy { update } => {
-            if update {
-                tidy::update(&root)?;
-            }
-            tidy::run(&root)?
-        }
+        Command::Tidy => tidy::run(&root)?,
+        Command::Seccomp { default } => seccomp::write(&root, &default)?,
         Command::Generate { check: true } => generate::check(&root)?,
         Command::Generate { check: false } => generate::write(&root)?,
     };

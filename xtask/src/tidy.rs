@@ -1,8 +1,7 @@
 //! Checks the rules of this codebase that no compiler checks.
 //!
 //! Every rule is a plain function from a file, from all files or from the workspace's metadata, to [`Violation`]s, and has a
-//! test that breaks it. Violations that are older than their rule are in a list below
-//! `xtask/tidy`, which may only shrink. The whole also runs under `cargo test --workspace`.
+//! test that breaks it. The whole also runs under `cargo test --workspace`.
 
 use std::path::Path;
 use std::{fmt, thread};
@@ -10,7 +9,6 @@ use std::{fmt, thread};
 use anyhow::Result;
 
 mod banners;
-mod budget;
 mod cycles;
 mod docs;
 mod footprint;
@@ -56,7 +54,7 @@ impl fmt::Display for Violation {
 
 /// What a check of the whole tree found.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct TidyReport {
     /// Broken rules.
     pub violations: Vec<Violation>,
     /// Things worth a look that break no rule.
@@ -77,24 +75,20 @@ pub fn run(root: &Path) -> Result<bool> {
 }
 
 /// Checks the tree at `root`.
-pub fn check(root: &Path) -> Result<Report> {
+pub fn check(root: &Path) -> Result<TidyReport> {
     let files = tree::files(root)?;
-    let mut report = Report {
+    let mut report = TidyReport {
         violations: imports::check(&imports::packages(root)?),
         notes: files.iter().filter_map(sizes::note).collect(),
     };
     report.violations.extend(footprint::violations(root)?);
-    let types = Types::of(&files).check(&types::BUDGET.read(root)?);
+    let types = Types::of(&files);
     report.violations.extend(check_each(&files));
     report.violations.extend(strings::unused(&files));
     report.violations.extend(Cycles::of(&files).violations());
-    report.violations.extend(types);
+    report.violations.extend(types.repeated());
+    report.violations.extend(types.unused());
     Ok(report)
-}
-
-/// Writes the list of known violations below `xtask/tidy` anew. Fails if it would grow.
-pub fn update(root: &Path) -> Result<()> {
-    types::BUDGET.write(root, &Types::of(&tree::files(root)?).found())
 }
 
 /// Checks every file by itself, on all processors: reading the tokens of all Rust files takes a second or two.

@@ -9,7 +9,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::client::Read;
 use super::crowd::mebibytes;
-use super::provider::{Code, ModelScript};
+use super::provider::{ModelScript, ProbeCode};
 use super::{Gateways, Pair};
 use crate::memory::{Peak, ProcessTree};
 use crate::probe::{WHO, probe};
@@ -34,7 +34,7 @@ impl Load {
         let peak = Peak::of(pair.server.id())?;
         // Connections of its own, so that all are sent at once.
         let client = Client::builder().tcp_nodelay(true).build()?;
-        let script = ModelScript::code(Code::Chart);
+        let script = ModelScript::code(ProbeCode::Chart);
         let mut running = JoinSet::new();
         for _ in 0..self.requests {
             let (client, gateway) = (client.clone(), pair.gateway);
@@ -76,7 +76,7 @@ impl OneShots {
                 note(samples, running.join_next().await)?;
             }
             let (client, gateway) = (pair.client.clone(), pair.gateway);
-            running.spawn(async move { gateway.read(&client, ModelScript::code(Code::Sum)).await });
+            running.spawn(async move { gateway.read(&client, ModelScript::code(ProbeCode::Sum)).await });
         }
         while !running.is_empty() {
             note(samples, running.join_next().await)?;

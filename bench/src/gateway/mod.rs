@@ -15,7 +15,7 @@ use reqwest::Client;
 use tokio::sync::OnceCell;
 
 use client::Whom;
-use provider::{Code, ModelScript};
+use provider::{ModelScript, ProbeCode};
 use server::ServerProcess;
 
 pub(crate) use crowd::{Crowd, Deaf};
@@ -70,7 +70,7 @@ impl Gateways {
                 let text = ModelScript::text(1, Duration::ZERO);
                 pair.provider.read(&pair.client, text).await?;
                 pair.gateway.read(&pair.client, text).await?;
-                let code = ModelScript::code(Code::Sum);
+                let code = ModelScript::code(ProbeCode::Sum);
                 let ran = pair.gateway.read(&pair.client, code).await?;
                 pair.gateway.forget(&pair.client, &ran).await?;
                 Ok(pair)

@@ -26,19 +26,19 @@ pub(crate) struct ModelScript {
     /// Bytes of each.
     pub(crate) size: usize,
     /// Code that is run before.
-    pub(crate) code: Option<Code>,
+    pub(crate) code: Option<ProbeCode>,
 }
 
 /// Code that the model runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub(crate) enum ProbeCode {
     /// `1+1`.
     Sum,
     /// A table and a chart of it.
     Chart,
 }
 
-impl Code {
+impl ProbeCode {
     const ALL: [Self; 2] = [Self::Sum, Self::Chart];
 
     const fn text(self) -> &'static str {
@@ -63,7 +63,7 @@ impl ModelScript {
     }
 
     /// Code, and one delta after it.
-    pub(crate) const fn code(code: Code) -> Self {
+    pub(crate) const fn code(code: ProbeCode) -> Self {
         Self {
             code: Some(code),
             ..Self::text(1, Duration::ZERO)
@@ -86,7 +86,7 @@ impl ModelScript {
             size: usize::try_from(number()?).ok()?,
             code: match usize::try_from(number()?).ok()? {
                 0 => None,
-                code => Some(*Code::ALL.get(code - 1)?),
+                code => Some(*ProbeCode::ALL.get(code - 1)?),
             },
         })
     }
@@ -131,7 +131,7 @@ async fn answer(Json(request): Json<Value>) -> Response {
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response()
 }
 
-fn call(code: Code) -> String {
+fn call(code: ProbeCode) -> String {
     let arguments = json!({"code": code.text()}).to_string();
     let function = json!({"name": "code_interpreter", "arguments": arguments});
     let call = json!({"index": 0, "id": "call_1", "type": "function", "function": function});
@@ -166,11 +166,11 @@ mod tests {
     #[test]
     fn a_models_name_determines_its_answers() {
         let script = ModelScript {
-            code: Some(Code::Chart),
+            code: Some(ProbeCode::Chart),
             ..ModelScript::text(100, Duration::from_millis(2))
         };
         assert_eq!(script.model(), "script-100-2000-20-2");
-        for code in [None, Some(Code::Sum), Some(Code::Chart)] {
+        for code in [None, Some(ProbeCode::Sum), Some(ProbeCode::Chart)] {
             let script = ModelScript { code, ..script };
             assert_eq!(ModelScript::of(&script.model()), Some(script));
         }

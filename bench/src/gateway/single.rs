@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::provider::{Code, ModelScript};
+use super::provider::{ModelScript, ProbeCode};
 use super::{DIRECT, Gateways};
 use crate::probe::{WHO, probe};
 use crate::samples::Samples;
@@ -84,7 +84,7 @@ pub(crate) struct Analyses {
 impl Analyses {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let pair = self.gateways.pair().await?;
-        let script = ModelScript::code(Code::Sum);
+        let script = ModelScript::code(ProbeCode::Sum);
         for _ in 0..self.times {
             let read = pair.gateway.read(&pair.client, script).await?;
             samples.time(WHO, "gateway_code", read.total);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use cellblock_image::Image;
+use cellblock_image::OpenImage;
 use serde::{Deserialize, Serialize};
 
 use crate::peer::Wrapped;
@@ -30,7 +30,7 @@ pub(crate) struct Circumstances {
 }
 
 impl Circumstances {
-    pub(crate) fn of(image: &Image) -> Self {
+    pub(crate) fn of(image: &OpenImage) -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let cpu = read("/proc/cpuinfo");
         let model = cpu

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::contract::DerivationCall;
-use cellblock_interpreter::derivation::{Derivation, Policy};
+use cellblock_interpreter::derivation::{Derivation, DerivationPolicy};
 use serde_json::{Value, json};
 
 use super::{Subject, WHO};
@@ -36,9 +36,9 @@ async fn derivation(subject: &Subject, document: Vec<u8>) -> Result<Derivation> 
     let owner = format!("bench-{}-{number}", std::process::id());
     let aliases = AliasStore::new(subject.interpreter.store().clone(), owner, Bounds::default());
     aliases.record_json("rows", document).await?;
-    let policy = Policy {
-        cell_time: LIMIT,
-        ..Policy::default()
+    let policy = DerivationPolicy {
+        cell_timeout: LIMIT,
+        ..DerivationPolicy::default()
     };
     let derivation = subject.interpreter.derivation(aliases, policy).await?;
     // Not a part of what is measured.

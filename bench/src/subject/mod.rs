@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Image, Progress, Sink};
+use cellblock_image::{DEFAULT_IMAGE, OpenImage, Progress, Sink};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
@@ -47,12 +47,12 @@ const FILL_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Subject {
     interpreter: Interpreter,
-    pub(crate) image: Image,
+    pub(crate) image: OpenImage,
 }
 
 impl Subject {
     pub(crate) async fn start() -> Result<Arc<Self>> {
-        let images = cellblock_image::Store::find()?;
+        let images = cellblock_image::ImageStore::find()?;
         let image = images
             .open(DEFAULT_IMAGE, progress())
             .await

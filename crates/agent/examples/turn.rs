@@ -6,9 +6,9 @@ use std::error::Error;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_agent::turn::{SessionRunner, Turn};
-use cellblock_agent::wire::{DONE, Event, Ids, Request, Response};
+use cellblock_agent::wire::{DONE, Ids, Response, ResponseRequest, StreamEvent};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
 use serde_json::json;
@@ -23,13 +23,15 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn answer() -> Result<(), Box<dyn Error>> {
     let interpreter = Interpreter::builder().build().await?;
     let session = interpreter.session(SessionOptions::default());
-    let run = |code: &str| Answer::new().call("call", "code_interpreter", &json!({"code": code}).to_string());
+    let run = |code: &str| {
+        ScriptedAnswer::new().call("call", "code_interpreter", &json!({"code": code}).to_string())
+    };
     let provider = Scripted::new([
         run("total = sum(range(10))\nprint('added')\ntotal"),
         run("totl"),
         run(DRAW),
         run("import os\nopen('/workspace/total.txt', 'w').write(str(total))\nos._exit(1)"),
-        Answer::new().text("The total is 45."),
+        ScriptedAnswer::new().text("The total is 45."),
     ]);
     let mut ids = Ids::random();
     let body = json!({
@@ -38,11 +40,11 @@ async fn answer() -> Result<(), Box<dyn Error>> {
         "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}],
         "include": ["code_interpreter_call.outputs"],
     });
-    let request = Request::parse(body.to_string().as_bytes(), &mut ids)?;
+    let request = ResponseRequest::parse(body.to_string().as_bytes(), &mut ids)?;
     let response = Response::new(&request, ids.mint("resp"), 0);
-    let runner = SessionRunner::new(ids.mint("cntr"), session.clone(), interpreter.store().clone());
+    let runner = SessionRunner::new(ids.mint("cntr"), session.clone(), interpreter.clone());
     let turn = Turn::new(Arc::new(provider), Arc::new(runner));
-    let (sender, mut events) = mpsc::channel::<Event>(16);
+    let (sender, mut events) = mpsc::channel::<StreamEvent>(16);
     let printing = async {
         let mut stdout = std::io::stdout();
         while let Some(event) = events.recv().await {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{AxisType, Cell, ChartSpec, Rows};
+use super::{AxisType, ChartSpec, RowValue, Rows};
 
 /// Minimum number of expected points; fewer say nothing.
 const FEWEST: usize = 3;
@@ -40,7 +40,7 @@ pub fn coverage(spec: &ChartSpec, rows: &Rows) -> Vec<SeriesCoverage> {
     // Every series has a position wherever a row has a time, so all expect the same number.
     let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
-        if let Some(time) = row.get(x).and_then(Cell::time) {
+        if let Some(time) = row.get(x).and_then(RowValue::time) {
             places.entry(time).or_default().push(at);
         }
     }
@@ -50,7 +50,7 @@ pub fn coverage(spec: &ChartSpec, rows: &Rows) -> Vec<SeriesCoverage> {
     let lines = spec.series.iter().filter(|series| spec.mark(series).joins());
     lines
         .map(|series| {
-            let has = |at: &usize| rows[*at].get(&series.key).and_then(Cell::number).is_some();
+            let has = |at: &usize| rows[*at].get(&series.key).and_then(RowValue::number).is_some();
             let finite = places.values().filter(|at| at.iter().any(has)).count();
             SeriesCoverage {
                 key: series.key.clone(),

@@ -83,7 +83,8 @@ pub mod code {
 
 /// One mistake in a chart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Problem {
+#[schemars(rename = "Problem")]
+pub struct ChartProblem {
     /// Kind of the mistake: one of [`code`].
     pub code: &'static str,
     /// Location, such as `series[1].key`, `data[3].price` or `data`.
@@ -95,7 +96,7 @@ pub struct Problem {
     pub valid: Vec<String>,
 }
 
-impl Problem {
+impl ChartProblem {
     pub(super) fn new(code: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -111,7 +112,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ChartProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} [{}]", self.field, self.message, self.code)?;
         for (at, valid) in self.valid.iter().take(MOST_NAMED).enumerate() {
@@ -129,13 +130,13 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ChartError {
     /// The first problems: at least 1 and at most 10.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ChartProblem>,
     /// Number of further problems.
     pub more: usize,
 }
 
 impl ChartError {
-    pub(super) fn of(problem: Problem) -> Self {
+    pub(super) fn of(problem: ChartProblem) -> Self {
         Self {
             problems: vec![problem],
             more: 0,
@@ -174,12 +175,12 @@ impl fmt::Display for ChartError {
 /// Problems as they are found.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
-    found: Vec<Problem>,
+    found: Vec<ChartProblem>,
     more: usize,
 }
 
 impl Problems {
-    pub(super) fn push(&mut self, problem: Problem) {
+    pub(super) fn push(&mut self, problem: ChartProblem) {
         // Unreadable values were left out, which is not another mistake.
         if problem.code == code::MISSING_KEY && self.has(&problem.field) {
             return;
@@ -192,7 +193,7 @@ impl Problems {
     }
 
     pub(super) fn add(&mut self, code: &'static str, field: impl Into<String>, message: impl Into<String>) {
-        self.push(Problem::new(code, field, message));
+        self.push(ChartProblem::new(code, field, message));
     }
 
     /// Returns whether a field, or a part of it, has a problem.

@@ -21,12 +21,14 @@ use serde_json::Value;
 
 pub use check::check;
 pub use coverage::{SeriesCoverage, coverage};
-pub use error::{ChartError, Problem, code};
-pub use rows::{Cell, Column, ColumnKind, Columns, MAX_BYTES, MAX_KEYS, MAX_POINTS, MAX_ROWS, Row, Rows};
+pub use error::{ChartError, ChartProblem, code};
+pub use rows::{
+    ColumnKind, ColumnSummary, Columns, MAX_BYTES, MAX_KEYS, MAX_POINTS, MAX_ROWS, Row, RowValue, Rows,
+};
 pub use source::from_json;
 pub use spec::{
-    Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, Place, ReferenceArea, ReferenceLine, Series,
-    Side, ValueScale,
+    Axis, AxisPlace, AxisType, ChartSeries, ChartSpec, ChartType, Format, Mark, Ohlc, ReferenceArea,
+    ReferenceLine, Side, ValueScale,
 };
 pub use vega::to_vega_lite;
 
@@ -39,7 +41,7 @@ pub const MAX_ALT: usize = 2000;
 
 /// A specification that was checked against its rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chart {
+pub struct CheckedChart {
     /// The specification; normalized, see [`check`].
     pub spec: ChartSpec,
     /// The rows that it draws.
@@ -69,7 +71,7 @@ struct Stored {
     data: Value,
 }
 
-impl Chart {
+impl CheckedChart {
     /// Checks a specification against rows.
     pub fn new(
         spec: &Value,
@@ -96,7 +98,7 @@ impl Chart {
     pub fn of_document(document: &[u8]) -> Result<Self, ChartError> {
         let malformed = |error: serde_json::Error| {
             let message = format!("the document is not that of a chart: {error}");
-            ChartError::of(Problem::new(code::DATA_MALFORMED, "document", message))
+            ChartError::of(ChartProblem::new(code::DATA_MALFORMED, "document", message))
         };
         let read: Stored = serde_json::from_slice(document).map_err(malformed)?;
         let rows = Rows::parse(read.data.to_string().as_bytes())?;

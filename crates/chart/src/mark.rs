@@ -1,6 +1,8 @@
 //! The marks of a checked specification's series, and the type of its x axis.
 
-use super::{AxisType, ChartSpec, ChartType, Column, ColumnKind, Columns, Mark, Place, Series, time};
+use super::{
+    AxisPlace, AxisType, ChartSeries, ChartSpec, ChartType, ColumnKind, ColumnSummary, Columns, Mark, time,
+};
 
 impl ChartType {
     /// Returns whether series are drawn over `xKey`.
@@ -28,7 +30,7 @@ impl Mark {
 
 impl ChartSpec {
     /// Returns the mark of a series.
-    pub fn mark(&self, series: &Series) -> Mark {
+    pub fn mark(&self, series: &ChartSeries) -> Mark {
         series.mark.unwrap_or_else(|| self.kind.mark())
     }
 
@@ -40,7 +42,7 @@ impl ChartSpec {
     }
 }
 
-fn suggested(column: Option<&Column>) -> AxisType {
+fn suggested(column: Option<&ColumnSummary>) -> AxisType {
     match column.map(|column| column.kind) {
         Some(ColumnKind::Time) => AxisType::Time,
         Some(ColumnKind::Number) => AxisType::Number,
@@ -48,7 +50,7 @@ fn suggested(column: Option<&Column>) -> AxisType {
     }
 }
 
-impl Place {
+impl AxisPlace {
     /// Returns the position as a label of an axis.
     pub(super) fn label(&self) -> String {
         match self {

@@ -4,10 +4,10 @@
 use cellblock_protocol::text::acts;
 use serde_json::Value;
 
-use super::error::{Problem, Problems, code, quoted};
+use super::error::{ChartProblem, Problems, code, quoted};
 use super::rows::MAX_KEY;
 use super::{
-    Axis, AxisType, ChartSpec, ChartType, Format, Mark, Ohlc, ReferenceArea, ReferenceLine, Series,
+    Axis, AxisType, ChartSeries, ChartSpec, ChartType, Format, Mark, Ohlc, ReferenceArea, ReferenceLine,
     ValueScale,
 };
 
@@ -78,8 +78,8 @@ pub(super) fn spec(value: &Value, problems: &mut Problems) -> Option<(ChartSpec,
     Some((spec, kind.is_some()))
 }
 
-fn series(fields: &Fields<'_>, problems: &mut Problems) -> Series {
-    Series {
+fn series(fields: &Fields<'_>, problems: &mut Problems) -> ChartSeries {
+    ChartSeries {
         key: fields.required_key("key", problems),
         label: fields.text("label", MAX_LABEL, problems),
         mark: fields.name("type", Mark::of, Mark::NAMES, problems),
@@ -164,7 +164,7 @@ fn is_color(text: &str) -> bool {
     }
 }
 
-fn mistyped(path: impl Into<String>, expected: &str, found: &Value) -> Problem {
+fn mistyped(path: impl Into<String>, expected: &str, found: &Value) -> ChartProblem {
     let found = match found {
         Value::Null => "null",
         Value::Bool(_) => "a truth value",
@@ -173,7 +173,7 @@ fn mistyped(path: impl Into<String>, expected: &str, found: &Value) -> Problem {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    Problem::new(
+    ChartProblem::new(
         code::SPEC_MALFORMED,
         path,
         format!("has to be {expected}, but is {found}"),

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-use super::error::{ChartError, Problem, Problems, code, quoted, repeated};
+use super::error::{ChartError, ChartProblem, Problems, code, quoted, repeated};
 
 /// Maximum number of rows: more than a screen has pixels side by side.
 pub const MAX_ROWS: usize = 5000;
@@ -24,12 +24,12 @@ pub(super) const MAX_KEY: usize = 100;
 const MAX_TEXT: usize = 1000;
 
 /// A row: its value for each key.
-pub type Row = BTreeMap<String, Cell>;
+pub type Row = BTreeMap<String, RowValue>;
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Cell {
+pub enum RowValue {
     /// No value.
     Null,
     /// A finite number.
@@ -38,7 +38,7 @@ pub enum Cell {
     Text(String),
 }
 
-impl Cell {
+impl RowValue {
     /// Returns the number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -81,7 +81,7 @@ impl Rows {
         let read = Reading::deserialize(&mut json).and_then(|read| json.end().map(|()| read));
         match read {
             Ok(read) => read.finish("data"),
-            Err(error) => Err(ChartError::of(Problem::new(
+            Err(error) => Err(ChartError::of(ChartProblem::new(
                 code::DATA_MALFORMED,
                 "data",
                 format!(
@@ -97,7 +97,7 @@ impl Rows {
     pub(super) fn from_value(value: &Value, field: &str) -> Result<Self, ChartError> {
         let read = Reading::deserialize(value).map_err(|_| {
             let message = "not an array of row objects";
-            ChartError::of(Problem::new(code::DATA_MALFORMED, field, message))
+            ChartError::of(ChartProblem::new(code::DATA_MALFORMED, field, message))
         })?;
         let rows = read.finish(field)?;
         let mut bytes = Counted(0);
@@ -137,11 +137,11 @@ impl<'a> IntoIterator for &'a Rows {
     }
 }
 
-fn too_many_bytes(actual: usize) -> Problem {
+fn too_many_bytes(actual: usize) -> ChartProblem {
     let message = format!(
         "{actual} bytes of rows as JSON are over the limit of {MAX_BYTES}; leave out keys that the chart does not use, or aggregate"
     );
-    Problem::new(code::TOO_LARGE, "data", message)
+    ChartProblem::new(code::TOO_LARGE, "data", message)
 }
 
 /// Counts the written bytes.
@@ -181,7 +181,7 @@ enum Wrong {
 
 /// A value in the form in which it is found.
 enum Found {
-    Cell(Cell),
+    Cell(RowValue),
     Wrong(Wrong),
 }
 
@@ -230,7 +230,7 @@ impl Reading {
     }
 }
 
-fn problem(field: &str, row: usize, key: Option<&str>, wrong: Wrong) -> Problem {
+fn problem(field: &str, row: usize, key: Option<&str>, wrong: Wrong) -> ChartProblem {
     let at = match key {
         Some(key) if wrong != Wrong::Key => format!("{field}[{row}].{key}"),
         _ => format!("{field}[{row}]"),
@@ -261,7 +261,7 @@ fn problem(field: &str, row: usize, key: Option<&str>, wrong: Wrong) -> Problem 
             format!("the rows have more than {MAX_KEYS} different keys; leave out those that the chart does not use"),
         ),
     };
-    Problem::new(code, at, message)
+    ChartProblem::new(code, at, message)
 }
 
 impl<'de> Deserialize<'de> for Reading {
@@ -306,7 +306,7 @@ mod one;
 
 use one::One;
 
-pub use columns::{Column, ColumnKind, Columns};
+pub use columns::{ColumnKind, ColumnSummary, Columns};
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::error::{ChartError, Problem, code, quoted, repeated};
-use super::{Chart, MAX_ROWS, Rows};
+use super::error::{ChartError, ChartProblem, code, quoted, repeated};
+use super::{CheckedChart, MAX_ROWS, Rows};
 
 /// Maximum depth at which lists of rows are searched.
 const DEPTH: usize = 2;
@@ -19,7 +19,7 @@ pub fn from_json(
     path: Option<&str>,
     title: Option<String>,
     alt: Option<String>,
-) -> Result<Chart, ChartError> {
+) -> Result<CheckedChart, ChartError> {
     let rows = match rows(data, path) {
         Ok(rows) => rows,
         // The rest can also be checked without rows, so that a model repairs everything at once.
@@ -30,7 +30,7 @@ pub fn from_json(
             return Err(error);
         }
     };
-    Chart::new(spec, rows, title, alt)
+    CheckedChart::new(spec, rows, title, alt)
 }
 
 /// The rows of a result.
@@ -84,7 +84,7 @@ fn find<'a>(data: &'a Value, path: Option<&str>) -> Result<(String, Found<'a>), 
 
 fn ambiguous(field: &str, message: String, places: &[(String, Found<'_>)]) -> ChartError {
     let valid = places.iter().take(MOST_NAMED).map(|(at, _)| repeated(at));
-    ChartError::of(Problem::new(code::DATA_AMBIGUOUS, field, message).with_valid(valid))
+    ChartError::of(ChartProblem::new(code::DATA_AMBIGUOUS, field, message).with_valid(valid))
 }
 
 /// Finds every usable part, without searching inside it.
@@ -143,7 +143,7 @@ fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartE
             "has {} values where another column has {longest}; columns of a chart must have the same length",
             list.len()
         );
-        let problem = Problem::new(
+        let problem = ChartProblem::new(
             code::DATA_MALFORMED,
             format!("{field}.{}", repeated(key)),
             message,
@@ -154,7 +154,7 @@ fn transposed(columns: &Map<String, Value>, field: &str) -> Result<Value, ChartE
         let message = format!(
             "{longest} rows are over the limit of {MAX_ROWS}, and none is left out silently; aggregate or sample to at most {MAX_ROWS} rows"
         );
-        return Err(ChartError::of(Problem::new(
+        return Err(ChartError::of(ChartProblem::new(
             code::ROW_COUNT_TRUNCATION,
             field,
             message,

@@ -23,7 +23,7 @@ pub struct ChartSpec {
     /// What is drawn, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
     /// Measures that the chart must show, at most 20; each needs a series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
@@ -177,8 +177,9 @@ names!(
 
 /// One set of values over x.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Series")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Series {
+pub struct ChartSeries {
     /// The key of its numbers.
     pub key: String,
     /// Its name for readers; by default, its key.
@@ -198,7 +199,7 @@ pub struct Series {
     pub satisfies: Option<String>,
 }
 
-impl Series {
+impl ChartSeries {
     /// Its name for readers.
     pub fn name(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.key)
@@ -230,8 +231,9 @@ pub struct Axis {
 
 /// A place on an axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Place")]
 #[serde(untagged)]
-pub enum Place {
+pub enum AxisPlace {
     /// A number.
     Number(Number),
     /// A time or a name.
@@ -244,7 +246,7 @@ pub enum Place {
 pub struct ReferenceLine {
     /// Where it crosses the x axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x: Option<Place>,
+    pub x: Option<AxisPlace>,
     /// Where it crosses the y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<Number>,
@@ -265,10 +267,10 @@ pub struct ReferenceLine {
 pub struct ReferenceArea {
     /// Where it begins on the x axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x1: Option<Place>,
+    pub x1: Option<AxisPlace>,
     /// Where it ends on the x axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x2: Option<Place>,
+    pub x2: Option<AxisPlace>,
     /// Where it begins on the y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y1: Option<Number>,

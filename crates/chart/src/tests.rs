@@ -21,8 +21,8 @@ fn parsed(rows: &Value) -> Rows {
     Rows::parse(rows.to_string().as_bytes()).unwrap()
 }
 
-fn made(spec: &Value) -> Result<Chart, ChartError> {
-    Chart::new(spec, parsed(&rows()), None, None)
+fn made(spec: &Value) -> Result<CheckedChart, ChartError> {
+    CheckedChart::new(spec, parsed(&rows()), None, None)
 }
 
 /// Returns a line chart over days with some keys added or changed.
@@ -40,7 +40,7 @@ fn found(spec: &Value) -> Vec<(&'static str, String)> {
 }
 
 #[track_caller]
-fn refused(spec: &Value, code: &'static str, field: &str) -> Problem {
+fn refused(spec: &Value, code: &'static str, field: &str) -> ChartProblem {
     assert_eq!(found(spec), [(code, field.to_owned())], "{spec}");
     made(spec).unwrap_err().problems.remove(0)
 }
@@ -69,8 +69,8 @@ fn a_valid_chart_is_normalized() {
 fn a_document_is_the_same_bytes_for_the_same_chart() {
     let spec = json!({ "xKey": "name", "type": "bar", "series": [{ "key": "n", "label": "N" }] });
     let rows = |text: &str| Rows::parse(text.as_bytes()).unwrap();
-    let one = Chart::new(&spec, rows(r#"[{"name":"a","n":1}]"#), Some("T".into()), None).unwrap();
-    let other = Chart::new(&spec, rows(r#"[ {"n":1, "name":"a"} ]"#), Some("T".into()), None).unwrap();
+    let one = CheckedChart::new(&spec, rows(r#"[{"name":"a","n":1}]"#), Some("T".into()), None).unwrap();
+    let other = CheckedChart::new(&spec, rows(r#"[ {"n":1, "name":"a"} ]"#), Some("T".into()), None).unwrap();
     let text = r#"{"kind":"chart","title":"T","alt":null,"spec":{"type":"bar","xKey":"name","series":[{"key":"n","label":"N"}],"xAxis":{"type":"category"}},"data":[{"n":1,"name":"a"}]}"#;
     assert_eq!(String::from_utf8(one.document()).unwrap(), text);
     assert_eq!(Sha256::digest(one.document()), Sha256::digest(other.document()));
@@ -349,14 +349,14 @@ fn no_row_is_left_out_silently() {
         (truncated, "data")
     );
     let nulls = parsed(&json!([{ "day": null, "n": 1 }, { "day": "2024-01-01", "n": 2 }]));
-    let error = Chart::new(&line(&json!({})), nulls, None, None).unwrap_err();
+    let error = CheckedChart::new(&line(&json!({})), nulls, None, None).unwrap_err();
     assert_eq!(
         (error.problems[0].code, error.problems[0].field.as_str()),
         (truncated, "xKey")
     );
     let counted = parsed(&json!([{ "v": null }, { "v": 1 }]));
-    assert!(Chart::new(&json!({ "type": "histogram", "xKey": "v" }), counted, None, None).is_ok());
-    let error = Chart::new(&line(&json!({})), Rows::default(), None, None).unwrap_err();
+    assert!(CheckedChart::new(&json!({ "type": "histogram", "xKey": "v" }), counted, None, None).is_ok());
+    let error = CheckedChart::new(&line(&json!({})), Rows::default(), None, None).unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].code, code::NO_ROWS);
 }
@@ -393,7 +393,7 @@ fn rows_that_would_cover_each_other_are_rejected() {
         { "day": "2024-01-01", "who": "a", "n": 1 }, { "day": "2024-01-01", "who": "b", "n": 2 }, { "day": "2024-01-02", "who": "a", "n": 3 },
     ]);
     let of = |spec: &Value, rows: &Value| {
-        Chart::new(spec, parsed(rows), None, None)
+        CheckedChart::new(spec, parsed(rows), None, None)
             .err()
             .map(|it| it.problems[0].code)
     };
@@ -464,8 +464,9 @@ fn a_specification_is_also_checked_without_rows() {
 #[test]
 fn titles_are_bounded() {
     let spec = line(&json!({}));
-    let with =
-        |title: String, alt: String| Chart::new(&spec, parsed(&rows()), Some(title), Some(alt)).map(|_| ());
+    let with = |title: String, alt: String| {
+        CheckedChart::new(&spec, parsed(&rows()), Some(title), Some(alt)).map(|_| ())
+    };
     assert_eq!(with("t".repeat(300), "a".repeat(2000)), Ok(()));
     let error = with("t".repeat(301), "a\u{202e}".to_owned()).unwrap_err();
     let found: Vec<_> = error
@@ -514,7 +515,7 @@ fn the_examples_of_the_documentation_are_accepted_and_cover_every_type() {
     let mut types = BTreeSet::new();
     for block in blocks {
         let example: Value = serde_json::from_str(block).unwrap();
-        let chart = Chart::new(&example["spec"], parsed(&example["data"]), None, None);
+        let chart = CheckedChart::new(&example["spec"], parsed(&example["data"]), None, None);
         types.insert(
             chart
                 .unwrap_or_else(|error| panic!("{block}\n{error}"))

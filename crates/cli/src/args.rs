@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellblock_interpreter::limits::MAX_CELL_TIME;
+use cellblock_image::Mirror;
+use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::env_vars;
@@ -24,7 +25,7 @@ pub(crate) mod tools;
 /// Runs Python for AI agents in a sandbox without network access.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cellblock", version, arg_required_else_help = true, disable_help_subcommand = true, after_long_help = env_vars::help())]
-pub(crate) struct Cli {
+pub(crate) struct CliArgs {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -163,6 +164,28 @@ pub(crate) enum ImageCommand {
         /// Compression level of zstd: higher levels are smaller and slower
         #[arg(long, value_name = "1-22", default_value_t = 12, value_parser = clap::value_parser!(i32).range(1..=22))]
         level: i32,
+        /// Also list the archive in `images.json` beside it, which makes the folder a mirror for `pull`
+        #[arg(long)]
+        index: bool,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download a ready image from a mirror
+    ///
+    /// A mirror is a folder that `export --index` wrote, the same folder behind any HTTP server, or a repository of an OCI
+    /// registry. Pull only from mirrors that you trust: an image is the Python that runs in your sandboxes.
+    Pull {
+        /// Name of the image
+        #[arg(value_name = "IMAGE", default_value = "default")]
+        image: String,
+        /// Mirror or archive: a path, `https://…`, or `oci://HOST/REPOSITORY[:TAG]`; by default the one that
+        /// `CELLBLOCK_IMAGE_MIRROR` names
+        #[arg(long, value_name = "MIRROR")]
+        from: Option<Mirror>,
+        /// Reject the archive unless this is its SHA-256
+        #[arg(long, value_name = "HEX", value_parser = parse_sha256)]
+        sha256: Option<String>,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,
@@ -252,7 +275,7 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
                 .ok()
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         })
-        .unwrap_or(MAX_CELL_TIME);
+        .unwrap_or(MAX_CELL_TIMEOUT);
     timeout_within(text, most)
 }
 
@@ -295,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
+        CliArgs::command().debug_assert();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// A part of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct ScriptPart {
     /// Its code, with the marker line as its first, which is a comment.
     pub(crate) code: String,
     /// The number of its first line in the script, from 1.
@@ -12,18 +12,18 @@ pub(crate) struct Part {
 /// Splits a script. Parts without code are left out, but there is always one.
 ///
 /// A marker is a line that begins with `# %%` or `#%%`. Windows line ends and a byte order mark are taken out; lines keep their numbers.
-pub(crate) fn split(script: &str) -> Vec<Part> {
+pub(crate) fn split(script: &str) -> Vec<ScriptPart> {
     let script = script
         .strip_prefix('\u{feff}')
         .unwrap_or(script)
         .replace("\r\n", "\n");
-    let mut parts = vec![Part {
+    let mut parts = vec![ScriptPart {
         code: String::new(),
         line: 1,
     }];
     for (line, number) in script.split_inclusive('\n').zip(1..) {
         if is_marker(line) {
-            parts.push(Part {
+            parts.push(ScriptPart {
                 code: String::new(),
                 line: number,
             });
@@ -32,10 +32,10 @@ pub(crate) fn split(script: &str) -> Vec<Part> {
             part.code.push_str(line);
         }
     }
-    if parts.iter().any(Part::has_code) {
-        parts.retain(Part::has_code);
+    if parts.iter().any(ScriptPart::has_code) {
+        parts.retain(ScriptPart::has_code);
     } else {
-        parts = vec![Part {
+        parts = vec![ScriptPart {
             code: script,
             line: 1,
         }];
@@ -66,7 +66,7 @@ fn is_docstring(code: &str) -> bool {
     })
 }
 
-impl Part {
+impl ScriptPart {
     fn has_code(&self) -> bool {
         let is_code = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
         let code: Vec<_> = self.code.lines().filter(is_code).collect();

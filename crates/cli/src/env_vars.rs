@@ -16,6 +16,13 @@ pub(crate) const HOME: EnvVar = EnvVar {
            `~/.local/share/cellblock`.",
 };
 
+/// Where missing images are pulled from; read by the image crate.
+pub(crate) const IMAGE_MIRROR: EnvVar = EnvVar {
+    name: "CELLBLOCK_IMAGE_MIRROR",
+    help: "Mirror from which a missing image is pulled before it is built: a folder, `https://…`, or `oci://HOST/REPOSITORY`. \
+           Default: none.",
+};
+
 /// What is logged to stderr.
 pub(crate) const LOG: EnvVar = EnvVar {
     name: "CELLBLOCK_LOG",
@@ -54,7 +61,16 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
 };
 
 /// All of them, in the order of the help.
-const ALL: [EnvVar; 7] = [HOME, LOG, LOG_FORMAT, OTLP, MAX_TIMEOUT, NO_COLOR, COLUMNS];
+const ALL: [EnvVar; 8] = [
+    HOME,
+    IMAGE_MIRROR,
+    LOG,
+    LOG_FORMAT,
+    OTLP,
+    MAX_TIMEOUT,
+    NO_COLOR,
+    COLUMNS,
+];
 
 /// The part of the help that lists them.
 pub(crate) fn help() -> String {

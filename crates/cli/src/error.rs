@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use cellblock_gateway::execute_server::ExecuteError;
+use cellblock_gateway::execute_server::ExecuteServerError;
 use cellblock_gateway::keys::KeysError;
 use cellblock_gateway::records::RecordsError;
 use cellblock_gateway::remote::ConnectError;
@@ -272,10 +272,10 @@ const fn code_of_serving(error: &ServeError) -> ExitCode {
 }
 
 /// A server that is busy may not be so for long; an address that cannot be used is the configuration's fault.
-const fn code_of_executing(error: &ExecuteError) -> ExitCode {
+const fn code_of_executing(error: &ExecuteServerError) -> ExitCode {
     match error {
-        ExecuteError::Request(_) => ExitCode::Refused,
-        ExecuteError::Busy { .. } => ExitCode::Capacity,
+        ExecuteServerError::Request(_) => ExitCode::Refused,
+        ExecuteServerError::Busy { .. } => ExitCode::Capacity,
         _ => ExitCode::Backend,
     }
 }

@@ -34,7 +34,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::args::session::{SessionArgs, SessionCommand};
-use crate::args::{Cli, Command};
+use crate::args::{CliArgs, Command};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, FailureReport};
 
@@ -45,7 +45,7 @@ const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let parsed = args::renamed::check(&arguments).and_then(|()| Cli::try_parse_from(&arguments));
+    let parsed = args::renamed::check(&arguments).and_then(|()| CliArgs::try_parse_from(&arguments));
     let code = match parsed {
         Ok(cli) => start(cli),
         Err(error) => refuse(&error, &arguments),
@@ -53,7 +53,7 @@ fn main() -> std::process::ExitCode {
     code.into()
 }
 
-fn start(cli: Cli) -> ExitCode {
+fn start(cli: CliArgs) -> ExitCode {
     if let Command::Session(SessionArgs {
         command: SessionCommand::Host { session },
     }) = &cli.command

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Command, CommandFactory};
 use schemars::generate::SchemaSettings;
 
-use crate::args::Cli;
+use crate::args::CliArgs;
 use crate::render::json::RunReport;
 
 /// Columns of the generated help.
@@ -63,7 +63,7 @@ fn the_reference_of_the_command_line_is_up_to_date() {
         "# The command line\n\n\
          Generated from the command's own help; `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes this page.\n",
     );
-    let mut root = Cli::command().term_width(WIDTH);
+    let mut root = CliArgs::command().term_width(WIDTH);
     root.build();
     describe(&root, &mut text);
     compare("cli.md", &text);

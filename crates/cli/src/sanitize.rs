@@ -9,7 +9,7 @@ use cellblock_interpreter::text::acts;
 
 /// Text of several lines: newlines and tabs are kept, a carriage return before a newline is dropped.
 pub(crate) fn text(text: &str) -> String {
-    let mut stream = Stream::default();
+    let mut stream = SanitizedStream::default();
     let mut safe = stream.push(text.as_bytes());
     safe.push_str(&stream.finish());
     safe
@@ -57,14 +57,14 @@ fn escape(c: char, into: &mut String) {
 
 /// Sanitises a stream that comes in pieces, which may end anywhere, also inside a character.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct SanitizedStream {
     /// The beginning of a character whose rest has not come yet; at most 3 bytes.
     partial: Vec<u8>,
     /// A carriage return has come whose meaning depends on what follows.
     returned: bool,
 }
 
-impl Stream {
+impl SanitizedStream {
     /// Takes a piece and gives what can be shown of it by now.
     pub(crate) fn push(&mut self, piece: &[u8]) -> String {
         let joined;
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_text_are_shown_as_numbers() {
-        let mut stream = Stream::default();
+        let mut stream = SanitizedStream::default();
         assert_eq!(stream.push(b"a\xffb\xc3("), "a\\xffb\\xc3(");
         assert_eq!(stream.push(b"\xe2\x82"), "");
         assert_eq!(stream.finish(), "\\xe2\\x82");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn in_pieces(bytes: &[u8], size: usize) -> String {
-        let mut stream = Stream::default();
+        let mut stream = SanitizedStream::default();
         let mut safe: String = bytes.chunks(size).map(|piece| stream.push(piece)).collect();
         safe.push_str(&stream.finish());
         safe

@@ -96,10 +96,10 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{CliArgs, Command};
 
     fn args<'a>(arguments: impl IntoIterator<Item = &'a str>) -> RunArgs {
-        match Cli::parse_from(["cellblock", "run"].into_iter().chain(arguments)).command {
+        match CliArgs::parse_from(["cellblock", "run"].into_iter().chain(arguments)).command {
             Command::Run(args) => *args,
             other => panic!("{other:?}"),
         }

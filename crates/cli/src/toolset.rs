@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
-use cellblock_interpreter::derivation::{COVERAGE_THRESHOLD, LowCoverage, Policy};
+use cellblock_interpreter::derivation::{self, COVERAGE_THRESHOLD, DerivationPolicy, LowCoverage};
 use cellblock_interpreter::execution::Rejection;
 use cellblock_interpreter::input::InputFormat;
-use clap::{Args, ValueEnum};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -28,8 +30,8 @@ const CONTRACT: &str = r#"{"operation": "sum per day", "reason": "the tool retur
 #[command(next_help_heading = "Toolset")]
 pub(crate) struct ToolsetArgs {
     /// Run the code as a call of this toolset: `derivation` derives from tool results under a contract
-    #[arg(long, value_name = "TOOLSET", value_enum)]
-    pub(crate) toolset: Option<Toolset>,
+    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| *kind == derivation::KIND))]
+    pub(crate) toolset: Option<ToolsetKind>,
     /// Record a file as a tool result under this alias: JSON or NDJSON, or a table as Parquet or
     /// Arrow; a pipe, such as `x=<(command)`, is read to its end
     #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::input_arg::parse_input, requires = "toolset")]
@@ -50,18 +52,19 @@ pub(crate) struct ToolsetArgs {
     pub(crate) reject_low_coverage: bool,
 }
 
-/// A set of tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Toolset {
-    /// Code that derives from tool results.
-    Derivation,
+/// Accepts the name of one of these toolsets.
+pub(crate) fn kinds(of: impl Fn(&ToolsetKind) -> bool) -> impl TypedValueParser<Value = ToolsetKind> {
+    let kinds = TOOLSETS.into_iter().filter(of);
+    let names = kinds.map(|kind| PossibleValue::new(kind.name).help(kind.summary));
+    PossibleValuesParser::new(names)
+        .try_map(|name| ToolsetKind::named(&name).ok_or("there is no such toolset"))
 }
 
 impl ToolsetArgs {
     /// The rules for the call.
-    pub(crate) fn policy(&self, timeout: Option<Duration>) -> Policy {
-        let usual = Policy::default();
-        Policy {
+    pub(crate) fn policy(&self, timeout: Option<Duration>) -> DerivationPolicy {
+        let usual = DerivationPolicy::default();
+        DerivationPolicy {
             contract: ContractPolicy {
                 require_inputs: self.require_inputs,
                 ..ContractPolicy::default()
@@ -72,7 +75,7 @@ impl ToolsetArgs {
             } else {
                 LowCoverage::Report
             },
-            cell_time: timeout.unwrap_or(usual.cell_time),
+            cell_timeout: timeout.unwrap_or(usual.cell_timeout),
             ..usual
         }
     }

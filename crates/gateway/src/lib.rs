@@ -30,6 +30,7 @@ mod problem;
 pub mod quotas;
 pub mod records;
 pub mod remote;
+mod renamed;
 mod responses;
 mod retry;
 pub mod server;
@@ -41,7 +42,7 @@ pub(crate) use clock::now;
 pub use engine::{Elsewhere, Engine};
 pub use models::{Model, Models, Offer};
 pub use options::Options;
-pub use state::{Caller, Containers, Gateway, Shared};
+pub use state::{Caller, Containers, Gateway, GatewayState};
 
 /// Target of events that matter for security.
 pub(crate) const SECURITY: &str = "cellblock::security";

@@ -32,6 +32,8 @@ names! {
     Error
     /// A session.
     Session
+    /// Name of a toolset.
+    ToolsetName
     /// A cell that was run.
     Cell
     /// An event of a cell.

@@ -17,7 +17,7 @@ pub(crate) fn after(seconds: u64) {
     let _ = SECONDS.try_with(|cell| cell.set(Some(seconds)));
 }
 
-/// Answers a request, and says when it may be sent again if it was refused for now.
+/// Answers a request; a temporary rejection says when to send it again.
 pub(crate) async fn answer(answer: impl Future<Output = Response>) -> Response {
     let told = async {
         let response = answer.await;

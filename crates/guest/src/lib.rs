@@ -3,7 +3,8 @@
 //! - [`launcher`]: a process per host that creates rooms and forks kernels.
 //! - [`init`]: the first process of a room: reaps, runs commands, serves files. The protocol calls
 //!   it *the guest*.
-//! - `python/cellblock_kernel`: the kernel, embedded in the binary by [`kernel_package`].
+//! - `python/cellblock_kernel`: the kernel, embedded in the binary by [`kernel_package`]; [`bytecode`] is
+//!   what an image's Python has compiled it to.
 //!
 //! A program becomes one of the first two before its `main` runs: see [`can_become_launcher`].
 #![expect(
@@ -12,6 +13,7 @@
 )]
 
 mod boot;
+pub mod bytecode;
 pub mod init;
 pub mod kernel_package;
 pub mod launcher;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use cellblock_image::{Progress, Sink, Store};
+use cellblock_image::{ImageStore, Progress, Sink};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Progress::Bytes { .. } => Ok(()),
         };
     });
-    let image = Store::find()?.open(&reference, sink).await?;
+    let image = ImageStore::find()?.open(&reference, sink).await?;
     for note in &image.manifest().notes {
         writeln!(std::io::stderr(), "note: {note}")?;
     }

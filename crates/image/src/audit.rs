@@ -14,7 +14,7 @@ use super::digest::walk;
 use super::error::{At, ImageError, Result};
 use super::manifest::Package;
 use super::requirement::normalise;
-use super::spec::Policy;
+use super::spec::PackagePolicy;
 
 /// The way in which a network client was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ const VENDORS: [&str; 9] = [
 ];
 
 /// Searches everything below `root`; the directories `sites` are on Python's search path.
-pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &Policy) -> Result<AuditReport> {
+pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &PackagePolicy) -> Result<AuditReport> {
     let known = clients();
     let allowed = |client: &str| {
         !policy.forbid_network_clients || policy.allow.iter().any(|it| normalise(it) == normalise(client))
@@ -308,7 +308,7 @@ mod tests {
         dir
     }
 
-    fn found(files: &[(&str, &str)], policy: &Policy) -> Vec<(String, Detection, bool)> {
+    fn found(files: &[(&str, &str)], policy: &PackagePolicy) -> Vec<(String, Detection, bool)> {
         let site = site(files);
         let report = audit(site.path(), &[site.path()], policy).unwrap();
         report
@@ -338,7 +338,7 @@ mod tests {
             ("urllib3", Detection::Vendored),
         ];
         let expected: Vec<_> = expected.iter().map(|it| (it.0.to_owned(), it.1, false)).collect();
-        assert_eq!(found(&files, &Policy::default()), expected);
+        assert_eq!(found(&files, &PackagePolicy::default()), expected);
     }
 
     #[test]
@@ -359,17 +359,17 @@ mod tests {
             ("requestsish.py", ""),
             ("mine/redis.so", ""),
         ];
-        assert_eq!(found(&files, &Policy::default()), []);
+        assert_eq!(found(&files, &PackagePolicy::default()), []);
     }
 
     #[test]
     fn a_policy_allows_clients_by_name_or_all_of_them() {
         let files = [("websocket/__init__.py", "")];
-        let by_name = Policy {
+        let by_name = PackagePolicy {
             forbid_network_clients: true,
             allow: vec!["WebSocket_Client".to_owned()],
         };
-        let altogether = Policy {
+        let altogether = PackagePolicy {
             forbid_network_clients: false,
             allow: vec![],
         };
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn a_report_with_a_forbidden_finding_is_an_error_that_names_it() {
         let site = site(&[("httpx/__init__.py", "")]);
-        let error = audit(site.path(), &[site.path()], &Policy::default())
+        let error = audit(site.path(), &[site.path()], &PackagePolicy::default())
             .unwrap()
             .enforce()
             .unwrap_err();

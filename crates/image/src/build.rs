@@ -6,6 +6,7 @@
 //! ```
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -224,13 +225,18 @@ pub(crate) fn put_in_place(staging: &Path, place: &Path) -> Result<()> {
     if let Some(images) = place.parent() {
         fs::create_dir_all(images).at("create", images)?;
     }
-    if place.exists() {
-        // It may be in use: a process that has it mounted keeps it until it ends.
-        let old = staging.join("replaced");
-        remove(&old)?;
-        fs::rename(place, &old).at("move away", place)?;
+    // It may be in use: a process that has it mounted keeps it until it ends.
+    let old = staging.join("replaced");
+    remove(&old)?;
+    match fs::rename(place, &old) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        moved => moved.at("move away", place)?,
     }
-    fs::rename(staging.join("image"), place).at("move into place", place)?;
+    match fs::rename(staging.join("image"), place) {
+        // Another home that shares the folder of images has put an image with the same address, so with the same files, there.
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+        moved => moved.at("move into place", place)?,
+    }
     if let Some(images) = place.parent() {
         File::open(images)
             .and_then(|it| it.sync_all())
@@ -249,13 +255,13 @@ pub(crate) fn flush(path: &Path) -> Result<()> {
 /// Removes a file or a tree if it exists.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
     match removed {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.at("remove", path),
     }
 }
@@ -263,5 +269,33 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
 impl From<tokio::task::JoinError> for ImageError {
     fn from(_: tokio::task::JoinError) -> Self {
         Self::Cancelled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_that_share_a_folder_of_images_may_build_the_same_image_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("images/0123");
+        for round in 0..50 {
+            std::thread::scope(|scope| {
+                for builder in ["one", "other"].map(|name| dir.path().join(name)) {
+                    let place = &place;
+                    scope.spawn(move || {
+                        fs::create_dir_all(builder.join("image")).unwrap();
+                        fs::write(builder.join("image/manifest.json"), "{}").unwrap();
+                        put_in_place(&builder, place).unwrap();
+                    });
+                }
+            });
+            assert_eq!(fs::read_to_string(place.join("manifest.json")).unwrap(), "{}");
+            // In every other round there is one to replace.
+            if round % 2 == 0 {
+                remove(&place).unwrap();
+            }
+        }
     }
 }

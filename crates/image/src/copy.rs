@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::elf;
 use super::error::{At, ImageError, Result};
-use super::interpreter::Interpreter;
+use super::interpreter::HostInterpreter;
 use super::process;
 use super::scrub;
 
@@ -60,7 +60,7 @@ pub(crate) struct Copied {
 }
 
 /// Copies the parts of `from` that programs need to the empty directory `to`.
-pub(crate) fn copy(from: &Interpreter, to: &Path) -> Result<Copied> {
+pub(crate) fn copy(from: &HostInterpreter, to: &Path) -> Result<Copied> {
     let feature = from.feature();
     let program = format!("bin/python{feature}");
     let stdlib = from.stdlib.strip_prefix(&from.prefix).map_or_else(
@@ -93,7 +93,7 @@ pub(crate) fn copy(from: &Interpreter, to: &Path) -> Result<Copied> {
 
 /// Copies every library that the interpreter maps from outside the system's directories; returns
 /// the names of the others.
-fn copy_libraries(from: &Interpreter, to: &Path) -> Result<Vec<String>> {
+fn copy_libraries(from: &HostInterpreter, to: &Path) -> Result<Vec<String>> {
     let mut command = Command::new(&from.program);
     command
         .args(["-I", "-S", "-c", MAPPED])

@@ -125,6 +125,16 @@ pub enum ImageError {
         /// Why it is rejected.
         problem: String,
     },
+    /// A mirror is not one, or does not have the image.
+    #[error("pull the image `{reference}` from {mirror}: {problem}")]
+    Pull {
+        /// Name of the image.
+        reference: String,
+        /// Address of the mirror, without a password.
+        mirror: String,
+        /// Why it cannot be pulled.
+        problem: String,
+    },
     /// There is no directory for images.
     #[error("find a directory for images: {problem}; set CELLBLOCK_HOME to a writable directory")]
     Home {
@@ -170,6 +180,7 @@ impl ImageError {
                 | Self::Ambiguous { .. }
                 | Self::InUse { .. }
                 | Self::Archive { .. }
+                | Self::Pull { .. }
                 | Self::Audit { .. }
         )
     }

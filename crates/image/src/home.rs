@@ -82,6 +82,11 @@ impl Home {
         self.root.join("layers")
     }
 
+    /// Returns the directory of the kernel's bytecode for an image.
+    pub(crate) fn bytecode(&self, image: &str) -> PathBuf {
+        self.root.join("bytecode").join(image)
+    }
+
     pub(crate) fn layer_index(&self) -> PathBuf {
         self.root.join("refs/layers")
     }

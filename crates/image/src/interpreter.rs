@@ -17,7 +17,7 @@ use super::uv::Uv;
 
 /// An interpreter that has described itself.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Interpreter {
+pub(crate) struct HostInterpreter {
     /// Path of the program itself, not of shims and virtual environments.
     pub(crate) program: PathBuf,
     /// Version, such as `[3, 13, 0]`.
@@ -50,7 +50,7 @@ print(json.dumps({
 }))
 ";
 
-impl Interpreter {
+impl HostInterpreter {
     /// Queries a candidate; `None` if it does not respond, or is not a `CPython` that can be
     /// copied.
     pub(crate) fn ask(candidate: &Path) -> Option<Self> {
@@ -77,13 +77,13 @@ impl Interpreter {
 }
 
 /// Finds the wanted version, installs it, or uses another and says so in the notes.
-pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(Interpreter, Vec<String>)> {
+pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(HostInterpreter, Vec<String>)> {
     let mut seen = BTreeSet::new();
     let mut others = Vec::new();
     let mut consider = |candidate: PathBuf| {
         let found = seen
             .insert(candidate.clone())
-            .then(|| Interpreter::ask(&candidate))??;
+            .then(|| HostInterpreter::ask(&candidate))??;
         if found.feature() == wanted {
             return Some(found);
         }

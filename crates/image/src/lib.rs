@@ -1,6 +1,6 @@
 //! Images: an interpreter and a locked set of packages that sandboxes start from.
 //!
-//! An [`ImageSpec`] describes an image, a [`Store`] builds it and finds it again, an [`Image`] is
+//! An [`ImageSpec`] describes an image, a [`ImageStore`] builds it and finds it again, an [`OpenImage`] is
 //! one in use. A built image is a directory that needs only the C library and the system libraries
 //! that its manifest lists. Its address is the hash of its content.
 
@@ -14,14 +14,18 @@ mod elf;
 mod error;
 mod fuzz;
 mod home;
+#[cfg(feature = "download")]
+mod http;
 mod install;
 mod interpreter;
 pub mod layer;
 mod lock;
 mod manifest;
+mod mirror;
 mod open;
 mod process;
 mod progress;
+mod pull;
 mod requirement;
 mod scrub;
 mod shipped;
@@ -39,12 +43,13 @@ pub use error::{ImageError, Result};
 pub use fuzz::fuzz_manifest;
 pub use home::Home;
 pub use manifest::{LAYOUT, Manifest, Package};
-pub use open::Image;
+pub use mirror::{Mirror, MirrorEntry, add_to_mirror};
+pub use open::OpenImage;
 pub use progress::{Progress, Sink};
-pub use shipped::{DEFAULT_IMAGE, POLARS_IMAGE, SHIPPED_IMAGES};
-pub use spec::{ImageSpec, Policy, PythonVersion};
+pub use shipped::{CORE_IMAGE, DEFAULT_IMAGE, POLARS_IMAGE, SHIPPED_IMAGES};
+pub use spec::{ImageSpec, PackagePolicy, PythonVersion};
 pub use stop::stop_builds;
-pub use store::Store;
+pub use store::ImageStore;
 
 pub(crate) use build::{flush, remove};
 pub(crate) use digest::hex;

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::audit::AuditReport;
 use super::digest::hex;
-use super::spec::Policy;
+use super::spec::PackagePolicy;
 
 /// Increased when images with an older layout can no longer be used.
 pub const LAYOUT: u32 = 1;
@@ -48,7 +48,7 @@ pub struct Manifest {
     /// Modules that the template imports.
     pub preload: Vec<String>,
     /// Policy for its packages.
-    pub policy: Policy,
+    pub policy: PackagePolicy,
     /// Time of the build, in seconds since 1970.
     pub created: u64,
     /// Total size of its files in bytes.

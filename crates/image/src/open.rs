@@ -12,14 +12,14 @@ use super::manifest::{Manifest, short};
 
 /// An image that cannot be removed while this value, or a clone of it, exists.
 #[derive(Clone, Debug)]
-pub struct Image {
+pub struct OpenImage {
     home: Home,
     root: PathBuf,
     manifest: Manifest,
     _lock: Lock,
 }
 
-impl Image {
+impl OpenImage {
     /// Opens the image with this id. Cheap: checks a handful of files and hashes none.
     pub(super) fn open(home: &Home, id: &str) -> Result<Self> {
         let root = home.images().join(id);
@@ -92,6 +92,11 @@ impl Image {
     /// Returns the home that contains it.
     pub fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// Returns the directory in which a backend keeps the kernel's bytecode for this image, which goes when the image is removed.
+    pub fn bytecode(&self) -> PathBuf {
+        self.home.bytecode(&self.manifest.id)
     }
 
     /// Returns the directories of its search path that contain modules.

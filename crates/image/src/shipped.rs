@@ -6,11 +6,13 @@ use super::spec::ImageSpec;
 
 /// Name of the image that is used by default.
 pub const DEFAULT_IMAGE: &str = "default";
+/// Name of the small image: numpy, pandas, matplotlib and pyarrow.
+pub const CORE_IMAGE: &str = "core";
 /// Name of the image with Polars, for scripts that analyze tables.
 pub const POLARS_IMAGE: &str = "polars";
 
 /// Names of the shipped images.
-pub const SHIPPED_IMAGES: [&str; 2] = [DEFAULT_IMAGE, POLARS_IMAGE];
+pub const SHIPPED_IMAGES: [&str; 3] = [DEFAULT_IMAGE, CORE_IMAGE, POLARS_IMAGE];
 
 /// The files of one image.
 #[derive(Debug)]
@@ -24,6 +26,11 @@ const DEFAULT: Files = Files {
     spec: include_str!("../../../images/default/image.toml"),
     requirements: include_str!("../../../images/default/requirements.in"),
     lock: include_str!("../../../images/default/requirements.lock"),
+};
+const CORE: Files = Files {
+    spec: include_str!("../../../images/core/image.toml"),
+    requirements: include_str!("../../../images/core/requirements.in"),
+    lock: include_str!("../../../images/core/requirements.lock"),
 };
 const POLARS: Files = Files {
     spec: include_str!("../../../images/polars/image.toml"),
@@ -41,6 +48,7 @@ impl ImageSpec {
     pub fn shipped(name: &str) -> Result<Option<Self>> {
         let files = match name {
             DEFAULT_IMAGE => &DEFAULT,
+            CORE_IMAGE => &CORE,
             POLARS_IMAGE => &POLARS,
             _ => return Ok(None),
         };
@@ -108,6 +116,17 @@ mod tests {
             "vl-convert-python",
         ];
         assert_holds(&ImageSpec::default_image().unwrap(), &wanted);
+    }
+
+    #[test]
+    fn the_core_image_is_locked_to_the_versions_of_the_default_one() {
+        let core = ImageSpec::shipped(CORE_IMAGE).unwrap().unwrap();
+        assert_holds(&core, &["matplotlib", "numpy", "pandas", "pyarrow"]);
+        let default = ImageSpec::default_image().unwrap();
+        let (_, all) = locked(&default);
+        for line in locked(&core).1.lines() {
+            assert!(all.lines().any(|it| it == line), "{line}");
+        }
     }
 
     #[test]

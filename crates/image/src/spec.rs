@@ -64,21 +64,21 @@ impl<'de> Deserialize<'de> for PythonVersion {
 /// Policy for the packages of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Policy {
+pub struct PackagePolicy {
     /// Rejects packages whose purpose is network access.
     pub forbid_network_clients: bool,
     /// Distributions that are allowed anyway.
     pub allow: Vec<String>,
 }
 
-impl Policy {
+impl PackagePolicy {
     /// Returns whether no network client is allowed.
     pub const fn is_closed(&self) -> bool {
         self.forbid_network_clients && self.allow.is_empty()
     }
 }
 
-impl Default for Policy {
+impl Default for PackagePolicy {
     fn default() -> Self {
         Self {
             forbid_network_clients: true,
@@ -101,7 +101,7 @@ pub struct ImageSpec {
     /// Modules that the template imports.
     pub preload: Vec<String>,
     /// Policy for its packages.
-    pub policy: Policy,
+    pub policy: PackagePolicy,
 }
 
 #[derive(Deserialize)]
@@ -116,7 +116,7 @@ struct Written {
     #[serde(default)]
     preload: Vec<String>,
     #[serde(default)]
-    policy: Policy,
+    policy: PackagePolicy,
 }
 
 fn newest() -> PythonVersion {
@@ -207,17 +207,17 @@ impl ImageSpec {
             let version = version.split([' ', '\\', ';']).next()?;
             Some((normalise(name.trim()), version.to_owned()))
         });
+        // A universal lock has several versions of a package, for different versions of Python.
         let locked: BTreeSet<_> = locked.collect();
-        let installed: BTreeSet<_> = manifest
-            .packages
-            .iter()
-            .map(|it| (it.name.clone(), it.version.clone()))
-            .collect();
+        let names = locked.iter().map(|(name, _)| name).collect::<BTreeSet<_>>().len();
+        let mut packages = manifest.packages.iter();
+        let all_locked = packages.all(|it| locked.contains(&(it.name.clone(), it.version.clone())));
         self.name == manifest.name
             && manifest.python.starts_with(&format!("{}.", self.python))
             && self.preload == manifest.preload
             && self.policy == manifest.policy
-            && locked == installed
+            && all_locked
+            && manifest.packages.len() == names
     }
 
     /// Returns the key of the request on this kind of machine; the same request finds the same built image.
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(spec.python, PythonVersion { major: 3, minor: 13 });
         assert_eq!(
             spec.policy,
-            Policy {
+            PackagePolicy {
                 forbid_network_clients: true,
                 allow: vec![]
             }

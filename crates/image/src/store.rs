@@ -3,22 +3,24 @@
 use std::fs;
 use std::path::Path;
 
-use super::build::{self, remove};
+use super::build::remove;
 use super::error::{At, ImageError, Result};
 use super::home::{Home, names, write_atomically};
 use super::lock::Lock;
 use super::manifest::{Manifest, is_id, short};
-use super::open::Image;
+use super::mirror::Mirror;
+use super::open::OpenImage;
 use super::progress::Sink;
 use super::spec::ImageSpec;
 
 /// The images below a home.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct ImageStore {
     home: Home,
+    mirror: Option<Mirror>,
 }
 
-impl Store {
+impl ImageStore {
     /// Opens the store of this user.
     pub fn find() -> Result<Self> {
         Ok(Self::new(Home::find()?))
@@ -26,7 +28,14 @@ impl Store {
 
     /// Opens the store below a home.
     pub fn new(home: Home) -> Self {
-        Self { home }
+        Self { home, mirror: None }
+    }
+
+    /// Sets the mirror from which an image that is missing is pulled, before it is built.
+    #[must_use]
+    pub fn mirror(mut self, mirror: Option<Mirror>) -> Self {
+        self.mirror = mirror;
+        self
     }
 
     /// Returns the home.
@@ -34,15 +43,20 @@ impl Store {
         &self.home
     }
 
+    /// Returns the mirror that was set.
+    pub(crate) fn configured_mirror(&self) -> Option<&Mirror> {
+        self.mirror.as_ref()
+    }
+
     /// Returns the image of a specification, building it if it is missing or if forced.
     ///
     /// Blocking work runs on a separate thread and continues when the future is dropped.
-    pub async fn build(&self, spec: &ImageSpec, force: bool, sink: Sink) -> Result<Image> {
+    pub async fn build(&self, spec: &ImageSpec, force: bool, sink: Sink) -> Result<OpenImage> {
         let (store, spec) = (self.clone(), spec.clone());
         tokio::task::spawn_blocking(move || store.build_blocking(&spec, force, &sink)).await?
     }
 
-    fn build_blocking(&self, spec: &ImageSpec, force: bool, sink: &Sink) -> Result<Image> {
+    fn build_blocking(&self, spec: &ImageSpec, force: bool, sink: &Sink) -> Result<OpenImage> {
         let key = spec.key();
         let before = if force { None } else { self.built(&key) };
         if let Some(Ok(image)) = before {
@@ -59,22 +73,22 @@ impl Store {
         let fitting = if force { None } else { self.fitting(spec)? };
         let id = match fitting {
             Some(id) => id,
-            None => build::build(&self.home, spec, &key, &lock, sink)?,
+            None => self.pull_or_build(spec, &key, force, &lock, sink)?,
         };
         self.set_built(&key, &id)?;
-        Image::open(&self.home, &id)
+        OpenImage::open(&self.home, &id)
     }
 
     /// Returns the newest image that another machine built for this specification and that was imported here, if there is one.
     fn fitting(&self, spec: &ImageSpec) -> Result<Option<String>> {
         let mut list = self.list()?.into_iter();
         Ok(list
-            .find(|manifest| spec.describes(manifest) && Image::open(&self.home, &manifest.id).is_ok())
+            .find(|manifest| spec.describes(manifest) && OpenImage::open(&self.home, &manifest.id).is_ok())
             .map(|manifest| manifest.id))
     }
 
     /// Finds an image by its id, the first digits of its id, or its name; of several with a name, the newest.
-    pub fn resolve(&self, reference: &str) -> Result<Image> {
+    pub fn resolve(&self, reference: &str) -> Result<OpenImage> {
         if let Some(spec) = ImageSpec::shipped(reference)?
             && let Some(image) = self.built(&spec.key())
         {
@@ -82,14 +96,14 @@ impl Store {
         }
         let all = self.ids()?;
         if all.iter().any(|it| it == reference) {
-            return Image::open(&self.home, reference);
+            return OpenImage::open(&self.home, reference);
         }
         let by_id: Vec<_> = all
             .iter()
             .filter(|it| reference.len() >= 4 && it.starts_with(reference))
             .collect();
         match by_id[..] {
-            [id] => return Image::open(&self.home, id),
+            [id] => return OpenImage::open(&self.home, id),
             [] => {}
             _ => {
                 let matches = by_id.iter().map(|it| short(it)).collect::<Vec<_>>().join(", ");
@@ -105,7 +119,7 @@ impl Store {
             .filter(|it| it.name == reference)
             .max_by_key(|it| it.created)
         {
-            Some(manifest) => Image::open(&self.home, &manifest.id),
+            Some(manifest) => OpenImage::open(&self.home, &manifest.id),
             None => Err(ImageError::NotFound {
                 reference: reference.to_owned(),
                 known: match list.len() {
@@ -122,7 +136,7 @@ impl Store {
 
     /// Opens an image by a user's reference: a shipped image or a TOML file, built if necessary, or
     /// a built image.
-    pub async fn open(&self, reference: &str, sink: Sink) -> Result<Image> {
+    pub async fn open(&self, reference: &str, sink: Sink) -> Result<OpenImage> {
         if let Some(spec) = ImageSpec::shipped(reference)? {
             self.build(&spec, false, sink).await
         } else if is_file(reference) {
@@ -191,6 +205,7 @@ impl Store {
         fs::rename(&place, &trash).at("move away", &place)?;
         drop(lock);
         remove(&trash)?;
+        remove(&self.home.bytecode(&id))?;
         crate::layer::forget_image(&self.home, &id)?;
         Ok(id)
     }
@@ -225,8 +240,8 @@ impl Store {
     }
 
     /// Returns the image that was built for this request; an error if it is damaged.
-    fn built(&self, key: &str) -> Option<Result<Image>> {
-        self.built_id(key).map(|id| Image::open(&self.home, &id))
+    fn built(&self, key: &str) -> Option<Result<OpenImage>> {
+        self.built_id(key).map(|id| OpenImage::open(&self.home, &id))
     }
 
     fn set_built(&self, key: &str, id: &str) -> Result<()> {

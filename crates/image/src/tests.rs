@@ -11,7 +11,7 @@ use crate::layer::{LayerError, resolve_layer};
 
 /// A separate home behind a link, like many home directories, whose downloads are shared with other
 /// runs.
-fn store() -> (tempfile::TempDir, Store) {
+fn store() -> (tempfile::TempDir, ImageStore) {
     let downloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-downloads");
     fs::create_dir_all(&downloads).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -19,7 +19,7 @@ fn store() -> (tempfile::TempDir, Store) {
     fs::create_dir(&real).unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
     std::os::unix::fs::symlink(downloads.canonicalize().unwrap(), real.join("cache")).unwrap();
-    let store = Store::new(Home::at(&link).unwrap());
+    let store = ImageStore::new(Home::at(&link).unwrap());
     (dir, store)
 }
 
@@ -139,8 +139,11 @@ async fn a_tiny_image_is_built_used_and_removed() {
     drop(built);
     let error = store.remove("tiny").await.unwrap_err();
     assert!(matches!(&error, ImageError::InUse { .. }), "{error}");
+    let bytecode = rebuilt.bytecode();
+    fs::create_dir_all(&bytecode).unwrap();
     drop(rebuilt);
     assert_eq!(store.remove("tiny").await.unwrap(), id);
+    assert!(!bytecode.exists());
     assert_eq!(store.list().unwrap(), []);
     for empty in ["images", "refs/images", "refs/layers", "layers", "staging"] {
         assert_eq!(
@@ -152,7 +155,7 @@ async fn a_tiny_image_is_built_used_and_removed() {
 }
 
 /// It runs elsewhere, reveals nothing about the builder's paths, and every user can read it.
-fn it_is_self_contained(home: &Path, image: &Image) {
+fn it_is_self_contained(home: &Path, image: &OpenImage) {
     let moved = tempfile::tempdir().unwrap();
     let place = moved.path().join("python");
     let copied = Command::new("cp")
@@ -203,7 +206,7 @@ fn it_is_self_contained(home: &Path, image: &Image) {
     }
 }
 
-async fn layers_go_on_top(image: &Image) {
+async fn layers_go_on_top(image: &OpenImage) {
     let ask = async |all: &[&str]| {
         let all: Vec<_> = all.iter().map(|it| (*it).to_owned()).collect();
         resolve_layer(image, &all, Sink::silent()).await

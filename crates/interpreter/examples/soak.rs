@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_testkit::{Count, Owner};
+use cellblock_testkit::{Count, LeakOwner};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
 }
 
 async fn soak(rounds: u64) -> Result<()> {
-    let mut owner = Owner::this_process();
+    let mut owner = LeakOwner::this_process();
     let interpreter = Interpreter::builder().build().await?;
     interpreter.warmed().await?;
     run(&interpreter, WARM_UP).await?;
@@ -93,7 +93,7 @@ async fn run(interpreter: &Interpreter, rounds: u64) -> Result<()> {
 }
 
 /// The count once the pool is full and rooms that end have ended.
-async fn settled(owner: &mut Owner) -> Count {
+async fn settled(owner: &mut LeakOwner) -> Count {
     let mut before = owner.count();
     let mut same = 0;
     while same < 20 {
@@ -106,7 +106,7 @@ async fn settled(owner: &mut Owner) -> Count {
 }
 
 /// Resident bytes of the host, and of what lives below it.
-fn memory(owner: &Owner) -> Vec<(u32, String, u64)> {
+fn memory(owner: &LeakOwner) -> Vec<(u32, String, u64)> {
     let resident = |id: u32| {
         let statm = std::fs::read_to_string(format!("/proc/{id}/statm")).ok()?;
         Some(statm.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)

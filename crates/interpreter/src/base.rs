@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use cellblock_image::layer;
-use cellblock_image::{AuditReport, Image, Manifest, Sink};
+use cellblock_image::{AuditReport, Manifest, OpenImage, Sink};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::backend::process::ProcessBackend;
 
@@ -31,7 +31,7 @@ pub(crate) trait Base: Debug + Send + Sync {
 /// An image of this machine.
 #[derive(Debug)]
 pub(crate) struct LocalBase {
-    pub(crate) image: Image,
+    pub(crate) image: OpenImage,
     pub(crate) process: ProcessBackend,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink, Store as ImageStore};
+use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::jail::protection::Demands;
@@ -13,13 +13,14 @@ use cellblock_sandbox::pool::PoolConfig;
 use crate::base::LocalBase;
 use crate::error::{Error, Result};
 use crate::interpreter::Interpreter;
+use crate::shared::Shared;
 
 /// Builds an [`Interpreter`]. Everything has a default; see [`Interpreter::builder`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "call `build` to start the interpreter"]
 pub struct InterpreterBuilder {
     home: Option<PathBuf>,
-    image: Option<Image>,
+    image: Option<OpenImage>,
     preload: Option<Vec<String>>,
     limits: Limits,
     pool: PoolConfig,
@@ -37,7 +38,7 @@ impl InterpreterBuilder {
 
     /// Sets the image that sandboxes start from. By default, the default image, which is built if the home does not have it yet (this
     /// takes minutes and needs a network).
-    pub fn image(mut self, image: Image) -> Self {
+    pub fn image(mut self, image: OpenImage) -> Self {
         self.image = Some(image);
         self
     }
@@ -102,6 +103,7 @@ impl InterpreterBuilder {
             interpreter: image.interpreter().to_owned(),
             library_path: image.manifest().library_path.clone(),
             layers: Some(layers),
+            bytecode: Some(image.bytecode()),
             preload: self.preload.unwrap_or_else(|| image.manifest().preload.clone()),
             demands: self.demands,
             launcher: self.launcher,
@@ -109,6 +111,7 @@ impl InterpreterBuilder {
         .await?;
         let backend = Arc::new(process.clone());
         let base = Box::new(LocalBase { image, process });
-        Ok(Interpreter::over(backend, base, self.limits, self.pool, store))
+        let shared = Shared::new(backend, base, self.limits, self.pool, store);
+        Ok(Interpreter::over(shared))
     }
 }

@@ -18,7 +18,7 @@ pub struct Execution {
     /// Outcome.
     pub outcome: Outcome,
     /// What became of the session's variables.
-    pub state: State,
+    pub state: VariablesState,
     /// What it showed, in order; those shown before a failure included.
     pub outputs: Vec<Output>,
     /// Number of outputs that exceeded the limit and were dropped.
@@ -43,8 +43,9 @@ pub struct Execution {
 
 /// State of a session's variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "State")]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum VariablesState {
     /// They are as the cell left them.
     #[default]
     Kept,

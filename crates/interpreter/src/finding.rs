@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::output::Limits;
+use crate::output::DecodingLimits;
 use crate::output::text::name;
 
 /// Findings of one cell that are kept.
@@ -29,7 +29,7 @@ pub struct Finding {
 
 /// Takes over what a kernel reports, which may be anything.
 pub(crate) fn from_kernel(found: Vec<cellblock_protocol::Finding>) -> Vec<Finding> {
-    let limits = Limits::default();
+    let limits = DecodingLimits::default();
     found
         .into_iter()
         .take(MOST)

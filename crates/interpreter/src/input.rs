@@ -15,11 +15,11 @@ use crate::error::{Error, Result};
 pub struct Input {
     pub(crate) name: String,
     pub(crate) format: InputFormat,
-    pub(crate) source: Source,
+    pub(crate) source: InputSource,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     Path(PathBuf),
     Open(Arc<File>),
     Bytes(Vec<u8>),
@@ -31,7 +31,7 @@ impl Input {
         Self {
             name: name.into(),
             format,
-            source: Source::Open(Arc::new(file)),
+            source: InputSource::Open(Arc::new(file)),
         }
     }
 
@@ -41,7 +41,7 @@ impl Input {
         Self {
             name: name.into(),
             format: format_of(&path),
-            source: Source::Path(path),
+            source: InputSource::Path(path),
         }
     }
 
@@ -50,7 +50,7 @@ impl Input {
         Self {
             name: name.into(),
             format,
-            source: Source::Bytes(bytes.into()),
+            source: InputSource::Bytes(bytes.into()),
         }
     }
 
@@ -75,21 +75,21 @@ impl Input {
     }
 
     /// Opens its content, and refuses what cannot be bound before a sandbox is troubled with it.
-    pub(crate) fn open(&self, limit: u64) -> Result<Content> {
+    pub(crate) fn open(&self, limit: u64) -> Result<InputContent> {
         if !is_identifier(&self.name) {
             return Err(self.refuse("the name must be a Python identifier such as `sales_2024`"));
         }
         let content = match &self.source {
-            Source::Bytes(bytes) => Content::Bytes(std::io::Cursor::new(bytes.clone())),
-            Source::Open(file) => {
+            InputSource::Bytes(bytes) => InputContent::Bytes(std::io::Cursor::new(bytes.clone())),
+            InputSource::Open(file) => {
                 // Opened anew, as each reader needs a place of its own in it.
                 let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
                 let refuse = |error: std::io::Error| self.refuse(format!("could not read it again: {error}"));
                 let file = File::open(path).map_err(refuse)?;
                 let length = file.metadata().map_err(refuse)?.len();
-                Content::File(file, length)
+                InputContent::File(file, length)
             }
-            Source::Path(path) => {
+            InputSource::Path(path) => {
                 let file = File::open(path).map_err(|error| self.refuse(describe(path, &error)))?;
                 let metadata = file
                     .metadata()
@@ -97,7 +97,7 @@ impl Input {
                 if !metadata.is_file() {
                     return Err(self.refuse(format!("`{}` is not a regular file", path.display())));
                 }
-                Content::File(file, metadata.len())
+                InputContent::File(file, metadata.len())
             }
         };
         match content.len() {
@@ -125,12 +125,12 @@ fn describe(path: &Path, error: &std::io::Error) -> String {
 
 /// An input's bytes, read from the beginning.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum InputContent {
     File(File, u64),
     Bytes(std::io::Cursor<Vec<u8>>),
 }
 
-impl Content {
+impl InputContent {
     fn len(&self) -> u64 {
         match self {
             Self::File(_, length) => *length,
@@ -139,7 +139,7 @@ impl Content {
     }
 }
 
-impl std::io::Read for Content {
+impl std::io::Read for InputContent {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Self::File(file, _) => file.read(buffer),

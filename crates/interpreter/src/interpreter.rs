@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::jail::protection::Report;
-use cellblock_sandbox::pool::PoolConfig;
 use serde_json::Value;
 
-use crate::base::Base;
 use crate::builder::InterpreterBuilder;
 use crate::error::Result;
 use crate::picture::{self, Drawn, PictureFormat};
@@ -43,15 +40,8 @@ impl Interpreter {
         InterpreterBuilder::default()
     }
 
-    /// Starts with the sandboxes of a backend, whatever they start from.
-    pub(crate) fn over(
-        backend: Arc<dyn Backend>,
-        base: Box<dyn Base>,
-        limits: Limits,
-        pool: PoolConfig,
-        store: Store,
-    ) -> Self {
-        let shared = Shared::new(backend, base, limits, pool, store);
+    /// Returns an interpreter with the sandboxes of a backend, whatever they start from.
+    pub(crate) fn over(shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::CHART;
-use cellblock_chart::{Chart, ChartError, Problem, VEGA_LITE, code};
+use cellblock_chart::{ChartError, ChartProblem, CheckedChart, VEGA_LITE, code};
 use serde_json::Value;
 
 use crate::cell::{Cell, Rescue};
@@ -55,7 +55,7 @@ pub struct Drawn {
 /// Returns the Vega-Lite specification of an artifact that is a chart: of its document, or of a figure that was drawn from one.
 pub fn vega_lite_of(media_type: &str, bytes: &[u8]) -> std::result::Result<Value, ChartError> {
     match media_type {
-        CHART => Ok(Chart::of_document(bytes)?.vega_lite()),
+        CHART => Ok(CheckedChart::of_document(bytes)?.vega_lite()),
         VEGA_LITE => serde_json::from_slice(bytes).map_err(|error| not_a_chart(error.to_string())),
         other => Err(not_a_chart(format!(
             "only charts can be drawn, and this is {other}"
@@ -64,7 +64,7 @@ pub fn vega_lite_of(media_type: &str, bytes: &[u8]) -> std::result::Result<Value
 }
 
 fn not_a_chart(message: String) -> ChartError {
-    let problem = Problem {
+    let problem = ChartProblem {
         code: code::DATA_MALFORMED,
         field: "artifact".to_owned(),
         message,

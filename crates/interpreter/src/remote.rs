@@ -13,7 +13,8 @@ use cellblock_sandbox::pool::PoolConfig;
 use crate::base::Base;
 use crate::error::Result;
 use crate::interpreter::Interpreter;
-pub use crate::serve::Terms;
+pub use crate::serve::ServeTerms;
+use crate::shared::Shared;
 
 /// What an interpreter is made of whose sandboxes another Cellblock has.
 #[derive(Debug)]
@@ -38,7 +39,13 @@ impl Interpreter {
             backend: Arc::clone(&backend),
             spool: remote.spool,
         });
-        Self::over(backend, base, remote.limits, remote.pool, remote.store)
+        Self::over(Shared::new(
+            backend,
+            base,
+            remote.limits,
+            remote.pool,
+            remote.store,
+        ))
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::derivation::{Derived, Envelope};
 use crate::execution::{
-    Exceeded, Execution, Outcome, ProducedFile, SandboxReport, SkippedFile, State as Variables,
+    Exceeded, Execution, Outcome, ProducedFile, SandboxReport, SkippedFile, VariablesState as Variables,
 };
 use crate::finding::Finding;
 use crate::output::Output;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cellblock_image::{AuditReport, Manifest};
 use cellblock_remote::serve::{Host, serve};
-use cellblock_remote::{Pulse, Refusal, Transport};
+use cellblock_remote::{MuxTransport, Pulse, RemoteRefusal};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::protection::Report;
@@ -20,7 +20,7 @@ use cellblock_sandbox::Limits;
 
 /// What a client may have.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct ServeTerms {
     /// The most that a client may ask for in one sandbox; by default the interpreter's own limits.
     pub most: Option<Limits>,
     /// How a client is known to be there.
@@ -30,9 +30,9 @@ pub struct Terms {
 impl Interpreter {
     /// Serves a sandbox to the client of a transport, which must have been authorized, until the connection
     /// ends. What was held for it is given back when this completes or is dropped. The error says why a connection was cut.
-    pub async fn serve<T, E>(&self, transport: T, terms: Terms) -> Result<()>
+    pub async fn serve<T, E>(&self, transport: T, terms: ServeTerms) -> Result<()>
     where
-        T: Transport<E>,
+        T: MuxTransport<E>,
         E: std::fmt::Display + Send + 'static,
     {
         let shared = Arc::clone(self.shared());
@@ -76,7 +76,7 @@ impl Host for Served {
         self.spool.as_ref().map(|(folder, _)| folder.clone())
     }
 
-    fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, Refusal>> {
+    fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, RemoteRefusal>> {
         Box::pin(async { self.shared.lease(limits, true).await.map_err(refusal) })
     }
 
@@ -84,25 +84,25 @@ impl Host for Served {
         self.shared.returned(sandbox);
     }
 
-    fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, Refusal>> {
+    fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, RemoteRefusal>> {
         Box::pin(async {
             self.shared.backend.warmed().await?;
             Ok(self.shared.base.failed_modules())
         })
     }
 
-    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, Refusal>> {
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, RemoteRefusal>> {
         Box::pin(async { self.shared.base.audit().await.map_err(refusal) })
     }
 
-    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, Refusal>> {
+    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, RemoteRefusal>> {
         Box::pin(async { self.shared.layer(requirements).await.map_err(refusal) })
     }
 }
 
-fn refusal(error: Error) -> Refusal {
+fn refusal(error: Error) -> RemoteRefusal {
     match error {
         Error::Sandbox(error) => error.into(),
-        other => Refusal::new(other.blame(), other.retry(), chain(&other)),
+        other => RemoteRefusal::new(other.blame(), other.retry(), chain(&other)),
     }
 }

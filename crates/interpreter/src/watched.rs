@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 /// Events of a failed call; each kind of call has its own.
-pub trait Call {
+pub trait WatchedCall {
     /// Where it can be, and fail.
     type Stage: Copy;
 
@@ -11,12 +11,12 @@ pub trait Call {
     const CANCELLED: Self::Stage;
 
     /// Tells that it failed.
-    fn failed(&self, failure: Failure<'_, Self::Stage>);
+    fn failed(&self, failure: WatchedFailure<'_, Self::Stage>);
 }
 
 /// How a call failed.
 #[derive(Clone, Copy, Debug)]
-pub struct Failure<'a, S> {
+pub struct WatchedFailure<'a, S> {
     /// What failed.
     pub stage: S,
     /// The stage in which the call was.
@@ -30,14 +30,14 @@ pub struct Failure<'a, S> {
 /// A call that is under way. Dropped without an end, it tells that the call was cancelled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub struct Watched<C: Call> {
+pub struct Watched<C: WatchedCall> {
     call: C,
     begun: Instant,
     reached: C::Stage,
     ended: bool,
 }
 
-impl<C: Call> Watched<C> {
+impl<C: WatchedCall> Watched<C> {
     /// A call that starts, in its first stage.
     pub fn start(call: C, reached: C::Stage) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<C: Call> Watched<C> {
 
     fn failure(&mut self, stage: C::Stage, message: &str) {
         self.ended = true;
-        self.call.failed(Failure {
+        self.call.failed(WatchedFailure {
             stage,
             reached: self.reached,
             duration_ms: self.duration_ms(),
@@ -79,7 +79,7 @@ impl<C: Call> Watched<C> {
     }
 }
 
-impl<C: Call> Drop for Watched<C> {
+impl<C: WatchedCall> Drop for Watched<C> {
     fn drop(&mut self) {
         if !self.ended {
             let why = if std::thread::panicking() {

@@ -1,16 +1,20 @@
 //! The keep: the outer confinement, which contains the template and all rooms.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
+use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal};
+use rustix::thread::{UnshareFlags, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Trees;
+use crate::enclosure::Enclosure;
 use crate::error::{During, Error, Result, chain};
 use crate::fds;
 use crate::ids::KeepIds;
 use crate::mounts::{self, KeepTree};
 use crate::process::{Child, NAMESPACES, spawn};
-use crate::protection::Protection;
+use crate::protection::{Demand, Demands, Protection, Report};
 
 /// Configuration of a keep.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub fn start(
     keep_open: &[RawFd],
     body: impl FnOnce() -> Result<()>,
 ) -> Result<Child> {
+    // The keep can no longer see it.
+    let _ = Enclosure::around();
     let (ours, theirs) = fds::packet_pair()?;
     let child = spawn(NAMESPACES, None, || {
         let mut open = keep_open.to_vec();
@@ -40,11 +46,8 @@ pub fn start(
             Some(_) => {}
             None => return Ok(()),
         }
-        let entered = enter(plan);
-        let failure = entered
-            .as_ref()
-            .err()
-            .map(|error| (is_refusal(error), chain(error)));
+        let entered = enter(plan).and_then(|()| may_enter_rooms(theirs.as_fd()));
+        let failure = entered.as_ref().err().map(Failure::of);
         fds::send(&theirs, &failure, &[])?;
         entered?;
         // The parent treats the end of this socket as a failed start, so it stays open exactly
@@ -57,16 +60,9 @@ pub fn start(
         plan.ids.write(child.pid)?;
         trees.adopt_keep(child.pid)?;
         fds::send(ours.as_fd(), &(), &[])?;
-        match fds::receive::<Option<(bool, String)>>(ours.as_fd())? {
+        match fds::receive::<Option<Failure>>(ours.as_fd())? {
             Some((None, _)) => Ok(()),
-            Some((Some((true, failure)), _)) => Err(Error::Missing {
-                protection: Protection::MountNamespace,
-                reason: format!(
-                    "this machine creates user namespaces but grants no rights in them ({failure}); {}",
-                    Protection::HiddenProc.remedy()
-                ),
-            }),
-            Some((Some((false, failure)), _)) => Err(Error::Child(failure)),
+            Some((Some(failure), _)) => Err(failure.into()),
             None => Err(Error::Child("the keep exited during its setup".into())),
         }
     };
@@ -82,7 +78,7 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     use rustix::process::{Gid, Uid};
     set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
     rustix::process::setsid().during("leave the terminal's session")?;
-    let sources = mounts::open_sources(&plan.tree)?;
+    let sources = or_missing_mounts(mounts::open_sources(&plan.tree))?;
     if plan.ids.is_own() {
         rustix::thread::set_thread_groups(&[]).during("leave the host's groups")?;
     }
@@ -94,17 +90,99 @@ fn enter(plan: &KeepPlan) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).during("tie the keep to its launcher")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     rustix::thread::set_name(c"cellblock-keep").during("name the keep")?;
-    mounts::enter_keep(&plan.tree, sources)
+    or_missing_mounts(mounts::enter_keep(&plan.tree, sources))
 }
 
-/// Returns whether the machine rejected a mount, as in containers that mask `/proc` and with
-/// security modules that permit user namespaces in name only.
-fn is_refusal(error: &Error) -> bool {
-    matches!(
-        error,
+/// A failure of a keep, on its way to the launcher.
+#[derive(Debug, Serialize, Deserialize)]
+struct Failure {
+    text: String,
+    /// The protection that the machine lacks because it refuses the failed step.
+    lacks: Option<Protection>,
+}
+
+impl Failure {
+    fn of(error: &Error) -> Self {
+        match error {
+            Error::Missing { protection, reason } => Self {
+                text: reason.clone(),
+                lacks: Some(*protection),
+            },
+            error => Self {
+                text: chain(error),
+                lacks: None,
+            },
+        }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure.lacks {
+            Some(protection) => Self::Missing {
+                protection,
+                reason: failure.text,
+            },
+            None => Self::Child(failure.text),
+        }
+    }
+}
+
+/// Turns the refusal of a mount into the error of the missing protection. Containers that mask `/proc` or filter system calls refuse them,
+/// and so do security modules that permit user namespaces in name only.
+fn or_missing_mounts<T>(mounted: Result<T>) -> Result<T> {
+    mounted.map_err(|error| match &error {
         Error::Step { action, source } | Error::Path { action, source, .. }
-            if action.contains("mount") && matches!(source.raw_os_error(), Some(libc::EPERM | libc::EACCES))
-    )
+            if matches!(source.raw_os_error(), Some(libc::EPERM | libc::ENOSYS))
+                || (action.contains("mount") && source.raw_os_error() == Some(libc::EACCES)) =>
+        {
+            Error::Missing {
+                protection: Protection::MountNamespace,
+                reason: format!(
+                    "this machine creates user namespaces but grants no rights in them ({}); {}",
+                    chain(&error),
+                    Protection::HiddenProc.remedy()
+                ),
+            }
+        }
+        _ => error,
+    })
+}
+
+/// Checks calls that rooms need later, so that a filter around Cellblock that refuses them is reported at the start: `setns`, with which
+/// kernels and mounts enter rooms, and `unshare`. Linux itself rejects a descriptor that is not a namespace.
+fn may_enter_rooms(not_a_namespace: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: without flags the call changes nothing.
+    let unshared = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::empty()) };
+    let entered = move_into_link_name_space(not_a_namespace, None);
+    for (call, result, protection) in [
+        ("setns", entered, Protection::UserNamespace),
+        ("unshare", unshared, Protection::CgroupNamespace),
+    ] {
+        if let Err(error @ (Errno::PERM | Errno::NOSYS)) = result {
+            return Err(Error::Missing {
+                protection,
+                reason: format!(
+                    "this machine creates user namespaces but refuses `{call}` in them ({error}); {}",
+                    protection.remedy()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Sets the host name of the keep, which rooms inherit. The profiles of containers refuse that, and it hides nothing else.
+pub fn name_host(demands: &Demands, report: &mut Report) -> Result<()> {
+    if let Err(error) = rustix::system::sethostname(b"cellblock")
+        && demands.of(Protection::UtsNamespace) != Demand::Disabled
+    {
+        let reason =
+            format!("this machine refuses `sethostname` ({error}), so its own host name can be read");
+        let state = demands.lacking(Protection::UtsNamespace, reason)?;
+        report.note(Protection::UtsNamespace, state);
+    }
+    Ok(())
 }
 
 fn missing_namespaces(source: std::io::Error) -> Error {

@@ -25,6 +25,7 @@ pub mod bare;
 pub mod caps;
 pub mod cgroup;
 pub mod confine;
+pub mod enclosure;
 pub mod error;
 pub mod fds;
 pub mod ids;

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::enclosure::Enclosure;
+
 /// A kernel mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,7 +71,7 @@ impl Protection {
 
     /// Returns the demand of a policy that does not name the protection.
     ///
-    /// The degradable ones are those that common machines lack: Landlock (kernels before 5.13, or
+    /// The degradable ones are those that common machines lack: a host name (containers refuse to set it), Landlock (kernels before 5.13, or
     /// with Landlock disabled), its scopes (before 6.12), a separate user id (needs root or
     /// subordinate ids), and cgroups (need root or delegation).
     pub const fn default_demand(self) -> Demand {
@@ -79,13 +81,13 @@ impl Protection {
             | Self::MountNamespace
             | Self::NetNamespace
             | Self::IpcNamespace
-            | Self::UtsNamespace
             | Self::CgroupNamespace
             | Self::HiddenProc
             | Self::Seccomp
             | Self::NoCapabilities
             | Self::NoNewPrivs => Demand::Strict,
-            Self::Landlock
+            Self::UtsNamespace
+            | Self::Landlock
             | Self::LandlockScopes
             | Self::OwnUserId
             | Self::MemoryCgroup
@@ -110,36 +112,32 @@ impl Protection {
         )
     }
 
-    /// Returns how a machine gets this protection, as advice for its administrator.
-    pub const fn remedy(self) -> &'static str {
-        match self {
-            Self::UserNamespace
-            | Self::PidNamespace
-            | Self::MountNamespace
-            | Self::NetNamespace
-            | Self::IpcNamespace
-            | Self::UtsNamespace
-            | Self::CgroupNamespace => {
+    /// Returns how this machine gets this protection, as advice for its administrator.
+    pub fn remedy(self) -> &'static str {
+        let enclosure = Enclosure::around();
+        match (self, enclosure) {
+            (it, Some(enclosure)) if it.needs_namespaces() => enclosure.remedy(),
+            (Self::HiddenProc, None) => {
+                "run outside the container that masks `/proc`, or unmask it; or permit running without namespaces (`--without-namespaces`)"
+            }
+            (it, None) if it.needs_namespaces() => {
                 "allow user namespaces: `sysctl user.max_user_namespaces` above 0, \
                  `kernel.unprivileged_userns_clone=1` and `kernel.apparmor_restrict_unprivileged_userns=0` where they exist; \
                  or permit running without them (`--without-namespaces`)"
             }
-            Self::HiddenProc => {
-                "run outside the container that masks `/proc`, or unmask it; or permit running without namespaces (`--without-namespaces`)"
-            }
-            Self::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER",
-            Self::Landlock => "use Linux 5.13 or newer with `landlock` among its security modules",
-            Self::LandlockScopes => "use Linux 6.12 or newer",
-            Self::NoCapabilities | Self::NoNewPrivs => "use Linux 4.3 or newer",
-            Self::OwnUserId => {
+            (Self::Landlock, _) => "use Linux 5.13 or newer with `landlock` among its security modules",
+            (Self::LandlockScopes, _) => "use Linux 6.12 or newer",
+            (Self::NoCapabilities | Self::NoNewPrivs, _) => "use Linux 4.3 or newer",
+            (Self::OwnUserId, _) => {
                 "install `newuidmap` and `newgidmap` (Debian: `uidmap`) and give the user ids \
                  (`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, with numbers that no other user has); \
                  or run as root"
             }
-            Self::MemoryCgroup | Self::ProcessCgroup | Self::CpuCgroup => {
+            (Self::MemoryCgroup | Self::ProcessCgroup | Self::CpuCgroup, _) => {
                 "run as root, or under a systemd user session with delegated cgroups \
                  (`systemd-run --user --scope -p Delegate=yes cellblock …`)"
             }
+            _ => "use a kernel with CONFIG_SECCOMP_FILTER",
         }
     }
 }

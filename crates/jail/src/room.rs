@@ -200,7 +200,6 @@ impl Rooms<'_> {
         // them.
         let namespaces = open_namespaces()?;
         confine::become_room_user()?;
-        rustix::system::sethostname(b"cellblock").during("name the room")?;
         if wanted(Protection::HiddenProc) {
             mounts::hide_proc()?;
         }

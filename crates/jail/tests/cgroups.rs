@@ -6,10 +6,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cellblock_jail::cgroup::{self, Controller, GroupLimits, Trees, Version, enter};
 use cellblock_jail::process::{Child, Ending, spawn};
+use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Capability, missing};
 
 /// Mount points of version 2: the first on distributions that still use version 1 (a tree without
@@ -182,16 +183,9 @@ fn cpu(trees: &Trees) {
         })
     };
     let bounds = trees.controllers().contains(&Controller::Cpu);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while (bounds && !throttled()) || group.usage().cpu_ns == 0 {
-        assert!(
-            Instant::now() < deadline,
-            "throttled {}, {:?}",
-            throttled(),
-            group.usage()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    block_until("throttled, and its time counted", || {
+        (!bounds || throttled()) && group.usage().cpu_ns > 0
+    });
     child.kill();
     child.wait().expect("it ends");
     trees.remove(&group).expect("the group is removed");
@@ -202,13 +196,13 @@ fn removal(owner: (u32, u32)) {
     let group = trees.create("left", &limits()).expect("the group is made");
     let doors = group.doors().expect("its doors open");
     let child = sleeper(&doors);
-    until(|| group.usage().processes == 1);
+    block_until("the group has changed", || group.usage().processes == 1);
     trees.remove_all();
     assert_eq!(
         Ending::from_status(child.wait().expect("it ends")),
         Ending::Signaled(9)
     );
-    until(|| {
+    block_until("the group has changed", || {
         trees.remove_all();
         trees.paths().all(|path| !path.exists())
     });
@@ -239,14 +233,16 @@ fn version_2(unified: &Path, owner: (u32, u32)) {
     // A process can also join on its own, from the leaf that contains the keep.
     let doors = group.doors().expect("its doors open");
     let joined = sleeper(&doors);
-    until(|| read(&path.join("cgroup.procs")).lines().count() == 2);
-    until(|| group.usage().cpu_ns > 0);
+    block_until("the group has changed", || {
+        read(&path.join("cgroup.procs")).lines().count() == 2
+    });
+    block_until("the group has changed", || group.usage().cpu_ns > 0);
     trees.remove_all();
     for child in [child, joined] {
         let status = child.wait().expect("it ends");
         assert_eq!(Ending::from_status(status), Ending::Signaled(9));
     }
-    until(|| {
+    block_until("the group has changed", || {
         trees.remove_all();
         !unified.join(&name).exists()
     });
@@ -272,12 +268,4 @@ fn files(trees: &Trees, group: &str, file: &str) -> Vec<String> {
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
-}
-
-fn until(mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not within 20 s");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

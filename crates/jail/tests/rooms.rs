@@ -14,7 +14,7 @@ use cellblock_jail::confine::ProcessLimits;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::keep::{self, KeepPlan};
 use cellblock_jail::mounts::{DiskLimits, KeepTree};
-use cellblock_jail::protection::Demands;
+use cellblock_jail::protection::{Demands, Report};
 use cellblock_jail::room::{RoomLimits, Rooms};
 use cellblock_jail::seccomp::Filters;
 use cellblock_jail::{Result, fds, process};
@@ -50,6 +50,7 @@ fn main() {
     let mut open: Vec<_> = trees.descriptors().collect();
     open.push(std::os::fd::AsRawFd::as_raw_fd(&theirs));
     let keep = keep::start(&plan, &trees, &open, || {
+        keep::name_host(&demands, &mut Report::default())?;
         let rooms = Rooms {
             ids,
             trees: &trees,

@@ -31,7 +31,7 @@ mod wire;
 mod words;
 
 pub use self::http::{Address, AddressError, PatternError, UrlPattern};
-pub use options::ServerOptions;
+pub use options::{OfferPolicy, RequestedServerOptions, ServerOptions};
 pub use requested::RequestedServers;
 pub use server::ForeignServer;
 pub use stdio::Program;

@@ -15,7 +15,7 @@
 //! | `reached` | failure | the stage that the call had reached |
 //! | `message` | failure | why, on one line, at most 500 characters |
 
-use cellblock_interpreter::watched::{Call, Failure, Watched};
+use cellblock_interpreter::watched::{Watched, WatchedCall, WatchedFailure};
 use tracing::{info, warn};
 
 use super::words;
@@ -97,12 +97,12 @@ impl ServerProbe {
     }
 }
 
-impl Call for Called {
+impl WatchedCall for Called {
     type Stage = ProbeStage;
 
     const CANCELLED: ProbeStage = ProbeStage::Cancelled;
 
-    fn failed(&self, failure: Failure<'_, ProbeStage>) {
+    fn failed(&self, failure: WatchedFailure<'_, ProbeStage>) {
         warn!(
             target: TARGET,
             event = "mcp_call_failure",

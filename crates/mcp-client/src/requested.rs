@@ -9,7 +9,7 @@ use cellblock_agent::{ToolServer, ToolServerAddress, ToolServerError, ToolServer
 
 use super::UrlPattern;
 use super::http::{Address, parse};
-use super::options::ServerOptions;
+use super::options::{RequestedServerOptions, ServerOptions};
 use super::server::ForeignServer;
 use super::{Transport, words};
 
@@ -23,7 +23,6 @@ const KEPT: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub struct RequestedServers {
     allowed: Vec<UrlPattern>,
-    allow_http: bool,
     options: ServerOptions,
     kept: Arc<Mutex<Shelf>>,
 }
@@ -45,12 +44,11 @@ struct Kept {
 }
 
 impl RequestedServers {
-    /// Allows the servers that match these patterns; none without patterns.
-    pub fn new(allowed: Vec<UrlPattern>, allow_http: bool, options: ServerOptions) -> Self {
+    /// Allows the servers at the URLs that the options allow.
+    pub fn new(options: &RequestedServerOptions) -> Self {
         Self {
-            allowed,
-            allow_http,
-            options,
+            allowed: options.patterns(),
+            options: options.of_server(),
             kept: Arc::default(),
         }
     }
@@ -64,7 +62,8 @@ impl RequestedServers {
             refused(&"the operator does not allow its URL; use another server, or ask the operator to allow it")
         })?;
         let mut headers = address.headers;
-        let at = Address::new(url.as_str(), &headers, self.allow_http).map_err(|error| refused(&error))?;
+        let at =
+            Address::new(url.as_str(), &headers, self.options.allow_http).map_err(|error| refused(&error))?;
         headers.sort();
         let key = Key {
             label: address.label,
@@ -150,8 +149,10 @@ mod tests {
     use super::*;
 
     fn servers(allowed: &[&str]) -> RequestedServers {
-        let allowed = allowed.iter().map(|text| UrlPattern::new(text, false).unwrap());
-        RequestedServers::new(allowed.collect(), false, ServerOptions::default())
+        RequestedServers::new(&RequestedServerOptions {
+            allowed_urls: allowed.iter().copied().map(str::to_owned).collect(),
+            ..RequestedServerOptions::default()
+        })
     }
 
     fn address(label: &str, url: &str, key: &str) -> ToolServerAddress {

@@ -18,12 +18,12 @@ pub(crate) const CONVERSATION: &str = "mcp-session-id";
 
 /// What a client and its requests have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Conversation {
+pub(crate) struct McpConversation {
     owner: Owner,
     name: String,
 }
 
-type Calls = HashMap<(Conversation, RequestId), CancellationToken>;
+type Calls = HashMap<(McpConversation, RequestId), CancellationToken>;
 
 /// The calls that are at work.
 #[derive(Clone, Debug, Default)]
@@ -33,14 +33,14 @@ pub(crate) struct Conversations(Arc<Mutex<Calls>>);
 #[derive(Debug)]
 pub(crate) struct Followed {
     conversations: Conversations,
-    call: (Conversation, RequestId),
+    call: (McpConversation, RequestId),
 }
 
 impl Conversations {
     /// Lets the call be stopped by the conversation that it belongs to. An id that is used twice names the later call.
     pub(crate) fn follow(
         &self,
-        conversation: Conversation,
+        conversation: McpConversation,
         id: RequestId,
         stop: CancellationToken,
     ) -> Followed {
@@ -53,7 +53,7 @@ impl Conversations {
     }
 
     /// Stops a call, if it is at work.
-    pub(crate) fn stop(&self, conversation: &Conversation, id: &RequestId) {
+    pub(crate) fn stop(&self, conversation: &McpConversation, id: &RequestId) {
         let found = self.calls().get(&(conversation.clone(), id.clone())).cloned();
         if let Some(stop) = found {
             stop.cancel();
@@ -72,9 +72,9 @@ impl Drop for Followed {
 }
 
 /// The conversation of an owner that a request belongs to.
-pub(crate) fn conversation(parts: &Parts, owner: Owner) -> Option<Conversation> {
+pub(crate) fn conversation(parts: &Parts, owner: Owner) -> Option<McpConversation> {
     let name = parts.headers.get(CONVERSATION)?.to_str().ok()?;
-    (!stops_by_stream(&parts.headers)).then(|| Conversation {
+    (!stops_by_stream(&parts.headers)).then(|| McpConversation {
         owner,
         name: name.to_owned(),
     })
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_call_is_stopped_by_its_own_conversation_while_it_is_at_work() {
         let conversations = Conversations::default();
-        let of = |owner: &str, name: &str| Conversation {
+        let of = |owner: &str, name: &str| McpConversation {
             owner: Owner::new(owner),
             name: name.into(),
         };

@@ -16,12 +16,12 @@ type Start = Box<dyn Fn() -> BoxFuture<'static, Result<Interpreter, StartError>>
 
 /// The interpreter that sessions are made by. Clients expect an answer to their first request at once, an image may take minutes to
 /// build: so it may come later than the server.
-pub struct Engine {
+pub struct LazyInterpreter {
     interpreter: OnceCell<Interpreter>,
     start: Option<Start>,
 }
 
-impl Engine {
+impl LazyInterpreter {
     /// An interpreter that runs.
     pub fn ready(interpreter: Interpreter) -> Self {
         Self {
@@ -73,9 +73,9 @@ impl Engine {
     }
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for LazyInterpreter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine")
+        f.debug_struct("LazyInterpreter")
             .field("interpreter", &self.interpreter)
             .finish_non_exhaustive()
     }

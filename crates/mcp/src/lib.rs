@@ -2,7 +2,7 @@
 //!
 //! - [`Server`] answers both current revisions of the protocol, 2025-11-25 and 2026-07-28.
 //! - [`serve_stdio`] connects one to stdin and stdout, [`http::service`] makes a tower service of one.
-//! - [`Engine`] is the interpreter behind it, there already or started when it is first needed.
+//! - [`LazyInterpreter`] is the interpreter behind it, there already or started when it is first needed.
 //! - [`Meter`] says how much an owner may have and run.
 //!
 //! A session is named by an explicit handle, belongs to the [`Owner`] who made it, and expires. Nothing here knows OpenAI's names, a
@@ -27,9 +27,9 @@ mod tasks;
 mod tools;
 mod uri;
 
-pub use engine::{Engine, StartError};
-pub use meter::{Asked, Denied, Meter, Permit};
-pub use options::{Dataset, Options};
+pub use engine::{LazyInterpreter, StartError};
+pub use meter::{Admission, Denied, Meter, Permit};
+pub use options::Options;
 pub use owner::Owner;
 pub use server::Server;
 pub use stdio::{StdioError, serve_stdio};

@@ -7,18 +7,18 @@ use std::pin::Pin;
 use crate::owner::Owner;
 
 /// The requested resource, if it is known.
-pub type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
+pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
 
 /// Says how much an owner may have and run. It is asked before something begins; what it gives is dropped when that has ended.
 pub trait Meter: fmt::Debug + Send + Sync {
     /// Asked before a session is made.
-    fn session<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit>;
+    fn session<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit>;
 
     /// Asked before a cell or a command runs, when it is its turn.
-    fn cell<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit>;
+    fn cell<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit>;
 
     /// Checks that this many bytes may be put into a session.
-    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Asked<'a, ()>;
+    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()>;
 }
 
 /// Leave to have or run something, given back when it is dropped.
@@ -47,15 +47,15 @@ pub struct Denied(pub String);
 pub(crate) struct Unmetered;
 
 impl Meter for Unmetered {
-    fn session<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+    fn session<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async { Ok(Permit::new(())) })
     }
 
-    fn cell<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+    fn cell<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async { Ok(Permit::new(())) })
     }
 
-    fn upload<'a>(&'a self, _: &'a Owner, _: u64) -> Asked<'a, ()> {
+    fn upload<'a>(&'a self, _: &'a Owner, _: u64) -> Admission<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 }

@@ -1,46 +1,53 @@
 //! How a server is set up.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_interpreter::limits::{Limits, MAX_CELL_TIME};
+use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT};
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, python};
+use cellblock_settings::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::meter::{Meter, Unmetered};
 
-/// How a server is set up.
-#[derive(Clone, Debug)]
+/// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that
+/// connect to a URL.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Mcp")]
+#[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Toolsets that it offers, in addition to the tools for sessions and files.
+    /// Serve `/mcp`.
+    pub serve: bool,
+    /// Toolsets to offer, in addition to the tools for sessions and files; `cellblock mcp --help`
+    /// lists them.
     pub toolsets: Vec<ToolsetKind>,
-    /// Tokens of text that one answer may have; a token is taken to be four characters.
-    pub tokens: usize,
-    /// How long a session lives while nothing is asked of it.
-    pub idle: Duration,
-    /// Sessions that one owner may have at a time.
-    pub sessions_per_owner: usize,
-    /// Sessions of all owners.
-    pub sessions: usize,
-    /// How long a call runs before a client that declared tasks gets one instead of the answer.
+    /// Maximum number of tokens of text in a result.
+    pub max_tokens: usize,
+    /// Idle timeout of a session.
+    #[serde(with = "Time")]
+    pub idle_timeout: Duration,
+    /// Maximum number of sessions at a time.
+    pub max_sessions: usize,
+    /// Maximum number of sessions at a time per key.
+    pub max_sessions_per_key: usize,
+    /// How long a call may run before a client that supports tasks gets a task instead of the
+    /// result.
+    #[serde(with = "Time")]
     pub task_after: Duration,
-    /// How long code runs that does not say how long it needs: that of the interpreter's limits.
-    pub cell_time: Duration,
-    /// The longest that a call may ask for.
-    pub max_cell_time: Duration,
+    /// Read-only files in `/tmp/data` of every session, by their name there without an extension.
+    pub datasets: BTreeMap<String, PathBuf>,
+    /// Default timeout of code: that of the interpreter's limits.
+    #[serde(skip)]
+    pub cell_timeout: Duration,
+    /// Maximum timeout that a call can set.
+    #[serde(skip)]
+    pub max_cell_timeout: Duration,
     /// Asked before a session is made and code is run.
+    #[serde(skip)]
     pub meter: Arc<dyn Meter>,
-    /// Files of the host that every session finds in `/tmp/data`, read-only.
-    pub datasets: Vec<Dataset>,
-}
-
-/// A file of the host that sessions see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dataset {
-    /// What it is called in `/tmp/data`, without its extension.
-    pub name: String,
-    /// Where it is on the host.
-    pub path: PathBuf,
 }
 
 impl Options {
@@ -48,9 +55,9 @@ impl Options {
     pub(crate) fn terms(&self, owner: &str) -> ToolsetTerms {
         ToolsetTerms {
             owner: owner.to_owned(),
-            timeout: self.cell_time,
-            max_timeout: self.max_cell_time,
-            datasets: self.datasets.iter().map(|it| it.name.clone()).collect(),
+            timeout: self.cell_timeout,
+            max_timeout: self.max_cell_timeout,
+            datasets: self.datasets.keys().cloned().collect(),
             ..ToolsetTerms::default()
         }
     }
@@ -59,16 +66,17 @@ impl Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            serve: true,
             toolsets: vec![python::KIND],
-            tokens: 8000,
-            idle: Duration::from_mins(30),
-            sessions_per_owner: 16,
-            sessions: 256,
+            max_tokens: 8000,
+            idle_timeout: Duration::from_mins(30),
+            max_sessions: 256,
+            max_sessions_per_key: 16,
             task_after: Duration::from_secs(5),
-            cell_time: Limits::default().cell_time,
-            max_cell_time: MAX_CELL_TIME,
+            datasets: BTreeMap::new(),
+            cell_timeout: Limits::default().cell_timeout,
+            max_cell_timeout: MAX_CELL_TIMEOUT,
             meter: Arc::new(Unmetered),
-            datasets: Vec::new(),
         }
     }
 }

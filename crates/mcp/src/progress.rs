@@ -25,7 +25,7 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// Tells a client what its call writes, if it asked for that.
 #[derive(Debug)]
-pub(crate) struct Progress(Option<Told>);
+pub(crate) struct CallProgress(Option<Told>);
 
 #[derive(Debug)]
 struct Told {
@@ -33,7 +33,7 @@ struct Told {
     teller: JoinHandle<()>,
 }
 
-impl Progress {
+impl CallProgress {
     /// Nobody asked.
     pub(crate) const fn none() -> Self {
         Self(None)

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::sessions::Use;
-use crate::shared::Shared;
+use crate::shared::McpShared;
 
 const INTERPRETER: &str = "## Python (run_python)\n\n\
     - `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
@@ -22,7 +22,7 @@ const INTERPRETER: &str = "## Python (run_python)\n\n\
     - Close a session that is not needed any more with `close_session`.";
 
 /// The prompts of these toolsets.
-pub(crate) fn list(server: &Shared) -> Vec<Prompt> {
+pub(crate) fn list(server: &McpShared) -> Vec<Prompt> {
     let toolsets = server.options.toolsets.iter();
     let prompts = toolsets.map(|toolset| {
         let argument = PromptArgument::new("session")
@@ -35,7 +35,7 @@ pub(crate) fn list(server: &Shared) -> Vec<Prompt> {
 
 /// One of them.
 pub(crate) async fn get(
-    server: &Shared,
+    server: &McpShared,
     owner: &Owner,
     wanted: &str,
     arguments: Option<&JsonObject>,
@@ -79,7 +79,11 @@ fn interpreter(session: Option<&Use>) -> String {
 }
 
 /// The toolset's own section, and how it is used in sessions.
-async fn section(server: &Shared, toolset: ToolsetKind, session: Option<&Use>) -> Result<String, ErrorData> {
+async fn section(
+    server: &McpShared,
+    toolset: ToolsetKind,
+    session: Option<&Use>,
+) -> Result<String, ErrorData> {
     let text = if let Some(opened) = session.and_then(|used| used.toolset(toolset)) {
         opened.prompt()
     } else {

@@ -13,7 +13,7 @@ use crate::answer::Link;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::sessions::Use;
-use crate::shared::Shared;
+use crate::shared::McpShared;
 use crate::uri::{self, Named, media_type};
 
 /// Bytes of a resource; a larger one is for code in the session.
@@ -35,7 +35,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// All that an owner can read and that has a name of its own, oldest session first.
-pub(crate) fn list(server: &Shared, owner: &Owner) -> Vec<Resource> {
+pub(crate) fn list(server: &McpShared, owner: &Owner) -> Vec<Resource> {
     let mut resources = Vec::new();
     for entry in server.sessions.of(owner) {
         for dataset in &entry.datasets {
@@ -66,7 +66,11 @@ pub(crate) fn list(server: &Shared, owner: &Owner) -> Vec<Resource> {
 }
 
 /// Reads one.
-pub(crate) async fn read(server: &Shared, owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(crate) async fn read(
+    server: &McpShared,
+    owner: &Owner,
+    uri: &str,
+) -> Result<ReadResourceResult, ErrorData> {
     let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
     let named = uri::parse(uri).ok_or_else(missing)?;
     let (bytes, media_type) = match named {
@@ -112,7 +116,7 @@ pub(crate) async fn read(server: &Shared, owner: &Owner, uri: &str) -> Result<Re
 
 /// A dataset that was there from the start, or a recorded result.
 async fn dataset(
-    server: &Shared,
+    server: &McpShared,
     used: &Use,
     name: &str,
     uri: &str,
@@ -143,10 +147,14 @@ async fn dataset(
 
 /// The content of the dataset that a session's code finds at this path, read from the host's file: a session reads no file before it has a
 /// sandbox, nor while its code runs, and a dataset is there from the start.
-pub(crate) async fn dataset_at(server: &Shared, used: &Use, path: &str) -> Option<Result<Vec<u8>, Refusal>> {
+pub(crate) async fn dataset_at(
+    server: &McpShared,
+    used: &Use,
+    path: &str,
+) -> Option<Result<Vec<u8>, Refusal>> {
     // They were added in the order of the options.
     let index = used.datasets.iter().position(|it| it.path == path)?;
-    let file = server.options.datasets.get(index)?.path.clone();
+    let file = server.options.datasets.values().nth(index)?.clone();
     let read = tokio::task::spawn_blocking(move || {
         let mut content = Vec::new();
         std::fs::File::open(file)?

@@ -19,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::conversations::{Conversations, Followed, conversation};
-use crate::engine::Engine;
+use crate::engine::LazyInterpreter;
 use crate::options::Options;
 use crate::owner::Owner;
-use crate::progress::Progress;
-use crate::sessions::Sessions;
-use crate::shared::Shared;
+use crate::progress::CallProgress;
+use crate::sessions::McpSessions;
+use crate::shared::McpShared;
 use crate::tasks::{Tasks, Working};
-use crate::tools::{Call, Tool, Work};
+use crate::tools::{Call, OfferedTool, Work};
 use crate::{prompts, resources};
 
 /// Milliseconds for which what never changes while a server runs may be kept.
@@ -46,7 +46,7 @@ const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without ne
 /// A server. Clones share sessions; all of them end when the last clone is gone.
 #[derive(Clone, Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<McpShared>,
     serving: Arc<Serving>,
     access: Access,
 }
@@ -66,7 +66,7 @@ pub(crate) enum Access {
 /// Tools and calls at work, for all clones.
 #[derive(Debug)]
 struct Serving {
-    tools: Vec<Tool>,
+    tools: Vec<OfferedTool>,
     tasks: Tasks,
     /// Calls that a request of their conversation may stop.
     conversations: Conversations,
@@ -77,17 +77,17 @@ struct Serving {
 
 impl Server {
     /// A server that answers one client, as [`Owner::local`]. It starts a task: call it within a runtime.
-    pub fn new(engine: Engine, options: Options) -> Self {
+    pub fn new(engine: LazyInterpreter, options: Options) -> Self {
         Self {
             serving: Arc::new(Serving {
-                tools: Tool::offered(&options),
-                tasks: Tasks::new(options.max_cell_time),
+                tools: OfferedTool::offered(&options),
+                tasks: Tasks::new(options.max_cell_timeout),
                 conversations: Conversations::default(),
                 calls: TaskTracker::new(),
                 ending: CancellationToken::new(),
             }),
-            shared: Arc::new(Shared {
-                sessions: Sessions::new(&options),
+            shared: Arc::new(McpShared {
+                sessions: McpSessions::new(&options),
                 engine,
                 options,
             }),
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// The interpreter behind it.
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &LazyInterpreter {
         &self.shared.engine
     }
 
@@ -166,7 +166,14 @@ impl Server {
     }
 
     /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
-    fn begin(&self, work: Work, tool: String, owner: Owner, arguments: Value, progress: Progress) -> Working {
+    fn begin(
+        &self,
+        work: Work,
+        tool: String,
+        owner: Owner,
+        arguments: Value,
+        progress: CallProgress,
+    ) -> Working {
         let stop = self.serving.ending.child_token();
         let mut call = Call {
             tool,
@@ -247,7 +254,7 @@ impl ServerHandler for Server {
             request.name.into_owned(),
             owner.clone(),
             arguments,
-            Progress::of(&context),
+            CallProgress::of(&context),
         );
         let _followed = self.follow(&context, &owner, &working);
         let ended = tokio::select! {

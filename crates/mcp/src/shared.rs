@@ -1,13 +1,13 @@
 //! What tools, resources and prompts share.
 
-use crate::engine::Engine;
+use crate::engine::LazyInterpreter;
 use crate::options::Options;
-use crate::sessions::Sessions;
+use crate::sessions::McpSessions;
 
 /// What runs code, and the sessions in which it runs.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) engine: Engine,
+pub(crate) struct McpShared {
+    pub(crate) engine: LazyInterpreter,
     pub(crate) options: Options,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: McpSessions,
 }

@@ -16,21 +16,21 @@ const SHOWN_TYPE: usize = 64;
 const SHOWN_CAUSE: usize = 160;
 
 /// A set of messages that travel in one direction.
-pub trait Message: Serialize + DeserializeOwned {
+pub trait MessageSet: Serialize + DeserializeOwned {
     /// Every valid value of `type`.
     const TYPES: &'static [&'static str];
 }
 
 /// Maximum sizes of frames that a receiver accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct FrameLimits {
     /// Maximum size of a header in bytes.
     pub header_bytes: u32,
     /// Maximum number of bytes after a frame's first field.
     pub frame_bytes: u32,
 }
 
-impl Default for Limits {
+impl Default for FrameLimits {
     fn default() -> Self {
         Self {
             header_bytes: 4 << 20,
@@ -51,7 +51,7 @@ impl Prefix {
     pub const LEN: usize = 8;
 
     /// Checks both lengths against each other and the limits.
-    pub fn parse(bytes: [u8; Self::LEN], limits: &Limits) -> Result<Self, FrameError> {
+    pub fn parse(bytes: [u8; Self::LEN], limits: &FrameLimits) -> Result<Self, FrameError> {
         let [t0, t1, t2, t3, h0, h1, h2, h3] = bytes;
         let total = u32::from_be_bytes([t0, t1, t2, t3]);
         let header = u32::from_be_bytes([h0, h1, h2, h3]);
@@ -83,7 +83,7 @@ impl Prefix {
     }
 
     /// Parses the header, whose `blobs` must add up to the bytes declared in the prefix.
-    pub fn header<M: Message>(&self, bytes: &[u8]) -> Result<Header<M>, FrameError> {
+    pub fn header<M: MessageSet>(&self, bytes: &[u8]) -> Result<Header<M>, FrameError> {
         if bytes.len() != self.header_bytes() {
             return Err(FrameError::HeaderLength {
                 announced: self.header,
@@ -170,7 +170,11 @@ pub struct Frame<M, B = crate::Blob> {
 }
 
 /// Encodes both lengths and the header. The caller writes the blobs after them, without copying.
-pub fn encode<M: Message>(message: &M, blobs: &[&[u8]], limits: &Limits) -> Result<Vec<u8>, FrameError> {
+pub fn encode<M: MessageSet>(
+    message: &M,
+    blobs: &[&[u8]],
+    limits: &FrameLimits,
+) -> Result<Vec<u8>, FrameError> {
     if blobs.len() > MAX_BLOBS {
         return Err(FrameError::TooManyBlobs {
             limit: MAX_BLOBS,
@@ -220,14 +224,14 @@ pub fn encode<M: Message>(message: &M, blobs: &[&[u8]], limits: &Limits) -> Resu
 /// Extracts frames from a byte stream that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    limits: Limits,
+    limits: FrameLimits,
     buffer: Vec<u8>,
     taken: usize,
 }
 
 impl Decoder {
     /// Creates a decoder with an empty buffer.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: FrameLimits) -> Self {
         Self {
             limits,
             buffer: Vec::new(),
@@ -249,7 +253,7 @@ impl Decoder {
 
     /// Returns the next frame, or nothing if more bytes are needed. An error is repeated by each
     /// further call.
-    pub fn frame<M: Message>(&mut self) -> Result<Option<Frame<M, Vec<u8>>>, FrameError> {
+    pub fn frame<M: MessageSet>(&mut self) -> Result<Option<Frame<M, Vec<u8>>>, FrameError> {
         let pending = &self.buffer[self.taken..];
         let Some((prefix, rest)) = pending.split_first_chunk::<{ Prefix::LEN }>() else {
             return Ok(None);

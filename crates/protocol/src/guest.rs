@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Message;
+use crate::MessageSet;
 
 /// A message from the host to a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -107,7 +107,7 @@ pub enum ToGuest {
     },
 }
 
-impl Message for ToGuest {
+impl MessageSet for ToGuest {
     const TYPES: &'static [&'static str] = &[
         "interrupt",
         "kill_all",
@@ -203,7 +203,7 @@ pub enum FromGuest {
     },
 }
 
-impl Message for FromGuest {
+impl MessageSet for FromGuest {
     const TYPES: &'static [&'static str] = &[
         "hello", "stream", "exited", "files", "content", "ok", "error", "stats",
     ];

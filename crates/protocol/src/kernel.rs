@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Message, Output};
+use crate::{MessageSet, Output};
 
 /// A message from the host to a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +96,7 @@ pub enum ToKernel {
     TakeOver {},
 }
 
-impl Message for ToKernel {
+impl MessageSet for ToKernel {
     const TYPES: &'static [&'static str] = &[
         "configure",
         "execute",
@@ -290,7 +290,7 @@ pub enum FromKernel {
     },
 }
 
-impl Message for FromKernel {
+impl MessageSet for FromKernel {
     const TYPES: &'static [&'static str] = &["hello", "output", "done", "call", "standby"];
 }
 

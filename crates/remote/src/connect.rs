@@ -22,7 +22,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use url::{Host, Url};
 
 use super::link::Link;
-use super::mux::{Pulse, Transport};
+use super::mux::{MuxTransport, Pulse};
 use super::refusal::told;
 use super::wire::{Hello, MAX_MESSAGE};
 use crate::error::{RemoteError, http_status, is_unreachable};
@@ -150,7 +150,7 @@ impl RemoteConfig {
         Link::start(socket, self.pulse).await
     }
 
-    async fn transport(&self) -> Result<impl Transport<tungstenite::Error> + use<>> {
+    async fn transport(&self) -> Result<impl MuxTransport<tungstenite::Error> + use<>> {
         let secure = self.url.scheme() == "wss";
         let port = self.url.port_or_known_default().unwrap_or(443);
         let tcp = match self.url.host() {
@@ -282,7 +282,7 @@ fn tls() -> Result<Arc<ClientConfig>, String> {
 
 /// Returns the binary messages of a WebSocket. The protocol has no text messages; a peer that sends
 /// one is cut off.
-fn binary<S>(socket: WebSocketStream<S>) -> impl Transport<tungstenite::Error>
+fn binary<S>(socket: WebSocketStream<S>) -> impl MuxTransport<tungstenite::Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

@@ -19,7 +19,7 @@ use super::record::{Record, Records};
 use super::wire::{PART, ToServer};
 use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal, read_now};
-use cellblock_sandbox::error::During;
+use cellblock_sandbox::error::DuringIo;
 
 /// Maximum time that an interrupt waits for earlier messages to the kernel. If the kernel cannot
 /// accept more, it is interrupted immediately.

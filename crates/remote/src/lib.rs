@@ -35,8 +35,8 @@ mod wire;
 
 pub use connect::RemoteConfig;
 pub use error::http_status;
-pub use mux::{Pulse, Transport};
-pub use refusal::Refusal;
+pub use mux::{MuxTransport, Pulse};
+pub use refusal::RemoteRefusal;
 pub use wire::MAX_MESSAGE;
 
 use link::{Link, unexpected};

@@ -11,15 +11,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::mux::{Mux, Pulse, Receiving, Sending, Transport};
-use super::refusal::Refusal;
+use super::mux::{Mux, MuxTransport, Pulse, Receiving, Sending};
+use super::refusal::RemoteRefusal;
 use super::wire::{Answer, Ask, GENERATION, Hello, ToClient, ToServer};
 use cellblock_sandbox::{Error, Result};
 
 /// Maximum time for a server to introduce itself.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
-type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Answer, Refusal>>>>>;
+type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Answer, RemoteRefusal>>>>>;
 
 /// A connection to a server. Dropping it ends everything that the server holds for it.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Link {
     /// Connects over a transport and reads the server's introduction.
     pub(super) async fn start<T, E>(transport: T, pulse: Pulse) -> Result<(Self, Hello)>
     where
-        T: Transport<E>,
+        T: MuxTransport<E>,
         E: std::fmt::Display + Send + 'static,
     {
         let (mux, mut heard) = Mux::start(transport, pulse);

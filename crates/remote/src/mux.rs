@@ -50,9 +50,9 @@ impl Default for Pulse {
 }
 
 /// A transport for whole messages in both directions: the binary ones of a WebSocket.
-pub trait Transport<E>: Stream<Item = Result<Bytes, E>> + Sink<Bytes, Error = E> + Send + 'static {}
+pub trait MuxTransport<E>: Stream<Item = Result<Bytes, E>> + Sink<Bytes, Error = E> + Send + 'static {}
 
-impl<T, E> Transport<E> for T where
+impl<T, E> MuxTransport<E> for T where
     T: Stream<Item = Result<Bytes, E>> + Sink<Bytes, Error = E> + Send + 'static
 {
 }
@@ -112,7 +112,7 @@ impl Mux {
     /// Starts on a transport. Returns the peer's control messages, which end with the connection.
     pub(super) fn start<T, E>(transport: T, pulse: Pulse) -> (Self, mpsc::Receiver<Bytes>)
     where
-        T: Transport<E>,
+        T: MuxTransport<E>,
         E: std::fmt::Display + Send + 'static,
     {
         let (sink, stream) = transport.split();

@@ -14,7 +14,7 @@ const REASON: usize = 2000;
 
 /// The error with which a server rejects a client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct RemoteRefusal {
     blame: Word,
     /// Seconds after which it may be retried, if it may; 0 means immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ enum Word {
     Internal,
 }
 
-impl Refusal {
+impl RemoteRefusal {
     /// Creates one from the party that has to act, whether it may be retried, and the reason for
     /// the peer's caller.
     pub fn new(blame: Blame, retry: Retry, reason: impl Into<String>) -> Self {
@@ -86,7 +86,7 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for RemoteRefusal {
     fn from(error: Error) -> Self {
         Self {
             destroys: error.effect() == Effect::Destroys,
@@ -112,7 +112,7 @@ mod tests {
     fn an_error_means_the_same_on_the_other_side() {
         let error = Error::gone("guest");
         let (blame, retry, effect) = (error.blame(), error.retry(), error.effect());
-        let there = Refusal::from(error).into_error("end a sandbox");
+        let there = RemoteRefusal::from(error).into_error("end a sandbox");
         assert_eq!(
             there.to_string(),
             "the remote could not end a sandbox: the guest is gone"
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_short_and_visible() {
-        let refusal = Refusal::request(format!("a\u{1b}[2Jb{}", "x".repeat(5000)));
+        let refusal = RemoteRefusal::request(format!("a\u{1b}[2Jb{}", "x".repeat(5000)));
         let shown = refusal.into_error("make a sandbox").to_string();
         assert!(
             shown.starts_with("the remote could not make a sandbox: a [2Jbxx"),

@@ -17,7 +17,7 @@ use super::mux::{Receiving, Sending};
 use super::wire::{Answer, Ask, GUEST, PART, ToServer};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{BoxFuture, Kernel, Sandbox, Usage};
-use cellblock_sandbox::error::During;
+use cellblock_sandbox::error::DuringIo;
 use cellblock_sandbox::guest::Guest;
 use cellblock_sandbox::{Error, Result};
 

@@ -4,7 +4,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
-use super::refusal::Refusal;
+use super::refusal::RemoteRefusal;
 use cellblock_image::AuditReport;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Usage;
@@ -144,7 +144,7 @@ pub(super) enum ToClient {
     /// The response to a request.
     Answer { id: u64, answer: Answer },
     /// The error of a request.
-    Refused { id: u64, refusal: Refusal },
+    Refused { id: u64, refusal: RemoteRefusal },
 }
 
 /// A server's introduction.

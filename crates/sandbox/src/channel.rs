@@ -3,10 +3,10 @@
 use std::io::{IoSlice, Write};
 
 use bytes::{Buf, BytesMut};
-use cellblock_protocol::{Blob, Frame, Header, Limits, Message, Prefix, encode};
+use cellblock_protocol::{Blob, Frame, FrameLimits, Header, MessageSet, Prefix, encode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::error::{During, Error, Kind, Result};
+use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::incoming::Incoming;
 
 /// Maximum size of a blob in memory; larger ones are spilled to an unlinked file, so that no guest
@@ -20,7 +20,7 @@ const READ: usize = 64 * 1024;
 pub struct FrameReader<R, M> {
     inner: R,
     who: &'static str,
-    limits: Limits,
+    limits: FrameLimits,
     spill_over: u64,
     buffer: BytesMut,
     partial: Option<Partial<M>>,
@@ -45,13 +45,13 @@ enum Sink {
     Lost(std::io::Error),
 }
 
-impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
+impl<R: AsyncRead + Unpin, M: MessageSet> FrameReader<R, M> {
     /// Reads from `inner`; `who` is its name in messages.
     pub fn new(inner: R, who: &'static str) -> Self {
         Self {
             inner,
             who,
-            limits: Limits::default(),
+            limits: FrameLimits::default(),
             spill_over: SPILL_OVER,
             buffer: BytesMut::new(),
             partial: None,
@@ -83,7 +83,7 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
                 return if self.buffer.is_empty() && self.partial.is_none() {
                     Ok(None)
                 } else {
-                    Err(Kind::Cut { who: self.who }.into())
+                    Err(SandboxErrorKind::Cut { who: self.who }.into())
                 };
             }
         }
@@ -134,7 +134,7 @@ impl<R: AsyncRead + Unpin, M: Message> FrameReader<R, M> {
         }
         let partial = self.partial.take().expect("it was there a line ago");
         if let Some(source) = partial.lost {
-            return Err(Kind::Spill {
+            return Err(SandboxErrorKind::Spill {
                 who: self.who,
                 directory: std::env::temp_dir(),
                 source,
@@ -211,13 +211,13 @@ impl<M> FrameReader<Incoming, M> {
 }
 
 /// Writes one frame.
-pub async fn write_frame<M: Message>(
+pub async fn write_frame<M: MessageSet>(
     to: &mut (impl AsyncWrite + Unpin),
     message: &M,
     blobs: &[&[u8]],
 ) -> Result<()> {
     let head =
-        encode(message, blobs, &Limits::default()).map_err(|error| Error::request(error.to_string()))?;
+        encode(message, blobs, &FrameLimits::default()).map_err(|error| Error::request(error.to_string()))?;
     let mut parts: Vec<&[u8]> = vec![&head];
     parts.extend(blobs);
     while parts.iter().any(|part| !part.is_empty()) {
@@ -247,7 +247,7 @@ mod tests {
             eof: true,
             stamp: None,
         };
-        let mut bytes = encode(&message, &[b"abc", b""], &Limits::default()).unwrap();
+        let mut bytes = encode(&message, &[b"abc", b""], &FrameLimits::default()).unwrap();
         bytes.extend(b"abc");
         for cut in 0..bytes.len() {
             let (first, second) = bytes.split_at(cut);
@@ -269,7 +269,7 @@ mod tests {
                 stamp: None,
             },
             &[&blob],
-            &Limits::default(),
+            &FrameLimits::default(),
         )
         .unwrap();
         bytes.extend(&blob);
@@ -289,9 +289,9 @@ mod tests {
             stamp: None,
         };
         let next = FromGuest::Ok { request: 2 };
-        let mut bytes = encode(&lost, &[b"abcdef"], &Limits::default()).unwrap();
+        let mut bytes = encode(&lost, &[b"abcdef"], &FrameLimits::default()).unwrap();
         bytes.extend(b"abcdef");
-        bytes.extend(encode(&next, &[], &Limits::default()).unwrap());
+        bytes.extend(encode(&next, &[], &FrameLimits::default()).unwrap());
         let mut reader = FrameReader::<_, FromGuest>::new(bytes.as_slice(), "guest");
         reader.buffer.extend_from_slice(&bytes);
         reader.inner = &[];
@@ -305,7 +305,7 @@ mod tests {
             current: Some((Sink::Lost(std::io::ErrorKind::StorageFull.into()), 0)),
             lost: None,
         });
-        let head = bytes.len() - 6 - encode(&next, &[], &Limits::default()).unwrap().len();
+        let head = bytes.len() - 6 - encode(&next, &[], &FrameLimits::default()).unwrap().len();
         reader.buffer.advance(head);
         let error = reader.next().await.unwrap_err();
         assert!(error.is_spill(), "{error}");
@@ -314,7 +314,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_truncated_frame_is_an_error_of_its_sender() {
-        let bytes = encode(&FromGuest::Hello { generation: 1 }, &[], &Limits::default()).unwrap();
+        let bytes = encode(&FromGuest::Hello { generation: 1 }, &[], &FrameLimits::default()).unwrap();
         let mut reader = FrameReader::<_, FromGuest>::new(&bytes[..bytes.len() - 1], "guest");
         let error = reader.next().await.unwrap_err();
         assert!(error.is_cut());

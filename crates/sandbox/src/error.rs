@@ -11,12 +11,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An error of Cellblock itself. User code that fails is never one of these.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(#[from] Kind);
+pub struct Error(#[from] SandboxErrorKind);
 
 /// The kinds, private to the crate: callers use [`Error::blame`], [`Error::retry`] and
 /// [`Error::effect`].
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Kind {
+pub(crate) enum SandboxErrorKind {
     #[error("{action}")]
     Io {
         action: &'static str,
@@ -115,67 +115,72 @@ impl Error {
     /// Returns the party that has to act.
     pub fn blame(&self) -> Blame {
         match &self.0 {
-            Kind::Io { .. } | Kind::Spill { .. } => Blame::Internal,
-            Kind::Launch { .. }
-            | Kind::Launcher { .. }
-            | Kind::LauncherGone
-            | Kind::Protocol { .. }
-            | Kind::Gone { .. }
-            | Kind::Cut { .. } => Blame::Backend,
-            Kind::Backend { blame, .. } => *blame,
-            Kind::MissingProtection { .. } => Blame::Policy,
-            Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => Blame::Capacity,
-            Kind::Guest { .. } | Kind::NoLauncher | Kind::Request(_) => Blame::Caller,
+            SandboxErrorKind::Io { .. } | SandboxErrorKind::Spill { .. } => Blame::Internal,
+            SandboxErrorKind::Launch { .. }
+            | SandboxErrorKind::Launcher { .. }
+            | SandboxErrorKind::LauncherGone
+            | SandboxErrorKind::Protocol { .. }
+            | SandboxErrorKind::Gone { .. }
+            | SandboxErrorKind::Cut { .. } => Blame::Backend,
+            SandboxErrorKind::Backend { blame, .. } => *blame,
+            SandboxErrorKind::MissingProtection { .. } => Blame::Policy,
+            SandboxErrorKind::TooLate { .. }
+            | SandboxErrorKind::Full { .. }
+            | SandboxErrorKind::Processes { .. } => Blame::Capacity,
+            SandboxErrorKind::Guest { .. } | SandboxErrorKind::NoLauncher | SandboxErrorKind::Request(_) => {
+                Blame::Caller
+            }
         }
     }
 
     /// Returns whether a retry makes sense.
     pub fn retry(&self) -> Retry {
         match &self.0 {
-            Kind::Launcher { .. }
-            | Kind::LauncherGone
-            | Kind::Protocol { .. }
-            | Kind::Gone { .. }
-            | Kind::Cut { .. } => Retry::Fresh,
-            Kind::Backend { retry, .. } => *retry,
-            Kind::TooLate { .. } | Kind::Full { .. } | Kind::Processes { .. } => {
-                Retry::After(Duration::from_secs(1))
-            }
-            Kind::Io { .. }
-            | Kind::Spill { .. }
-            | Kind::Launch { .. }
-            | Kind::MissingProtection { .. }
-            | Kind::Guest { .. }
-            | Kind::NoLauncher
-            | Kind::Request(_) => Retry::Never,
+            SandboxErrorKind::Launcher { .. }
+            | SandboxErrorKind::LauncherGone
+            | SandboxErrorKind::Protocol { .. }
+            | SandboxErrorKind::Gone { .. }
+            | SandboxErrorKind::Cut { .. } => Retry::Fresh,
+            SandboxErrorKind::Backend { retry, .. } => *retry,
+            SandboxErrorKind::TooLate { .. }
+            | SandboxErrorKind::Full { .. }
+            | SandboxErrorKind::Processes { .. } => Retry::After(Duration::from_secs(1)),
+            SandboxErrorKind::Io { .. }
+            | SandboxErrorKind::Spill { .. }
+            | SandboxErrorKind::Launch { .. }
+            | SandboxErrorKind::MissingProtection { .. }
+            | SandboxErrorKind::Guest { .. }
+            | SandboxErrorKind::NoLauncher
+            | SandboxErrorKind::Request(_) => Retry::Never,
         }
     }
 
     /// Returns the error's effect on the sandbox.
     pub fn effect(&self) -> Effect {
         match &self.0 {
-            Kind::Protocol { .. } | Kind::Gone { .. } | Kind::Cut { .. } | Kind::LauncherGone => {
-                Effect::Destroys
-            }
-            Kind::Backend { effect, .. } => *effect,
-            Kind::Io { .. }
-            | Kind::Spill { .. }
-            | Kind::Full { .. }
-            | Kind::Processes { .. }
-            | Kind::Launch { .. }
-            | Kind::Launcher { .. }
-            | Kind::MissingProtection { .. }
-            | Kind::TooLate { .. }
-            | Kind::Guest { .. }
-            | Kind::NoLauncher
-            | Kind::Request(_) => Effect::None,
+            SandboxErrorKind::Protocol { .. }
+            | SandboxErrorKind::Gone { .. }
+            | SandboxErrorKind::Cut { .. }
+            | SandboxErrorKind::LauncherGone => Effect::Destroys,
+            SandboxErrorKind::Backend { effect, .. } => *effect,
+            SandboxErrorKind::Io { .. }
+            | SandboxErrorKind::Spill { .. }
+            | SandboxErrorKind::Full { .. }
+            | SandboxErrorKind::Processes { .. }
+            | SandboxErrorKind::Launch { .. }
+            | SandboxErrorKind::Launcher { .. }
+            | SandboxErrorKind::MissingProtection { .. }
+            | SandboxErrorKind::TooLate { .. }
+            | SandboxErrorKind::Guest { .. }
+            | SandboxErrorKind::NoLauncher
+            | SandboxErrorKind::Request(_) => Effect::None,
         }
     }
 
     /// Returns a guest's rejection: its code, and the reason.
     pub fn guest_refusal(&self) -> Option<(&str, &str)> {
         match &self.0 {
-            Kind::Guest { code, reason, .. } => Some((code, reason)),
+            SandboxErrorKind::Guest { code, reason, .. } => Some((code, reason)),
             _ => None,
         }
     }
@@ -183,7 +188,7 @@ impl Error {
     /// Returns the error that a backend of another crate reported with [`of_backend`](Self::of_backend), if it is of this type.
     pub fn backend_error<E: StdError + 'static>(&self) -> Option<&E> {
         match &self.0 {
-            Kind::Backend { error, .. } => error.downcast_ref(),
+            SandboxErrorKind::Backend { error, .. } => error.downcast_ref(),
             _ => None,
         }
     }
@@ -191,27 +196,27 @@ impl Error {
     /// Returns whether the peer's process ended in the middle of a message, rather than sent an
     /// invalid one.
     pub fn is_cut(&self) -> bool {
-        matches!(self.0, Kind::Cut { .. })
+        matches!(self.0, SandboxErrorKind::Cut { .. })
     }
 
     /// Returns whether a frame was lost because of this machine's disk; the following frames can
     /// still be read.
     pub fn is_spill(&self) -> bool {
-        matches!(self.0, Kind::Spill { .. })
+        matches!(self.0, SandboxErrorKind::Spill { .. })
     }
 
     /// Returns whether a peer violated the protocol.
     pub fn is_protocol(&self) -> bool {
-        matches!(self.0, Kind::Protocol { .. })
+        matches!(self.0, SandboxErrorKind::Protocol { .. })
     }
 
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(&self.0, Kind::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+        matches!(&self.0, SandboxErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// Creates an error for a frame or message that violates the protocol.
     pub fn protocol(who: &'static str, reason: impl Into<String>) -> Self {
-        Kind::Protocol {
+        SandboxErrorKind::Protocol {
             who,
             reason: reason.into(),
         }
@@ -220,12 +225,12 @@ impl Error {
 
     /// Creates an error for a peer that closed its channel.
     pub fn gone(who: &'static str) -> Self {
-        Kind::Gone { who }.into()
+        SandboxErrorKind::Gone { who }.into()
     }
 
     /// Creates an error for a protection that the policy requires and that is not active.
     pub fn missing_protection(reason: impl Into<String>) -> Self {
-        Kind::MissingProtection {
+        SandboxErrorKind::MissingProtection {
             reason: reason.into(),
         }
         .into()
@@ -233,7 +238,7 @@ impl Error {
 
     /// Creates an error for something that did not happen in time.
     pub fn too_late(what: &'static str, limit: Duration) -> Self {
-        Kind::TooLate { what, limit }.into()
+        SandboxErrorKind::TooLate { what, limit }.into()
     }
 
     /// Wraps an error of a backend in another crate with its meaning for the caller.
@@ -243,7 +248,7 @@ impl Error {
         effect: Effect,
         error: impl StdError + Send + Sync + 'static,
     ) -> Self {
-        Kind::Backend {
+        SandboxErrorKind::Backend {
             blame,
             retry,
             effect,
@@ -254,11 +259,11 @@ impl Error {
 
     /// Creates an error for a request that cannot be served as it is.
     pub fn request(reason: impl Into<String>) -> Self {
-        Kind::Request(reason.into()).into()
+        SandboxErrorKind::Request(reason.into()).into()
     }
 }
 
-impl Kind {
+impl SandboxErrorKind {
     /// Creates an error from a launcher's own description of its failed start.
     pub(crate) fn launch(reason: String) -> Self {
         if is_out_of_processes(&reason) {
@@ -297,15 +302,15 @@ fn is_out_of_processes(reason: &str) -> bool {
 }
 
 /// Adds the failed action to an I/O result.
-pub trait During<T> {
+pub trait DuringIo<T> {
     /// Adds the failed action, as in `make a pipe`.
     fn during(self, action: &'static str) -> Result<T>;
 }
 
-impl<T, E: Into<io::Error>> During<T> for std::result::Result<T, E> {
+impl<T, E: Into<io::Error>> DuringIo<T> for std::result::Result<T, E> {
     fn during(self, action: &'static str) -> Result<T> {
         self.map_err(|source| {
-            Kind::Io {
+            SandboxErrorKind::Io {
                 action,
                 source: source.into(),
             }

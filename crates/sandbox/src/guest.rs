@@ -13,7 +13,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::channel::{FrameReader, write_frame};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result, SandboxErrorKind};
 use crate::incoming::Incoming;
 
 /// Maximum time for a guest to respond to anything but a command.
@@ -323,7 +323,7 @@ impl Guest {
             let mut part = Vec::with_capacity(CHUNK);
             Read::take(&mut *content, CHUNK as u64)
                 .read_to_end(&mut part)
-                .map_err(|source| Kind::Io {
+                .map_err(|source| SandboxErrorKind::Io {
                     action: "read an input",
                     source,
                 })?;
@@ -441,13 +441,13 @@ impl Guest {
         self.send(message, blob, Answer::Once(answer)).await?;
         let frame = tokio::time::timeout(ANSWER_LIMIT, answered)
             .await
-            .map_err(|_| Kind::TooLate {
+            .map_err(|_| SandboxErrorKind::TooLate {
                 what: "the guest's answer",
                 limit: ANSWER_LIMIT,
             })?
             .map_err(|_| Error::gone("guest"))?;
         match frame.message {
-            FromGuest::Error { code, message, .. } => Err(Kind::Guest {
+            FromGuest::Error { code, message, .. } => Err(SandboxErrorKind::Guest {
                 action,
                 path: path.to_owned(),
                 code,

@@ -51,8 +51,8 @@ pub struct Limits {
     /// Maximum size of a collected file in bytes.
     pub collected_file_bytes: u64,
     /// Maximum duration of a cell.
-    #[serde(with = "seconds")]
-    pub cell_time: Duration,
+    #[serde(rename = "cell_time", with = "seconds")]
+    pub cell_timeout: Duration,
     /// Time between a cell's interrupt and the end of its kernel.
     #[serde(with = "seconds")]
     pub grace: Duration,
@@ -78,14 +78,14 @@ impl Default for Limits {
             result_bytes: 4 * MIB,
             files: 64,
             collected_file_bytes: 256 * MIB,
-            cell_time: Duration::from_mins(1),
+            cell_timeout: Duration::from_mins(1),
             grace: Duration::from_millis(500),
         }
     }
 }
 
-/// Default maximum of a cell's duration; the host can configure another.
-pub const MAX_CELL_TIME: Duration = Duration::from_mins(5);
+/// Default maximum timeout of a cell; the host can configure another.
+pub const MAX_CELL_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Maximum number of open descriptors of each process of a sandbox that shares a user id with
 /// others. Linux counts the descriptors that a user's processes have in socket buffers, lets each

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::backend::{Backend, Kernel, Sandbox};
-use crate::error::{Kind, Result, Retry};
+use crate::error::{Result, Retry, SandboxErrorKind};
 use crate::limits::Limits;
 
 /// Sandboxes kept ready.
@@ -105,7 +105,7 @@ impl Pool {
         let limit = self.shared.config.acquire_timeout;
         tokio::time::timeout(limit, create(self.shared.backend.as_ref(), limits))
             .await
-            .map_err(|_| Kind::TooLate {
+            .map_err(|_| SandboxErrorKind::TooLate {
                 what: "a sandbox",
                 limit,
             })?

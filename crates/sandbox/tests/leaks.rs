@@ -3,12 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::pool::create;
-use cellblock_testkit::{Count, Owner};
+use cellblock_testkit::wait::until_ok;
+use cellblock_testkit::{Count, LeakOwner};
 
 use support::{End, backend, block_on, descendants, execute, shows, until};
 
@@ -16,15 +17,13 @@ use support::{End, backend, block_on, descendants, execute, shows, until};
 #[expect(dead_code, reason = "shared with the other test binary, which uses all of it")]
 mod support;
 
-const PATIENCE: Duration = Duration::from_secs(10);
-
 #[test]
 fn thirty_rounds_and_the_end_of_the_backend_leave_nothing() {
     block_on(async {
         // Opens the files that stay open: those of the runtime, and the image's lock.
         drop(backend().await);
         until("rested", || descendants(std::process::id()).is_empty()).await;
-        let mut this = Owner::this_process();
+        let mut this = LeakOwner::this_process();
         let without_backend = this.count();
 
         let backend = backend().await;
@@ -38,8 +37,8 @@ fn thirty_rounds_and_the_end_of_the_backend_leave_nothing() {
             .find(|it| it.parent == launcher)
             .unwrap();
         let template = support::template(launcher).pid;
-        let mut owners = [std::process::id(), launcher, keep.pid, template].map(Owner::of);
-        let before = owners.each_mut().map(Owner::count);
+        let mut owners = [std::process::id(), launcher, keep.pid, template].map(LeakOwner::of);
+        let before = owners.each_mut().map(LeakOwner::count);
         // The namespaces of the keep and of the spare room.
         assert!(before[0].namespaces >= 12, "{before:?}");
         for round in 0..30 {
@@ -86,10 +85,6 @@ async fn one_round(backend: &dyn Backend, round: u32) {
 
 /// The operating system frees namespaces in the background, so this waits for it, and lets the
 /// backend's own tasks continue meanwhile.
-async fn is_again(owner: &mut Owner, before: &Count) {
-    let deadline = Instant::now() + PATIENCE;
-    while let Err(left) = owner.until(before, Duration::ZERO) {
-        assert!(Instant::now() < deadline, "{left}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+async fn is_again(owner: &mut LeakOwner, before: &Count) {
+    until_ok(async || owner.until(before, Duration::ZERO)).await;
 }

@@ -1,11 +1,11 @@
-//! How settings are written: [`Time`] and [`Bytes`], with units, and the names that were [`renamed`].
+//! How settings are written: [`Time`] and [`Size`], with units, and the names that were [`renamed`].
 //!
 //! An options struct describes each of its settings once: the field is read from a configuration, its default is the struct's, its doc
 //! comment becomes the reference, and its type the JSON Schema. Fields that the program calculates with stay plain numbers and durations:
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use cellblock_settings::{Bytes, Time};
+//! # use cellblock_settings::{Size, Time};
 //! # use schemars::JsonSchema;
 //! # use serde::{Deserialize, Serialize};
 //! #[derive(Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@
 //!     #[serde(with = "Time")]
 //!     timeout: Duration,
 //!     /// Maximum size of a result.
-//!     #[serde(with = "Bytes")]
+//!     #[serde(with = "Size")]
 //!     max_result: u64,
 //! }
 //! # impl Default for ServerOptions {
@@ -27,5 +27,5 @@ pub mod renamed;
 mod size;
 mod time;
 
-pub use size::{Bytes, ParseSizeError, Size};
+pub use size::{ParseSizeError, Size};
 pub use time::Time;

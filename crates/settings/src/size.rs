@@ -22,7 +22,7 @@ const UNITS: [(&str, u64); 10] = [
     ("tib", 1 << 40),
 ];
 
-/// A number of bytes.
+/// A number of bytes. It is displayed rounded, for people, and serialized exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(
     /// The bytes.
@@ -81,15 +81,8 @@ impl fmt::Display for Size {
     }
 }
 
-/// A number of bytes, or a number with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bytes(
-    /// The bytes.
-    pub u64,
-);
-
-impl Bytes {
-    /// Writes a number of bytes as a size, for `#[serde(with = "Bytes")]`.
+impl Size {
+    /// Writes a number of bytes as a size, for `#[serde(with = "Size")]`.
     pub fn serialize<N: Copy + TryInto<u64>, S: Serializer>(
         bytes: &N,
         serializer: S,
@@ -101,37 +94,36 @@ impl Bytes {
     /// Reads a number of bytes that is written as a size.
     pub fn deserialize<'de, N: TryFrom<u64>, D: Deserializer<'de>>(deserializer: D) -> Result<N, D::Error> {
         let Self(bytes) = Deserialize::deserialize(deserializer)?;
-        N::try_from(bytes).map_err(|_| D::Error::invalid_value(Unexpected::Unsigned(bytes), &BytesVisitor))
+        N::try_from(bytes).map_err(|_| D::Error::invalid_value(Unexpected::Unsigned(bytes), &SizeVisitor))
     }
 }
 
-impl<'de> Deserialize<'de> for Bytes {
+impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(BytesVisitor)
+        deserializer.deserialize_any(SizeVisitor)
     }
 }
 
-struct BytesVisitor;
+struct SizeVisitor;
 
-impl Visitor<'_> for BytesVisitor {
-    type Value = Bytes;
+impl Visitor<'_> for SizeVisitor {
+    type Value = Size;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a size such as `512MiB`, `2GB` or a number of bytes")
     }
 
-    fn visit_u64<E: Error>(self, bytes: u64) -> Result<Bytes, E> {
-        Ok(Bytes(bytes))
+    fn visit_u64<E: Error>(self, bytes: u64) -> Result<Size, E> {
+        Ok(Size(bytes))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Bytes, E> {
-        let size: Result<Size, _> = text.parse();
-        size.map(|size| Bytes(size.0))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+        text.parse()
             .map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
     }
 }
 
-impl Serialize for Bytes {
+impl Serialize for Size {
     /// Exactly: a unit only where no byte is lost.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         for (unit, bytes) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
@@ -143,7 +135,7 @@ impl Serialize for Bytes {
     }
 }
 
-impl JsonSchema for Bytes {
+impl JsonSchema for Size {
     fn schema_name() -> Cow<'static, str> {
         "Size".into()
     }
@@ -222,7 +214,7 @@ mod tests {
             (json!(1_u64 << 31), json!("2GiB")),
             (json!("1.5KiB"), json!(1536)),
         ] {
-            let size: Bytes = from_value(written.clone()).unwrap();
+            let size: Size = from_value(written.clone()).unwrap();
             assert_eq!(to_value(size).unwrap(), shown);
         }
     }

@@ -120,7 +120,7 @@ impl Cli {
     }
 
     /// Starts without waiting.
-    pub fn start(self) -> Result<Running> {
+    pub fn start(self) -> Result<RunningCli> {
         let binary = places::binary()?;
         let home = if self.ordinary {
             places::ordinary_home()?
@@ -160,7 +160,7 @@ fn inherited() -> impl Iterator<Item = (OsString, OsString)> {
     })
 }
 
-fn spawn(mut command: Command, input: Vec<u8>, limit: Duration) -> Result<Running> {
+fn spawn(mut command: Command, input: Vec<u8>, limit: Duration) -> Result<RunningCli> {
     let shown = format!("{command:?}");
     command
         .stdin(Stdio::piped())
@@ -175,7 +175,7 @@ fn spawn(mut command: Command, input: Vec<u8>, limit: Duration) -> Result<Runnin
     }
     let stdout = collect(child.stdout.take().context("take the child's stdout")?);
     let stderr = collect(child.stderr.take().context("take the child's stderr")?);
-    Ok(Running {
+    Ok(RunningCli {
         child,
         stdout,
         stderr,
@@ -205,7 +205,7 @@ fn collect(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 
 /// A `cellblock` command that has been started; dropping it kills its process group.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningCli {
     child: Child,
     stdout: Receiver<Vec<u8>>,
     stderr: Receiver<Vec<u8>>,
@@ -215,7 +215,7 @@ pub struct Running {
     reaped: bool,
 }
 
-impl Running {
+impl RunningCli {
     /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -271,7 +271,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCli {
     fn drop(&mut self) {
         if self.reaped {
             return;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use cellblock_interpreter::chart::{
-    Chart, ChartError, ChartSpec, MAX_ROWS, Rows, check, coverage, from_json, to_vega_lite,
+    ChartError, ChartSpec, CheckedChart, MAX_ROWS, Rows, check, coverage, from_json, to_vega_lite,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) fn whole(data: &[u8]) {
         coverage(&unchecked, &rows);
     }
     let without_rows = check(&spec, &rows.summary());
-    match Chart::new(&spec, rows, None, None) {
+    match CheckedChart::new(&spec, rows, None, None) {
         Ok(chart) => {
             assert_eq!(
                 without_rows.as_ref(),
@@ -45,12 +45,13 @@ pub(crate) fn whole(data: &[u8]) {
     }
 }
 
-fn is_right(chart: &Chart) {
+fn is_right(chart: &CheckedChart) {
     let document = chart.document();
     let read: Value = serde_json::from_slice(&document).expect("a document is JSON");
     assert_eq!(read["data"].as_array().map(Vec::len), Some(chart.rows.len()));
     let rows = Rows::parse(read["data"].to_string().as_bytes()).expect("rows of a document are read again");
-    let again = Chart::new(&read["spec"], rows, None, None).expect("what was accepted is accepted again");
+    let again =
+        CheckedChart::new(&read["spec"], rows, None, None).expect("what was accepted is accepted again");
     assert!(again.document() == document, "the same chart is the same bytes");
     let drawn = chart.vega_lite();
     assert!(

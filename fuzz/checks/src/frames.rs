@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io::Read as _;
 
-use cellblock_protocol::{Decoder, Frame, FrameError, Limits, MAX_BLOBS, Message, Prefix, encode};
+use cellblock_protocol::{Decoder, Frame, FrameError, FrameLimits, MAX_BLOBS, MessageSet, Prefix, encode};
 use cellblock_sandbox::channel::FrameReader;
 use futures_util::FutureExt as _;
 use tokio::io::AsyncReadExt;
@@ -14,7 +14,7 @@ use crate::text::is_short_and_plain;
 type Whole<M> = Frame<M, Vec<u8>>;
 
 /// Reads bytes as they are, and once more as the header and the blob of one frame whose lengths are right.
-pub(crate) fn check<M: Message + PartialEq + Debug>(data: &[u8]) {
+pub(crate) fn check<M: MessageSet + PartialEq + Debug>(data: &[u8]) {
     stream::<M>(data);
     let (header, blobs) = parts(data);
     if let Some(bytes) = framed(header, &blobs) {
@@ -23,7 +23,7 @@ pub(crate) fn check<M: Message + PartialEq + Debug>(data: &[u8]) {
 }
 
 /// Reads bytes as the header and the blobs of one frame, which is encoded with the right lengths first.
-pub(crate) fn repaired<M: Message>(data: &[u8]) -> Option<Whole<M>> {
+pub(crate) fn repaired<M: MessageSet>(data: &[u8]) -> Option<Whole<M>> {
     let (header, blobs) = parts(data);
     let mut decoder = Decoder::default();
     decoder.push(&framed(header, &blobs)?);
@@ -65,7 +65,7 @@ fn framed(header: &[u8], blobs: &[&[u8]]) -> Option<Vec<u8>> {
     Some([&total.to_be_bytes()[..], &length.to_be_bytes(), &header, &blobs].concat())
 }
 
-fn stream<M: Message + PartialEq + Debug>(data: &[u8]) {
+fn stream<M: MessageSet + PartialEq + Debug>(data: &[u8]) {
     let (first, second) = data.split_at(data.len() / 2);
     let whole = decoded::<M>(&[data]);
     assert_eq!(
@@ -91,7 +91,7 @@ fn stream<M: Message + PartialEq + Debug>(data: &[u8]) {
 }
 
 /// Every frame up to the first that is broken or not there yet.
-fn decoded<M: Message>(pieces: &[&[u8]]) -> Vec<Whole<M>> {
+fn decoded<M: MessageSet>(pieces: &[&[u8]]) -> Vec<Whole<M>> {
     let mut decoder = Decoder::default();
     let mut frames = Vec::new();
     for piece in pieces {
@@ -111,7 +111,7 @@ fn decoded<M: Message>(pieces: &[&[u8]]) -> Vec<Whole<M>> {
 }
 
 /// Every frame as the host reads it from a socket.
-fn received<M: Message>(first: &[u8], second: &[u8]) -> Vec<Whole<M>> {
+fn received<M: MessageSet>(first: &[u8], second: &[u8]) -> Vec<Whole<M>> {
     let mut reader = FrameReader::<_, M>::new(AsyncReadExt::chain(first, second), "guest");
     let mut frames = Vec::new();
     let next =
@@ -130,10 +130,10 @@ fn received<M: Message>(first: &[u8], second: &[u8]) -> Vec<Whole<M>> {
     frames
 }
 
-fn again<M: Message + PartialEq + Debug>(frame: &Whole<M>) {
+fn again<M: MessageSet + PartialEq + Debug>(frame: &Whole<M>) {
     let blobs: Vec<&[u8]> = frame.blobs.iter().map(Vec::as_slice).collect();
     let mut bytes =
-        encode(&frame.message, &blobs, &Limits::default()).expect("what was decoded can be encoded");
+        encode(&frame.message, &blobs, &FrameLimits::default()).expect("what was decoded can be encoded");
     bytes.extend(blobs.concat());
     let again = decoded::<M>(&[&bytes]);
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use cellblock_artifact::Store;
-use cellblock_interpreter::output::{Decoding, Limits, Output, OutputError, Scalar};
+use cellblock_interpreter::output::{Decoding, DecodingLimits, Output, OutputError, Scalar};
 use cellblock_interpreter::render;
 use cellblock_protocol::{self as protocol, Blob, FigureLibrary, FromKernel};
 use object_store::memory::InMemory;
@@ -14,7 +14,7 @@ use crate::text::{is_for_a_model, is_short_and_plain};
 use crate::{drawn, frames};
 
 /// Limits that inputs of a few kilobytes can reach.
-const LIMITS: Limits = Limits {
+const LIMITS: DecodingLimits = DecodingLimits {
     columns: 64,
     depth: 8,
     description_bytes: 1 << 16,

@@ -3,7 +3,7 @@
 use cellblock_interpreter::output::{Output, Primitive, Scalar};
 use cellblock_interpreter::render;
 
-use crate::sanitize::{self, Stream};
+use crate::sanitize::{self, SanitizedStream};
 use crate::text::is_for_a_model;
 
 /// The longest escape of one byte is `\x1b`; of one character of four bytes, `\u{e0041}`.
@@ -38,7 +38,7 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 fn in_pieces(bytes: &[u8], size: usize) -> String {
-    let mut stream = Stream::default();
+    let mut stream = SanitizedStream::default();
     let mut shown: String = bytes.chunks(size).map(|piece| stream.push(piece)).collect();
     shown.push_str(&stream.finish());
     shown

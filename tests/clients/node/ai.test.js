@@ -114,7 +114,7 @@ for (const name of MODELS) {
   });
 
   test(`${name}: a stream that is aborted interrupts its code`, async () => {
-    const breakOff = async () => {
+    const breakOff = async (delay) => {
       const made = await fetch(`${URL}/containers`, {
         method: "POST",
         headers: { ...headers, "Content-Type": "application/json" },
@@ -126,7 +126,7 @@ for (const name of MODELS) {
         model, tools, prompt: "Run for ever.", abortSignal: abort.signal, includeRawChunks: true, onError: () => {},
       });
       for await (const part of result.fullStream) {
-        if (part.rawValue?.type === "response.code_interpreter_call.interpreting") abort.abort();
+        if (part.rawValue?.type === "response.code_interpreter_call.interpreting") setTimeout(() => abort.abort(), delay);
       }
       return tools;
     };

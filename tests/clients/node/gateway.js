@@ -59,7 +59,8 @@ export async function assertPicture(outputs) {
 /** Breaks something off until its code had begun; the next code in its container sees that it ended before its time was over. */
 export async function assertInterrupted(breakOff, whatWasThere) {
   for (let tries = 0; tries < 10; tries += 1) {
-    const after = await whatWasThere(await breakOff());
+    // The event comes before the code runs: each try waits longer after it.
+    const after = await whatWasThere(await breakOff(tries * 30));
     if (after === "['began', 'ended']") return;
     // It was broken off sooner than it began.
     assert.ok(["[]", "['ended']"].includes(after), after);

@@ -101,11 +101,11 @@ for (const model of MODELS) {
   });
 
   test(`${model}: a stream that is aborted interrupts its code`, async () => {
-    const breakOff = async () => {
+    const breakOff = async (delay) => {
       const container = await openai.containers.create({ name: "aborted" });
       const tools = [interpreter(container.id)];
       const stream = openai.responses.stream({ model, input: "Run for ever.", tools });
-      stream.on("response.code_interpreter_call.interpreting", () => stream.abort());
+      stream.on("response.code_interpreter_call.interpreting", () => setTimeout(() => stream.abort(), delay));
       await assert.rejects(stream.done(), APIUserAbortError);
       return tools;
     };

@@ -109,13 +109,17 @@ const RULES: &[Rule] = &[
     Rule {
         package: "cellblock-mcp",
         // Who its callers are it is told; how they are authenticated is the gateway's business.
-        ours: &["cellblock-interpreter", "cellblock-artifact"],
+        ours: &[
+            "cellblock-interpreter",
+            "cellblock-artifact",
+            "cellblock-settings",
+        ],
         never: &["axum", "pyo3"],
     },
     Rule {
         package: "cellblock-mcp-client",
         // It knows which calls a turn makes, not who serves them.
-        ours: &["cellblock-agent", "cellblock-interpreter"],
+        ours: &["cellblock-agent", "cellblock-interpreter", "cellblock-settings"],
         never: &["axum", "hyper", "pyo3"],
     },
     Rule {

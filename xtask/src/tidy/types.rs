@@ -1,16 +1,70 @@
 //! The name of a type that leaves its module is defined once in the workspace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
-use super::budget::{Budget, Counts};
 use super::modules;
 use super::tree::File;
 
-pub(super) const BUDGET: Budget = Budget {
-    file: "types.txt",
-    title: "Names of types that are defined more than once.",
-};
+/// Names that one type in each of these packages may have, and why.
+struct Allowed {
+    names: &'static [&'static str],
+    packages: &'static [&'static str],
+    #[expect(
+        dead_code,
+        reason = "the reason is for the reader; requiring the field requires the reason"
+    )]
+    reason: &'static str,
+}
+
+/// Keep it short. An entry that no package needs is rejected as well.
+const ALLOWED: &[Allowed] = &[
+    Allowed {
+        names: &["Error"],
+        packages: &[
+            "crates/cli",
+            "crates/interpreter",
+            "crates/jail",
+            "crates/sandbox",
+        ],
+        reason: "Rust's usual name for the error of a crate, which other crates import as `SandboxError`",
+    },
+    Allowed {
+        names: &["Result"],
+        packages: &[
+            "crates/cli",
+            "crates/image",
+            "crates/interpreter",
+            "crates/jail",
+            "crates/sandbox",
+        ],
+        reason: "the standard library's `Result` with the crate's own error",
+    },
+    Allowed {
+        names: &["Options"],
+        packages: &["crates/gateway", "crates/mcp"],
+        reason: "the settings of the whole crate, so its own name says whose they are",
+    },
+    Allowed {
+        names: &[
+            "Answer",
+            "Chart",
+            "Column",
+            "Dataframe",
+            "Exception",
+            "Figure",
+            "Finding",
+            "Image",
+            "Output",
+            "Primitive",
+            "Rejection",
+            "Rich",
+            "SkippedFile",
+        ],
+        packages: &["crates/interpreter", "crates/protocol"],
+        reason: "a message of a sandbox and the checked value that callers get; both names are in published schemas",
+    },
+];
 
 /// Definitions of types by name: the file and the line of each.
 #[derive(Debug)]
@@ -25,41 +79,52 @@ impl<'a> Types<'a> {
                 types.entry(name).or_default().push((file, line));
             }
         }
-        types.retain(|_, places| places.len() > 1);
         Self(types)
     }
 
-    /// Counts the definitions of each name that has several.
-    pub(super) fn found(&self) -> Counts {
-        let counts = self.0.iter();
-        counts
-            .map(|(name, places)| ((*name).to_owned(), places.len()))
-            .collect()
+    /// Rejects a name that several types have, except those of the list.
+    pub(super) fn repeated(&self) -> Vec<Violation> {
+        let repeated = self.0.iter().filter(|(name, places)| {
+            let packages: BTreeSet<_> = places.iter().filter_map(|(file, _)| package(file)).collect();
+            let once_each = packages.len() == places.len();
+            let may = |package| allowed().any(|entry| entry == (**name, package));
+            places.len() > 1 && !(once_each && packages.into_iter().all(may))
+        });
+        repeated.map(|(name, places)| taken(name, places)).collect()
     }
 
-    /// Rejects names with more definitions than the list allows, and entries of the list that allow too many.
-    pub(super) fn check(&self, allowed: &Counts) -> Vec<Violation> {
-        let may = |name: &str| allowed.get(name).copied().unwrap_or(1);
-        let over = self.0.iter().filter(|(name, places)| places.len() > may(name));
-        let mut violations: Vec<_> = over.map(|(name, places)| too_many(name, places)).collect();
-        for (name, count) in allowed {
-            let found = self.0.get(name.as_str()).map_or(1, Vec::len);
-            if found < *count {
-                let message = format!(
-                    "`{name}` has {found} of {count} definitions left; run `cargo xtask tidy --update`"
-                );
-                violations.push(Violation {
-                    path: BUDGET.path(),
-                    line: 1,
-                    message,
-                });
-            }
-        }
-        violations
+    /// Rejects entries of the list for which a package has no such type.
+    pub(super) fn unused(&self) -> Vec<Violation> {
+        let defines = |name: &str, package_name: &str| {
+            let places = self.0.get(name).into_iter().flatten();
+            places
+                .into_iter()
+                .any(|(file, _)| package(file) == Some(package_name))
+        };
+        let unused = allowed().filter(|(name, package)| !defines(name, package));
+        unused
+            .map(|(name, package)| Violation {
+                path: "xtask/src/tidy/types.rs".to_owned(),
+                line: 1,
+                message: format!("`{package}` defines no `{name}`; remove it from the exceptions"),
+            })
+            .collect()
     }
 }
 
-fn too_many(name: &str, places: &[(&File, usize)]) -> Violation {
+/// Lists the exceptions: a name and a package that may define it.
+fn allowed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ALLOWED.iter().flat_map(|entry| {
+        let names = entry.names.iter();
+        names.flat_map(|name| entry.packages.iter().map(|package| (*name, *package)))
+    })
+}
+
+fn package(file: &File) -> Option<&str> {
+    modules::place(file).map(|(package, _)| package)
+}
+
+fn taken(name: &str, places: &[(&File, usize)]) -> Violation {
     let named = |(file, line): &(&File, usize)| format!("{}:{line}", file.path);
     let others: Vec<_> = places[1..].iter().map(named).collect();
     let (file, line) = places[0];
@@ -89,12 +154,8 @@ fn defined(file: &File) -> impl Iterator<Item = (&str, usize)> {
 mod tests {
     use super::*;
 
-    fn messages(files: &[File], allowed: &[(&str, usize)]) -> Vec<String> {
-        let allowed = allowed
-            .iter()
-            .map(|(name, count)| ((*name).to_owned(), *count))
-            .collect();
-        let violations = Types::of(files).check(&allowed);
+    fn repeated(files: &[File]) -> Vec<String> {
+        let violations = Types::of(files).repeated();
         violations.iter().map(ToString::to_string).collect()
     }
 
@@ -112,20 +173,33 @@ mod tests {
             File::of("crates/y/tests/a.rs", "pub struct Answer;\n"),
         ];
         assert_eq!(
-            messages(&files, &[]),
+            repeated(&files),
             [
                 "crates/x/src/a.rs:1: `Answer` is also defined at crates/y/src/a.rs:2; name one of them after its module"
             ]
         );
-        assert_eq!(messages(&files, &[("Answer", 2)]), [""; 0]);
     }
 
     #[test]
-    fn an_entry_of_the_list_that_allows_too_many_is_rejected() {
-        let files = [File::of("crates/x/src/a.rs", "pub struct Answer;\n")];
+    fn a_name_of_the_list_may_be_defined_once_in_each_of_its_packages() {
+        let in_files = |paths: &[&str]| {
+            let files = paths.iter().map(|path| File::of(path, "pub enum Error {}\n"));
+            repeated(&files.collect::<Vec<_>>()).len()
+        };
+        let (jail, cli) = ("crates/jail/src/error.rs", "crates/cli/src/error.rs");
+        assert_eq!(in_files(&[jail, cli]), 0);
+        assert_eq!(in_files(&[jail, cli, "crates/cli/src/other.rs"]), 1);
+        assert_eq!(in_files(&[jail, "crates/chart/src/error.rs"]), 1);
+    }
+
+    #[test]
+    fn an_entry_of_the_list_that_no_package_needs_is_rejected() {
+        let files = [File::of("crates/mcp/src/options.rs", "pub struct Options;\n")];
+        let unused = Types::of(&files).unused();
+        assert_eq!(unused.len(), allowed().count() - 1);
         assert_eq!(
-            messages(&files, &[("Answer", 2)]),
-            ["xtask/tidy/types.txt:1: `Answer` has 1 of 2 definitions left; run `cargo xtask tidy --update`"]
+            unused[0].to_string(),
+            "xtask/src/tidy/types.rs:1: `crates/cli` defines no `Error`; remove it from the exceptions"
         );
     }
 }

@@ -5,9 +5,9 @@ use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
 
-use super::scripted::Answer;
+use super::scripted::ScriptedAnswer;
 use super::{INTERPRETER, ModelRequest, ModelStream, Provider, ProviderError};
-use crate::wire::{FunctionCallOutput, Item, Output, Part, Role};
+use crate::wire::{Item, Role, texts};
 
 /// Code that runs if the message contains no Python.
 const ANALYSIS: &str = include_str!("demo.py");
@@ -23,7 +23,7 @@ impl Provider for Demo {
     }
 }
 
-fn answer(request: &ModelRequest) -> Answer {
+fn answer(request: &ModelRequest) -> ScriptedAnswer {
     // Items after the user's last message.
     let said = request.items.iter().rposition(|item| from_user(item).is_some());
     let ran = request.items[said.map_or(0, |at| at + 1)..]
@@ -34,10 +34,11 @@ fn answer(request: &ModelRequest) -> Answer {
             _ => None,
         });
     if let Some(output) = ran {
-        return Answer::new().text(&format!("I ran the code. It gave:\n\n{}\n", shown(output)));
+        return ScriptedAnswer::new()
+            .text(&format!("I ran the code. It gave:\n\n{}\n", output.output.text()));
     }
     if !request.offered().any(|tool| tool.name == INTERPRETER) {
-        return Answer::new().text(
+        return ScriptedAnswer::new().text(
             "This is the demo of Cellblock, not a model: it runs Python and no more. Send the tool `code_interpreter` and a message \
              with a Python block.",
         );
@@ -53,7 +54,7 @@ fn answer(request: &ModelRequest) -> Answer {
         ),
     };
     let arguments = json!({"code": code}).to_string();
-    Answer::new()
+    ScriptedAnswer::new()
         .text(before)
         .call("call_demo", INTERPRETER, &arguments)
 }
@@ -63,21 +64,6 @@ pub(super) fn from_user(item: &Item) -> Option<String> {
         Item::Message(message) if message.role == Role::User => Some(texts(&message.content)),
         _ => None,
     }
-}
-
-pub(super) fn shown(output: &FunctionCallOutput) -> String {
-    match &output.output {
-        Output::Text(text) => text.clone(),
-        Output::Parts(parts) => texts(parts),
-    }
-}
-
-fn texts(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::InputText { text } | Part::OutputText { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the first block between three backticks whose language is Python or unspecified.

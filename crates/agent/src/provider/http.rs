@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::OwnModel;
 use super::error::ProviderError;
-use super::key::Key;
+use super::key::ProviderKey;
 use super::options::{Retries, Timeouts};
 
 /// Maximum size in bytes of a response that is not a stream.
@@ -26,20 +26,20 @@ const MAX_MESSAGE: usize = 500;
 
 /// A server with an OpenAI-compatible API, and the settings of its connection.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct ProviderEndpoint {
     base: Url,
-    key: Option<Key>,
+    key: Option<ProviderKey>,
     timeouts: Timeouts,
     retries: Retries,
     client: Client,
 }
 
-impl Endpoint {
+impl ProviderEndpoint {
     /// Creates an endpoint for the server at `base`, which ends before the name of an operation, as
     /// in `http://127.0.0.1:8000/v1`.
     ///
     /// Rejects a key with `http://` to another machine; [`Endpoint::in_the_clear`] permits it.
-    pub fn new(base: &str, key: Option<Key>) -> Result<Self, ProviderError> {
+    pub fn new(base: &str, key: Option<ProviderKey>) -> Result<Self, ProviderError> {
         let endpoint = Self::in_the_clear(base, key)?;
         if endpoint.key.is_some() && endpoint.base.scheme() == "http" && !is_loopback(&endpoint.base) {
             return Err(request(
@@ -51,7 +51,7 @@ impl Endpoint {
     }
 
     /// Does the same, but permits sending the key unencrypted.
-    pub fn in_the_clear(base: &str, key: Option<Key>) -> Result<Self, ProviderError> {
+    pub fn in_the_clear(base: &str, key: Option<ProviderKey>) -> Result<Self, ProviderError> {
         let mut base =
             Url::parse(base).map_err(|error| request(format!("the address cannot be read: {error}")))?;
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
@@ -144,7 +144,7 @@ impl Endpoint {
     }
 
     async fn send(&self, mut request: RequestBuilder) -> Result<Body, ProviderError> {
-        if let Some(value) = self.key.as_ref().and_then(Key::header) {
+        if let Some(value) = self.key.as_ref().and_then(ProviderKey::header) {
             request = request.header(AUTHORIZATION, value);
         }
         let limit = self.timeouts.first;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// A provider's key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct ProviderKey(String);
 
-/// The reason why there is no key.
+/// The reason why the key is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The environment variable is not set.
@@ -29,7 +29,7 @@ pub enum KeyError {
     Unfit,
 }
 
-impl Key {
+impl ProviderKey {
     /// Creates a key; surrounding blanks are removed.
     pub fn new(key: &str) -> Result<Self, KeyError> {
         let key = key.trim();
@@ -73,7 +73,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ProviderKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Key([redacted])")
     }
@@ -88,8 +88,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "sk-secret\n").unwrap();
-        let key = Key::from_file(&path).unwrap();
-        assert_eq!(key, Key::new("sk-secret").unwrap());
+        let key = ProviderKey::from_file(&path).unwrap();
+        assert_eq!(key, ProviderKey::new("sk-secret").unwrap());
         assert_eq!(format!("{key:?}"), "Key([redacted])");
         let header = key.header().unwrap();
         assert_eq!(header, "Bearer sk-secret");
@@ -100,20 +100,23 @@ mod tests {
     #[test]
     fn a_key_that_is_missing_or_unfit_is_an_error() {
         assert!(matches!(
-            Key::from_environment("CELLBLOCK_TEST_NO_SUCH_KEY"),
+            ProviderKey::from_environment("CELLBLOCK_TEST_NO_SUCH_KEY"),
             Err(KeyError::Variable { .. })
         ));
         assert!(matches!(
-            Key::from_file(Path::new("/nowhere/key")),
+            ProviderKey::from_file(Path::new("/nowhere/key")),
             Err(KeyError::File { .. })
         ));
         for unfit in ["", " \n", "a b", "a\nb", "ключ"] {
-            assert!(matches!(Key::new(unfit), Err(KeyError::Unfit)), "{unfit:?}");
+            assert!(
+                matches!(ProviderKey::new(unfit), Err(KeyError::Unfit)),
+                "{unfit:?}"
+            );
         }
         // Some variable that every test run has.
         assert_eq!(
-            Key::from_environment("CARGO_PKG_NAME").unwrap(),
-            Key::new("cellblock-agent").unwrap()
+            ProviderKey::from_environment("CARGO_PKG_NAME").unwrap(),
+            ProviderKey::new("cellblock-agent").unwrap()
         );
     }
 }

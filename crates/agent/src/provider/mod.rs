@@ -28,12 +28,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 pub use error::ProviderError;
-pub use http::Endpoint;
-pub use key::{Key, KeyError};
+pub use http::ProviderEndpoint;
+pub use key::{KeyError, ProviderKey};
 pub use options::{Retries, Timeouts};
 pub use request::{INTERPRETER, ModelRequest, called};
 
-use crate::wire::Usage;
+use crate::wire::TokenUsage;
 
 /// A source of answers.
 pub trait Provider: Send + Sync {
@@ -98,7 +98,7 @@ pub enum ModelEvent {
         call: usize,
     },
     /// Token usage.
-    Usage(Usage),
+    Usage(TokenUsage),
     /// The end of the response.
     Finish(Finish),
 }

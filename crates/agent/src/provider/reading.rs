@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
-use super::http::{Body, Endpoint};
+use super::http::{Body, ProviderEndpoint};
 use super::sse::{MAX_EVENT, Sse};
 use super::{ModelEvent, ModelStream, ProviderError};
 
@@ -29,7 +29,7 @@ pub(super) trait Assemble: Send + 'static {
 }
 
 /// Reads a response to its end or its first error. Events before an error are returned first.
-pub(super) fn read(endpoint: Endpoint, body: Body, assembler: impl Assemble) -> ModelStream {
+pub(super) fn read(endpoint: ProviderEndpoint, body: Body, assembler: impl Assemble) -> ModelStream {
     let reading = Reading {
         endpoint,
         body,
@@ -44,7 +44,7 @@ pub(super) fn read(endpoint: Endpoint, body: Body, assembler: impl Assemble) -> 
 }
 
 struct Reading<A> {
-    endpoint: Endpoint,
+    endpoint: ProviderEndpoint,
     body: Body,
     form: Form,
     /// Whether there was an event.

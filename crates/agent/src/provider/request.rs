@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::tools::{model_name, qualified};
 use crate::wire::{
-    AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput,
-    InterpreterOutput, Item, ItemStatus, McpCall, Output, ReasoningOptions, SamplingSettings, Text,
-    ToolChoice, ToolName,
+    AllowedMode, ChoiceMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput, FunctionOutput,
+    InterpreterOutput, Item, ItemStatus, McpCall, ReasoningOptions, SamplingSettings, Text, ToolChoice,
+    ToolName,
 };
 
 /// A request to a model.
@@ -168,7 +168,7 @@ fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -
             id: format!("fco_{id}"),
             status: ItemStatus::Completed,
             call_id,
-            output: Output::Text(text),
+            output: FunctionOutput::Text(text),
         }),
     ]
 }

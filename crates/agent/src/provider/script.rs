@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::demo::{from_user, shown};
-use super::scripted::Answer;
+use super::demo::from_user;
+use super::scripted::ScriptedAnswer;
 use super::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
 use crate::wire::Item;
 
@@ -155,7 +155,7 @@ fn rounds(items: &[Item]) -> usize {
 
 impl ScriptedTurn {
     fn steps(&self, result: &str) -> Vec<Result<ModelEvent, ProviderError>> {
-        let mut answer = Answer::new();
+        let mut answer = ScriptedAnswer::new();
         if let Some(reasoning) = &self.reasoning {
             answer = answer.reasoning(reasoning);
         }
@@ -218,7 +218,7 @@ impl ScriptedTurn {
 impl Provider for Script {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         let result = request.items.iter().rev().find_map(|item| match item {
-            Item::FunctionCallOutput(output) => Some(shown(output)),
+            Item::FunctionCallOutput(output) => Some(output.output.text()),
             _ => None,
         });
         let answer = self.answer(&request).cloned();
@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
     use crate::provider::tests::{events, request, said};
-    use crate::wire::{FunctionCallOutput, ItemStatus, Output, Part, Role};
+    use crate::wire::{FunctionCallOutput, FunctionOutput, ItemStatus, Part, Role};
 
     fn script(script: Value) -> Script {
         serde_json::from_value(script).unwrap()
@@ -265,7 +265,7 @@ mod tests {
             id: "fco".to_owned(),
             status: ItemStatus::Completed,
             call_id: "call_0".to_owned(),
-            output: Output::Text(text.to_owned()),
+            output: FunctionOutput::Text(text.to_owned()),
         })
     }
 

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 
 use super::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
-use crate::wire::Usage;
+use crate::wire::TokenUsage;
 
 /// Maximum number of characters in one delta: text comes in pieces, as from a model.
 const PIECE: usize = 12;
@@ -15,19 +15,19 @@ const PIECE: usize = 12;
 /// A provider with prepared answers. Each request takes the next one.
 #[derive(Debug, Default)]
 pub struct Scripted {
-    answers: Mutex<VecDeque<Answer>>,
+    answers: Mutex<VecDeque<ScriptedAnswer>>,
     asked: Mutex<Vec<ModelRequest>>,
 }
 
 /// A prepared answer.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     events: Vec<ModelEvent>,
     calls: usize,
     failure: Option<ProviderError>,
 }
 
-impl Answer {
+impl ScriptedAnswer {
     /// Creates an empty answer.
     pub fn new() -> Self {
         Self::default()
@@ -85,10 +85,10 @@ impl Answer {
         steps.extend((0..self.calls).map(|call| Ok(ModelEvent::CallEnd { call })));
         // As many tokens as there were pieces: counted, not invented.
         let output_tokens = u64::try_from(steps.len() - self.calls).unwrap_or(u64::MAX);
-        steps.push(Ok(ModelEvent::Usage(Usage {
+        steps.push(Ok(ModelEvent::Usage(TokenUsage {
             output_tokens,
             total_tokens: output_tokens,
-            ..Usage::default()
+            ..TokenUsage::default()
         })));
         let finish = if self.calls > 0 {
             Finish::Calls
@@ -102,7 +102,7 @@ impl Answer {
 
 impl Scripted {
     /// Creates a provider with these answers, the first for the first request.
-    pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn new(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self {
             answers: Mutex::new(answers.into_iter().collect()),
             asked: Mutex::default(),

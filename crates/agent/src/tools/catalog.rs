@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::join_all;
 
-use super::source::Source;
-use crate::ToolServer;
+use super::source::{Callee, Source};
 use crate::wire::{Function, ListedTool};
 
 /// Maximum number of tools offered to a model. Providers reject more, and fewer already confuse
@@ -30,7 +28,7 @@ pub(crate) struct Bound {
     pub(crate) name: String,
     /// Label of its server.
     pub(crate) label: String,
-    pub(crate) server: Arc<dyn ToolServer>,
+    pub(crate) callee: Callee,
     pub(crate) tool: ToolDefinition,
     /// Whether the request names its server by an address.
     requested: bool,
@@ -49,7 +47,7 @@ impl Catalog {
     /// Requests the tools of all servers at once; each applies its own timeout. Names in `taken`
     /// are those of the request's own tools.
     pub(crate) async fn ask(sources: &[Source], taken: &[&str]) -> (Self, Vec<Answered>) {
-        let asked = sources.iter().map(|source| source.server.tools());
+        let asked = sources.iter().map(|source| source.callee.tools());
         let offered = join_all(asked).await;
         let mut catalog = Self::default();
         let mut names: HashSet<String> = taken.iter().map(|&name| name.to_owned()).collect();
@@ -93,7 +91,7 @@ impl Catalog {
         self.tools.push(Bound {
             name,
             label: source.label.clone(),
-            server: Arc::clone(&source.server),
+            callee: source.callee.clone(),
             tool: tool.clone(),
             requested: source.requested,
             about: source.description.clone(),

@@ -1,5 +1,5 @@
-//! Tools of servers, with which turns fetch data. They are called here, on the host, and never see
-//! a sandbox.
+//! Tools of servers, with which turns fetch data, and of toolsets. Servers are called here, on the
+//! host, and never see a sandbox; toolsets work where the turn's code runs.
 //!
 //! ```text
 //! Tools ──sources(request)──> [Source] ──Catalog::ask──> Catalog: names as the model knows them, and who is behind each
@@ -18,7 +18,7 @@ use crate::{ToolServer, ToolServers};
 
 pub(crate) use catalog::{Bound, Catalog, free, model_name, qualified};
 pub use options::{ContractRule, TurnOptions};
-pub use source::{Source, sources};
+pub use source::{Callee, OfferedToolset, Source, sources};
 
 /// The servers that a gateway knows.
 #[derive(Clone, Debug, Default)]

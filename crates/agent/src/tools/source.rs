@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use cellblock_interpreter::toolset::ToolDefinition;
+use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, ToolsetTerms};
 
 use super::Tools;
-use crate::wire::{AllowedTools, ApiError, McpTool, Request, Tool};
-use crate::{ToolServer, ToolServerAddress};
+use crate::wire::{AllowedTools, ApiError, McpTool, ResponseRequest, Tool};
+use crate::{OfferedTools, ToolServer, ToolServerAddress, ToolServerError};
 
-/// A server whose tools one turn may call.
+/// A server or a toolset whose tools one turn may call.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The client's name for it.
     pub label: String,
-    /// The server.
-    pub server: Arc<dyn ToolServer>,
+    /// What serves their calls.
+    pub callee: Callee,
     /// The client's description of it.
     pub description: Option<String>,
     /// Selection of its tools.
@@ -26,7 +26,50 @@ pub struct Source {
     pub requested: bool,
 }
 
+/// The server or the toolset that serves calls of a tool.
+#[derive(Clone, Debug)]
+pub enum Callee {
+    /// A server. Its results are data that code can derive from.
+    Server(Arc<dyn ToolServer>),
+    /// A toolset, over the session of the turn's code.
+    Toolset(Box<OfferedToolset>),
+}
+
+/// A toolset that requests may name as they name servers.
+#[derive(Clone, Debug)]
+pub struct OfferedToolset {
+    /// The toolset.
+    pub kind: ToolsetKind,
+    /// Its terms.
+    pub terms: ToolsetTerms,
+}
+
+impl Callee {
+    pub(super) async fn tools(&self) -> Result<Arc<OfferedTools>, ToolServerError> {
+        match self {
+            Self::Server(server) => server.tools().await,
+            Self::Toolset(toolset) => Ok(Arc::new(OfferedTools {
+                tools: (toolset.kind.definitions)(&toolset.terms),
+                left_out: Vec::new(),
+            })),
+        }
+    }
+}
+
 impl Source {
+    /// Returns the section of a system prompt that explains its tools.
+    pub(crate) fn prompt(&self) -> Option<String> {
+        match &self.callee {
+            Callee::Server(_) => None,
+            Callee::Toolset(toolset) => Some((toolset.kind.prompt)(&toolset.terms)),
+        }
+    }
+
+    /// Returns whether its results are data that code can derive from.
+    pub const fn fetches(&self) -> bool {
+        matches!(self.callee, Callee::Server(_))
+    }
+
     /// Returns whether the request permits the model to call this tool.
     pub(crate) fn allows(&self, tool: &ToolDefinition) -> bool {
         let (names, read_only) = match &self.allowed {
@@ -47,13 +90,17 @@ impl Source {
     }
 }
 
-/// Returns the servers whose tools a request's turn may call: those that it names, and with
-/// `code_interpreter` those that the operator always offers. Does not contact them.
-pub fn sources(tools: &Tools, request: &Request) -> Result<Vec<Source>, ApiError> {
+/// Returns the servers and toolsets whose tools a request's turn may call: those that it names, and
+/// with `code_interpreter` those servers that the operator always offers. Does not contact them.
+pub fn sources(
+    tools: &Tools,
+    toolsets: &[OfferedToolset],
+    request: &ResponseRequest,
+) -> Result<Vec<Source>, ApiError> {
     let mut sources = Vec::new();
     for (place, tool) in request.tools.iter().enumerate() {
         if let Tool::Mcp(tool) = tool {
-            sources.push(named(tools, tool, place)?);
+            sources.push(named(tools, toolsets, tool, place)?);
         }
     }
     let interpreter = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
@@ -65,7 +112,7 @@ pub fn sources(tools: &Tools, request: &Request) -> Result<Vec<Source>, ApiError
             }
             sources.push(Source {
                 label: label.to_owned(),
-                server: Arc::clone(&configured.server),
+                callee: Callee::Server(Arc::clone(&configured.server)),
                 description: None,
                 allowed: None,
                 named: false,
@@ -76,14 +123,19 @@ pub fn sources(tools: &Tools, request: &Request) -> Result<Vec<Source>, ApiError
     Ok(sources)
 }
 
-fn named(tools: &Tools, tool: &McpTool, place: usize) -> Result<Source, ApiError> {
-    let server = match &tool.server_url {
-        None => configured(tools, tool, place)?,
-        Some(url) => addressed(tools, tool, url, place)?,
+fn named(
+    tools: &Tools,
+    toolsets: &[OfferedToolset],
+    tool: &McpTool,
+    place: usize,
+) -> Result<Source, ApiError> {
+    let callee = match &tool.server_url {
+        None => configured(tools, toolsets, tool, place)?,
+        Some(url) => Callee::Server(addressed(tools, tool, url, place)?),
     };
     Ok(Source {
         label: tool.server_label.clone(),
-        server,
+        callee,
         description: tool.server_description.clone(),
         allowed: tool.allowed_tools.clone(),
         named: true,
@@ -91,9 +143,14 @@ fn named(tools: &Tools, tool: &McpTool, place: usize) -> Result<Source, ApiError
     })
 }
 
-/// Returns a configured server. Its credentials are the operator's, so a request cannot send its
-/// own.
-fn configured(tools: &Tools, tool: &McpTool, place: usize) -> Result<Arc<dyn ToolServer>, ApiError> {
+/// Returns a configured server, or a toolset. Credentials of a server are the operator's, so a
+/// request cannot send its own.
+fn configured(
+    tools: &Tools,
+    toolsets: &[OfferedToolset],
+    tool: &McpTool,
+    place: usize,
+) -> Result<Callee, ApiError> {
     let label = &tool.server_label;
     if !tool.headers.0.is_empty() {
         let message = format!(
@@ -105,18 +162,17 @@ fn configured(tools: &Tools, tool: &McpTool, place: usize) -> Result<Arc<dyn Too
             message,
         ));
     }
-    let found = tools
-        .configured
-        .iter()
-        .find(|configured| configured.server.label() == label);
-    found
-        .map(|configured| Arc::clone(&configured.server))
+    let servers = || tools.configured.iter().map(|configured| &configured.server);
+    let server = servers().find(|server| server.label() == label);
+    let toolset = toolsets.iter().find(|toolset| toolset.kind.name == label);
+    let toolset = toolset.map(|toolset| Callee::Toolset(Box::new(toolset.clone())));
+    server
+        .map(|server| Callee::Server(Arc::clone(server)))
+        .or(toolset)
         .ok_or_else(|| {
-            let known: Vec<_> = tools
-                .configured
-                .iter()
-                .map(|configured| format!("`{}`", configured.server.label()))
-                .collect();
+            let toolsets = toolsets.iter().map(|toolset| toolset.kind.name);
+            let known = servers().map(|server| server.label()).chain(toolsets);
+            let known: Vec<_> = known.map(|label| format!("`{label}`")).collect();
             let known = if known.is_empty() {
                 "none is configured here".to_owned()
             } else {

@@ -8,11 +8,13 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use serde_json::{Map, Value};
 
 use super::chart::{Drawing, Drawn};
-use super::fetch::{Fetch, Fetched};
+use super::fetch::{self, Fetch, Fetched};
 use super::step::{self, Call, Stop, Wants};
-use super::{Code, Place, Ran, Telling};
+use super::toolset::ToolsetCall;
+use super::{Place, Ran, Runner, Telling};
 use crate::arguments::ArgumentsError;
-use crate::wire::{FunctionCallOutput, InterpreterSlot, Item, ItemStatus, McpError, McpSlot, Output};
+use crate::tools::{Bound, Callee};
+use crate::wire::{FunctionCallOutput, FunctionOutput, InterpreterSlot, Item, ItemStatus, McpError, McpSlot};
 
 /// Maximum number of concurrent calls; a model may make any number of them.
 const AT_ONCE: usize = 8;
@@ -25,12 +27,14 @@ enum Moment {
     Ended(usize, Box<Ran>),
     Fetched(usize, Fetched),
     Drawn(usize, Box<Drawn>),
+    Called(usize, Box<Ran>),
 }
 
 /// The work of a call.
 enum Work {
     Fetch(Fetch),
     Draw(Box<Drawing>),
+    Call(Arc<dyn Runner>, Box<ToolsetCall>),
 }
 
 impl Work {
@@ -38,19 +42,23 @@ impl Work {
         match self {
             Self::Fetch(fetch) => Moment::Fetched(index, fetch.run().await),
             Self::Draw(drawing) => Moment::Drawn(index, Box::new(drawing.run().await)),
+            Self::Call(runner, call) => {
+                let place = runner.place(0).await;
+                Moment::Called(index, Box::new(place.run(*call).await))
+            }
         }
     }
 }
 
 /// Code of one container, in order.
-type Line = Vec<(usize, Arc<dyn Place>, Code)>;
+type Line = Vec<(usize, Arc<dyn Place>, ToolsetCall)>;
 
 /// The calls of one step, by their index in it.
 #[derive(Default)]
 struct Calls {
     /// The id of each call, and that of its result item.
     ids: Vec<(String, String)>,
-    results: Vec<Option<Output>>,
+    results: Vec<Option<FunctionOutput>>,
     running: Vec<Option<Running>>,
     lines: Vec<Line>,
     works: Vec<(usize, Work)>,
@@ -104,12 +112,17 @@ impl Calls {
         match call.wants {
             Wants::Client(_) => {}
             Wants::Nothing => {
-                self.results[index] = Some(Output::Text(format!("There is no tool named `{}`.", call.name)));
+                self.results[index] = Some(FunctionOutput::Text(format!(
+                    "There is no tool named `{}`.",
+                    call.name
+                )));
             }
             Wants::Tool { slot, bound, .. } => {
                 telling.draft.call_mcp(&slot);
                 let work = match bound {
-                    Some(bound) => Fetch::read(bound, &call.arguments).map(Work::Fetch),
+                    Some(bound) => {
+                        fetch::read(&call.arguments).map(|arguments| telling.work(bound, arguments))
+                    }
                     None => telling
                         .drawing(&call.arguments)
                         .map(|drawing| Work::Draw(Box::new(drawing))),
@@ -160,6 +173,11 @@ impl Calls {
                     self.results[index] = Some(telling.end_drawing(slot, *drawn));
                 }
             }
+            Moment::Called(index, ran) => {
+                if let Some(Running::Tool(slot)) = self.running[index].take() {
+                    self.results[index] = Some(telling.end_call(slot, *ran));
+                }
+            }
             Moment::Fetched(index, fetched) => {
                 if let Some(Running::Tool(slot)) = self.running[index].take() {
                     let item = &self.ids[index].1;
@@ -172,7 +190,7 @@ impl Calls {
     /// Returns the results for the model, in the order of the calls.
     fn items(self) -> Vec<Item> {
         let results = self.ids.into_iter().zip(self.results);
-        let item = |((call_id, id), output): ((String, String), Option<Output>)| {
+        let item = |((call_id, id), output): ((String, String), Option<FunctionOutput>)| {
             Some(Item::FunctionCallOutput(FunctionCallOutput {
                 id,
                 status: ItemStatus::Completed,
@@ -194,21 +212,37 @@ fn follow(line: Line) -> BoxStream<'static, Moment> {
 }
 
 impl Telling<'_> {
+    /// Returns the work of a call of a tool.
+    fn work(&self, bound: Box<Bound>, arguments: Map<String, Value>) -> Work {
+        match bound.callee.clone() {
+            Callee::Server(server) => Work::Fetch(Fetch {
+                server,
+                bound,
+                arguments,
+            }),
+            Callee::Toolset(toolset) => {
+                let call = ToolsetCall {
+                    kind: toolset.kind,
+                    tool: bound.tool.name,
+                    arguments: arguments.into(),
+                    terms: toolset.terms,
+                };
+                Work::Call(Arc::clone(&self.runner), Box::new(call))
+            }
+        }
+    }
+
     /// Returns the work of complete arguments, or the reason why nothing is run.
-    fn code(&self, arguments: Result<Map<String, Value>, ArgumentsError>) -> Result<Code, Box<Ran>> {
+    fn code(&self, arguments: Result<Map<String, Value>, ArgumentsError>) -> Result<ToolsetCall, Box<Ran>> {
         let refused = |why: String| Box::new(Ran::refused(why));
         let arguments = step::arguments(arguments).map_err(refused)?;
-        let terms = match self.research.and_then(|it| Some((it, it.deriving.as_ref()?))) {
-            Some((research, deriving)) => deriving.terms(&arguments, &research.evidence, &self.attempts),
+        let derives = match self.research.and_then(|it| Some((it, it.deriving.as_ref()?))) {
+            Some((research, deriving)) => deriving.code(&arguments, &research.evidence, &self.attempts),
             None => Ok(None),
         };
-        match terms {
+        match derives {
             Ok(None) => step::code(arguments).map_err(refused),
-            Ok(Some(terms)) => Ok(Code {
-                code: terms.call.code.clone(),
-                terms: Some(terms),
-                ..Code::default()
-            }),
+            Ok(Some(call)) => Ok(call),
             Err(derivation) => Err(Box::new(Ran {
                 derivation: Some(*derivation.clone()),
                 ..Ran::refused(derivation.told.text)
@@ -217,21 +251,10 @@ impl Telling<'_> {
     }
 
     /// Ends a call of code, and returns the result for the model.
-    fn end(&mut self, slot: InterpreterSlot, ran: Ran) -> Output {
+    fn end(&mut self, slot: InterpreterSlot, ran: Ran) -> FunctionOutput {
         let outputs = self.outputs.then_some(ran.outputs);
         self.draft.end_interpreter(slot, ran.status, outputs);
-        for file in ran.made {
-            // If a file is written again, texts refer to the new one.
-            let same = |other: &super::Made| other.container == file.container && other.path == file.path;
-            self.made.retain(|other| !same(other));
-            self.made.push(file);
-        }
-        if let Some(derivation) = ran.derivation {
-            self.progress.attempted(&derivation.told);
-            self.progress.derived(&derivation.told);
-            self.emitted.extend(derivation.artifacts);
-            self.result = derivation.result.or(self.result.take());
-        }
+        self.keep(ran.made, ran.derivation);
         ran.result
     }
 }

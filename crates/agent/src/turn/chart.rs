@@ -1,17 +1,16 @@
 //! Charts that a model draws from one result, without code or a sandbox.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use cellblock_interpreter::contract::Attempts;
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use cellblock_interpreter::session::SessionOptions;
-use serde_json::Value;
+use cellblock_interpreter::toolset::ToolResult;
 
 use super::Telling;
-use super::derived::Derived;
-use super::evidence::Evidence;
-use super::research::{Derivation, Deriving};
-use crate::wire::{McpCall, McpError, McpSlot, Output};
+use super::research::DerivationOutcome;
+use super::toolset::ToolsetCall;
+use crate::wire::{FunctionOutput, McpCall, McpError, McpSlot};
 
 /// Maximum number of tokens in the model's result of a drawn chart.
 const TOKENS: usize = 1000;
@@ -28,36 +27,21 @@ impl McpCall {
 
 /// A requested chart.
 pub(super) struct Drawing {
-    deriving: Deriving,
-    evidence: Evidence,
-    arguments: Value,
-    attempts: Arc<Mutex<Attempts>>,
+    interpreter: Arc<Interpreter>,
+    call: ToolsetCall,
 }
 
 /// Result of drawing; nothing if the host itself failed.
-pub(super) type Drawn = Option<Derivation>;
+pub(super) type Drawn = Option<DerivationOutcome>;
 
 impl Drawing {
     /// Draws the chart. An invalid chart counts as a failed attempt.
     pub(super) async fn run(self) -> Drawn {
         // A session without cells has no sandbox and costs nothing.
-        let session = self.deriving.interpreter.session(SessionOptions::default());
-        let aliases = self.evidence.aliases().clone();
-        let derivation = self
-            .deriving
-            .interpreter
-            .derivation_in(session, aliases, self.deriving.policy.clone(), self.attempts)
-            .await;
-        let drawn = match derivation {
-            Ok(derivation) => derivation.chart(&self.arguments).await,
-            Err(error) => Err(error),
-        };
-        match drawn {
-            Ok(drawn) => Some(Derivation {
-                told: Derived::of(&drawn, TOKENS),
-                artifacts: drawn.artifacts,
-                result: None,
-            }),
+        let session = self.interpreter.session(SessionOptions::default());
+        match self.call.over(&self.interpreter, session, &mut |_| {}).await {
+            Ok(ToolResult::Derived(mut drawn)) => Some(DerivationOutcome::of(&mut drawn, TOKENS)),
+            Ok(_) => None,
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
@@ -78,19 +62,18 @@ impl Telling<'_> {
 
     /// Reads a chart from the arguments of its call.
     pub(super) fn drawing(&self, arguments: &str) -> Result<Drawing, McpError> {
-        let deriving = self.research.and_then(|it| Some((it, it.deriving.clone()?)));
+        let deriving = self.research.and_then(|it| Some((it, it.deriving.as_ref()?)));
         let (research, deriving) = deriving.ok_or_else(|| McpError::protocol("no charts are drawn here"))?;
+        // Arguments that are not JSON are rejected as text.
+        let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into());
         Ok(Drawing {
-            deriving,
-            evidence: research.evidence.clone(),
-            // Arguments that are not JSON are rejected as text.
-            arguments: serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into()),
-            attempts: Arc::clone(&self.attempts),
+            interpreter: Arc::clone(&deriving.interpreter),
+            call: deriving.call(RENDER_CHART, arguments, &research.evidence, &self.attempts),
         })
     }
 
     /// Ends a chart's call, and returns the result for the model.
-    pub(super) fn end_drawing(&mut self, slot: McpSlot, drawn: Drawn) -> Output {
+    pub(super) fn end_drawing(&mut self, slot: McpSlot, drawn: Drawn) -> FunctionOutput {
         let Some(derivation) = drawn else {
             self.progress.broke();
             return self.failed(
@@ -109,6 +92,6 @@ impl Telling<'_> {
             Err(McpError::execution(text.clone()))
         };
         self.draft.end_mcp_call(slot, came);
-        Output::Text(text)
+        FunctionOutput::Text(text)
     }
 }

@@ -12,7 +12,7 @@ use super::progress::Ending;
 use super::research::Research;
 use super::step::Stop;
 use super::{End, Telling};
-use crate::wire::{Item, ItemStatus, Message, Part, Report, ReportedGap, Role};
+use crate::wire::{Item, ItemStatus, Message, Part, ReportedGap, Role, TurnReport};
 
 impl Telling<'_> {
     /// Reports the turn's outcome. A turn that ended without an answer reports that, with the
@@ -34,7 +34,7 @@ impl Telling<'_> {
         if matches!(ended, Ok(End::Steps | End::Attempts)) {
             self.say(&outcome.text, conversation);
         }
-        let report = Report {
+        let report = TurnReport {
             dataset: dataset(research, self.result.as_ref()).await,
             artifacts: artifacts(&outcome.artifacts, &self.emitted),
             outcome: word(&outcome.outcome),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Result of a call that derived.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Derived {
+pub struct DerivedFacts {
     /// Whether it completed and kept its contract.
     pub ok: bool,
     /// Violations of the contract.
@@ -31,7 +31,7 @@ pub struct Emitted {
     pub sha256: String,
 }
 
-impl Derived {
+impl DerivedFacts {
     /// Converts a derivation whose text may have `tokens` tokens.
     pub fn of(derived: &derivation::Derived, tokens: usize) -> Self {
         let artifacts = derived.artifacts.iter().filter_map(|artifact| {

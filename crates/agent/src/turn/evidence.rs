@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::wire::{FunctionCallOutput, Item, Output};
+use crate::wire::{FunctionCallOutput, FunctionOutput, Item};
 
 /// Maximum number of tokens of a result in a conversation until there is a common budget.
 const TOKENS: usize = 2000;
@@ -23,7 +23,7 @@ pub struct Evidence {
     /// Ids of the conversation's items that show a result, with its alias.
     shown: Arc<Mutex<BTreeMap<String, String>>>,
     /// The limit on the results of all turns, if any.
-    room: Option<Arc<dyn Room>>,
+    room: Option<Arc<dyn EvidenceRoom>>,
 }
 
 /// A result of a tool. Its bytes are in the artifact store.
@@ -36,7 +36,7 @@ pub struct KeptResult {
 }
 
 /// A limit on the stored results of tools.
-pub trait Room: Debug + Send + Sync {
+pub trait EvidenceRoom: Debug + Send + Sync {
     /// Checks whether a new result fits in addition to those of a turn; returns the reason if not,
     /// in words for a model.
     fn ask(&self, held: Vec<KeptResult>, new: KeptResult) -> BoxFuture<'_, Result<(), String>>;
@@ -83,7 +83,7 @@ impl Evidence {
 
     /// Sets the limit.
     #[must_use]
-    pub fn within(mut self, room: Arc<dyn Room>) -> Self {
+    pub fn within(mut self, room: Arc<dyn EvidenceRoom>) -> Self {
         self.room = Some(room);
         self
     }
@@ -180,7 +180,7 @@ impl Evidence {
             if let Item::FunctionCallOutput(FunctionCallOutput { id, output, .. }) = item
                 && let Some(view) = shown.get(id).and_then(|alias| views.get(alias))
             {
-                *output = Output::Text(view.clone());
+                *output = FunctionOutput::Text(view.clone());
             }
         }
     }

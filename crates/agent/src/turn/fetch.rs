@@ -1,5 +1,7 @@
 //! Listing the tools of servers, and calling them.
 
+use std::sync::Arc;
+
 use cellblock_interpreter::derivation::tools::RENDER_CHART;
 use serde_json::{Map, Value};
 
@@ -7,8 +9,8 @@ use super::Telling;
 use super::step::Stop;
 use crate::metrics::ToolCall;
 use crate::tools::{Bound, Catalog};
-use crate::wire::{McpError, McpSlot, Output};
-use crate::{ToolReply, ToolServerError};
+use crate::wire::{FunctionOutput, McpError, McpSlot};
+use crate::{ToolReply, ToolServer, ToolServerError};
 
 /// Maximum size in bytes of a result in the client's item. For larger ones, the item has the
 /// model's text and the URL of the whole result.
@@ -22,8 +24,9 @@ const INVALID_PARAMS: i64 = -32602;
 
 /// A requested call.
 pub(super) struct Fetch {
-    bound: Box<Bound>,
-    arguments: Map<String, Value>,
+    pub(super) server: Arc<dyn ToolServer>,
+    pub(super) bound: Box<Bound>,
+    pub(super) arguments: Map<String, Value>,
 }
 
 /// Result of a call.
@@ -32,35 +35,39 @@ pub(super) struct Fetched {
     reply: Result<ToolReply, ToolServerError>,
 }
 
-impl Fetch {
-    /// Reads arguments; errors are in words for the model.
-    pub(super) fn read(bound: Box<Bound>, arguments: &str) -> Result<Self, McpError> {
-        let wrong = |message: String| McpError::Protocol {
-            code: INVALID_PARAMS,
-            message,
-        };
-        // Models omit the arguments of a tool that has none.
-        let arguments = if arguments.trim().is_empty() {
-            "{}"
-        } else {
-            arguments
-        };
-        match serde_json::from_str(arguments) {
-            Ok(Value::Object(arguments)) => Ok(Self { bound, arguments }),
-            Ok(_) => Err(wrong(
-                "the tool was not called: its arguments must be a JSON object".to_owned(),
-            )),
-            Err(error) => Err(wrong(format!(
-                "the tool was not called: its arguments are not JSON: {error}"
-            ))),
-        }
+/// Reads arguments; errors are in words for the model.
+pub(super) fn read(arguments: &str) -> Result<Map<String, Value>, McpError> {
+    let wrong = |message: String| McpError::Protocol {
+        code: INVALID_PARAMS,
+        message,
+    };
+    // Models omit the arguments of a tool that has none.
+    let arguments = if arguments.trim().is_empty() {
+        "{}"
+    } else {
+        arguments
+    };
+    match serde_json::from_str(arguments) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(wrong(
+            "the tool was not called: its arguments must be a JSON object".to_owned(),
+        )),
+        Err(error) => Err(wrong(format!(
+            "the tool was not called: its arguments are not JSON: {error}"
+        ))),
     }
+}
 
+impl Fetch {
     /// Calls the tool. Its server applies its own timeout.
     pub(super) async fn run(self) -> Fetched {
-        let Self { bound, arguments } = self;
+        let Self {
+            server,
+            bound,
+            arguments,
+        } = self;
         let counted = ToolCall::begin(bound.configured());
-        let reply = bound.server.call(&bound.tool.name, arguments).await;
+        let reply = server.call(&bound.tool.name, arguments).await;
         counted.ended(&reply);
         Fetched {
             reply,
@@ -104,7 +111,7 @@ impl Telling<'_> {
 
     /// Ends a call of a server's tool, and returns the result for the model. The whole result is
     /// kept; `item` will show it.
-    pub(super) async fn end_fetch(&mut self, slot: McpSlot, fetched: Fetched, item: &str) -> Output {
+    pub(super) async fn end_fetch(&mut self, slot: McpSlot, fetched: Fetched, item: &str) -> FunctionOutput {
         let value = match fetched.reply {
             Ok(ToolReply::Result(value)) => value,
             Ok(ToolReply::Failed(words)) => {
@@ -132,7 +139,7 @@ impl Telling<'_> {
                     format!("{text}{ELSEWHERE}{} bytes: {url})", entry.bytes)
                 };
                 self.draft.end_mcp_call(slot, Ok(told));
-                Output::Text(text)
+                FunctionOutput::Text(text)
             }
             Err(error) => {
                 tracing::warn!(
@@ -153,13 +160,13 @@ impl Telling<'_> {
     }
 
     /// Ends a call without a result.
-    pub(super) fn failed(&mut self, slot: McpSlot, error: McpError) -> Output {
+    pub(super) fn failed(&mut self, slot: McpSlot, error: McpError) -> FunctionOutput {
         let text = match &error {
             McpError::Execution { .. } => format!("The tool reported a failure: {}", error.words()),
             McpError::Protocol { .. } => format!("The tool returned no result: {}", error.words()),
         };
         self.draft.end_mcp_call(slot, Err(error));
-        Output::Text(text)
+        FunctionOutput::Text(text)
     }
 }
 

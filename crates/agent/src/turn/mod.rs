@@ -3,7 +3,7 @@
 //! ```text
 //! Turn::run ── Provider::stream ──> text, reasoning, calls ──> Events, as they come
 //!     ▲              │                 │
-//!     │              └ no calls: the end ├ code_interpreter: Runner::run    function of the client: the end
+//!     │              └ no calls: the end ├ code, tool of a toolset: ToolsetCall over a Place    function of the client: the end
 //!     │                                  └ tool of a server: ToolServer::call, kept whole under an alias
 //!     └───────────── results ────────────────────┘
 //! ```
@@ -30,6 +30,7 @@ mod session;
 mod step;
 #[cfg(test)]
 mod tests;
+mod toolset;
 
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,17 +44,18 @@ use tokio_util::sync::CancellationToken;
 use crate::provider::{Finish, INTERPRETER, ModelRequest, Provider, ProviderError};
 use crate::tools::Catalog;
 use crate::wire::{
-    ApiError, Draft, ErrorKind, Event, Ids, Item, ItemStatus, Message, Part, Request, Response, Role, Tool,
-    Usage,
+    ApiError, Draft, ErrorKind, Ids, Item, ItemStatus, Message, Part, Response, ResponseRequest, Role,
+    StreamEvent, TokenUsage, Tool,
 };
 
-pub use derived::{Derived, Emitted};
-pub use evidence::{Evidence, KeptResult, NotKept, Room};
+pub use derived::{DerivedFacts, Emitted};
+pub use evidence::{Evidence, EvidenceRoom, KeptResult, NotKept};
 pub use fetch::whole_elsewhere;
 pub use plan::{ChartIntent, Plan};
-pub use research::{Derivation, Deriving, Research, Terms};
-pub use runner::{Code, Made, Place, Ran, Runner};
+pub use research::{DerivationOutcome, Deriving, Research};
+pub use runner::{Made, Place, Ran, Runner};
 pub use session::{SessionRunner, Shown, failed, tell};
+pub use toolset::ToolsetCall;
 
 use functions::Functions;
 use progress::Progress;
@@ -82,10 +84,11 @@ impl std::fmt::Debug for Turn {
 /// Response under construction, and its receiver.
 struct Telling<'a> {
     draft: Draft,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<StreamEvent>,
     ids: Ids,
-    /// Runner of code, if the request permits any.
-    runner: Option<&'a dyn Runner>,
+    runner: Arc<dyn Runner>,
+    /// Whether the request permits code.
+    code: bool,
     functions: Functions,
     /// Whether outputs of code are sent to the client.
     outputs: bool,
@@ -173,10 +176,10 @@ impl Turn {
     /// continues. Events are sent as they happen, the last one before this returns.
     pub async fn run(
         &self,
-        request: &Request,
+        request: &ResponseRequest,
         response: Response,
         earlier: Vec<Item>,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<StreamEvent>,
     ) -> Response {
         let mut conversation = earlier;
         conversation.extend(request.input.iter().cloned());
@@ -187,10 +190,10 @@ impl Turn {
     /// The model's texts and results are added to it, so that another turn can continue from there.
     pub async fn converse(
         &self,
-        request: &Request,
+        request: &ResponseRequest,
         response: Response,
         conversation: &mut Vec<Item>,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<StreamEvent>,
     ) -> Response {
         let mut telling = self.telling(request, response, events.clone());
         if let Some(deriving) = self
@@ -200,7 +203,7 @@ impl Turn {
         {
             telling.attempts = Arc::new(Mutex::new(Attempts::new(deriving.policy.max_attempts)));
         }
-        let mut usage = Usage::default();
+        let mut usage = TokenUsage::default();
         let ended = tokio::select! {
             ended = self.steps_of(request, conversation, &mut telling, &mut usage) => ended,
             // Dropping the steps stops their code.
@@ -229,7 +232,7 @@ impl Turn {
     /// Returns the model's first request, only for counting its tokens.
     pub async fn first(
         &self,
-        request: &Request,
+        request: &ResponseRequest,
         response: Response,
         conversation: Vec<Item>,
     ) -> Result<ModelRequest, ApiError> {
@@ -256,16 +259,17 @@ impl Turn {
 
     fn telling<'a>(
         &'a self,
-        request: &Request,
+        request: &ResponseRequest,
         response: Response,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<StreamEvent>,
     ) -> Telling<'a> {
         let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
         Telling {
             draft: Draft::begin(response),
             events,
             ids: self.ids.clone(),
-            runner: request.tools.iter().any(hosted).then_some(&*self.runner),
+            runner: Arc::clone(&self.runner),
+            code: request.tools.iter().any(hosted),
             functions: Functions::of(&request.tools),
             outputs: request.includes_outputs(),
             made: Vec::new(),
@@ -281,10 +285,10 @@ impl Turn {
     /// Takes steps until there is an answer, or a reason why it is incomplete.
     async fn steps_of(
         &self,
-        request: &Request,
+        request: &ResponseRequest,
         items: &mut Vec<Item>,
         telling: &mut Telling<'_>,
-        usage: &mut Usage,
+        usage: &mut TokenUsage,
     ) -> Result<End, Stop> {
         let mut left = request.max_tool_calls.unwrap_or(u64::MAX);
         telling.flush().await?;
@@ -356,8 +360,8 @@ fn notice(id: String, text: &str) -> Item {
 }
 
 /// Unreported usage is unknown, not zero.
-fn counted(usage: Usage) -> Option<Usage> {
-    (usage != Usage::default()).then_some(usage)
+fn counted(usage: TokenUsage) -> Option<TokenUsage> {
+    (usage != TokenUsage::default()).then_some(usage)
 }
 
 /// Returns the seconds since 1970.

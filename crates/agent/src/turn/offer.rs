@@ -11,7 +11,8 @@ use super::progress::Progress;
 use super::research::Deriving;
 use super::{Telling, Turn};
 use crate::provider::{INTERPRETER, ModelRequest};
-use crate::wire::{AllowedMode, ChoiceMode, Function, Item, Request, Tool, ToolChoice, ToolName};
+use crate::tools::Source;
+use crate::wire::{AllowedMode, ChoiceMode, Function, Item, ResponseRequest, Tool, ToolChoice, ToolName};
 
 /// Maximum number of file paths that a model is shown by name.
 const NAMED: usize = 100;
@@ -78,7 +79,7 @@ impl Telling<'_> {
     /// otherwise no turn would end.
     pub(super) fn asked(
         &self,
-        request: &Request,
+        request: &ResponseRequest,
         mut items: Vec<Item>,
         alike: &Alike,
         again: bool,
@@ -87,13 +88,15 @@ impl Telling<'_> {
         let mut instructions = request.instructions.clone();
         if let Some(research) = self.research {
             research.evidence.fit(&mut items, research.tokens);
-            if let Some(prompt) = &alike.prompt {
-                let prompt = prompt.section(&lines(research.evidence.aliases()));
-                instructions = Some(match instructions {
-                    Some(own) => format!("{prompt}\n\n{own}"),
-                    None => prompt,
-                });
-            }
+            let derivation = alike.prompt.as_ref();
+            let derivation = derivation.map(|prompt| prompt.section(&lines(research.evidence.aliases())));
+            let toolsets = research.sources.iter().filter_map(Source::prompt);
+            let sections: Vec<_> = derivation
+                .into_iter()
+                .chain(toolsets)
+                .chain(instructions)
+                .collect();
+            instructions = (!sections.is_empty()).then(|| sections.join("\n\n"));
         }
         ModelRequest {
             model: request.model.clone(),
@@ -111,7 +114,7 @@ impl Telling<'_> {
 
     /// Returns the request's own tools and those of servers, without an interpreter that failed too
     /// often.
-    fn offered(&self, request: &Request, alike: &Alike) -> Vec<Function> {
+    fn offered(&self, request: &ResponseRequest, alike: &Alike) -> Vec<Function> {
         let own = request.tools.iter().flat_map(|tool| match tool {
             Tool::Function(_) | Tool::Namespace(_) => self.functions.offered(tool),
             Tool::CodeInterpreter { .. } if self.progress.exhausted() => Vec::new(),

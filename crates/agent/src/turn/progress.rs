@@ -5,7 +5,7 @@ use cellblock_interpreter::contract::ATTEMPTS_EXHAUSTED;
 use cellblock_interpreter::execution::Rejection;
 
 use super::best_effort;
-use super::derived::{Derived, Emitted};
+use super::derived::{DerivedFacts, Emitted};
 use super::outcome::{Conclusion, Gap, StopReason, TurnOutcome};
 use super::plan::{Budget, ChartIntent, Plan};
 
@@ -76,13 +76,13 @@ impl Progress {
     }
 
     /// Counts a derivation call, including malformed ones.
-    pub(super) const fn attempted(&mut self, derived: &Derived) {
+    pub(super) const fn attempted(&mut self, derived: &DerivedFacts) {
         self.derivations += 1;
         self.exhausted = !derived.ok && derived.attempts_left == 0;
     }
 
     /// Records the result of a call of the toolset.
-    pub(super) fn derived(&mut self, derived: &Derived) {
+    pub(super) fn derived(&mut self, derived: &DerivedFacts) {
         if derived.ok {
             self.mistake = None;
             self.derived.push(derived.text.clone());

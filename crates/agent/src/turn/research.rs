@@ -4,16 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cellblock_artifact::{ArtifactEnvelope, Urls};
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::alias::AliasStore;
 use cellblock_interpreter::contract::{Attempts, DerivationCall};
-use cellblock_interpreter::derivation::Policy;
 use cellblock_interpreter::derivation::prompt::{Prompt, PromptSettings};
-use cellblock_interpreter::derivation::tools::code_interpreter;
+use cellblock_interpreter::derivation::tools::{CODE_INTERPRETER, code_interpreter};
+use cellblock_interpreter::derivation::{self, DerivationPolicy, LentResults};
+use cellblock_interpreter::toolset::ToolsetTerms;
 use serde_json::{Map, Value};
 
-use super::derived::Derived;
+use super::derived::DerivedFacts;
 use super::evidence::Evidence;
 use super::plan::Plan;
+use super::toolset::ToolsetCall;
 use crate::tools::Source;
 use crate::wire::Function;
 
@@ -42,33 +43,31 @@ pub struct Deriving {
     /// Whether code without a contract is rejected.
     pub required: bool,
     /// Policy for derivations.
-    pub policy: Policy,
+    pub policy: DerivationPolicy,
     /// Interpreter that draws charts without code, and defines what code may import.
     pub interpreter: Arc<Interpreter>,
 }
 
-/// The terms on which code derives from results.
-#[derive(Clone, Debug)]
-pub struct Terms {
-    /// The call's declaration.
-    pub call: DerivationCall,
-    /// Results of tools.
-    pub aliases: AliasStore,
-    /// Failed attempts of the turn.
-    pub attempts: Arc<Mutex<Attempts>>,
-    /// Policy for the derivation.
-    pub policy: Policy,
-}
-
 /// Result of code that derived.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Derivation {
+pub struct DerivationOutcome {
     /// The facts that a turn needs.
-    pub told: Derived,
+    pub told: DerivedFacts,
     /// Emitted artifacts.
     pub artifacts: Vec<ArtifactEnvelope>,
     /// Result of the code.
     pub result: Option<Value>,
+}
+
+impl DerivationOutcome {
+    /// Takes the facts from the result of a call; its text may have `tokens` tokens.
+    pub fn of(derived: &mut derivation::Derived, tokens: usize) -> Self {
+        Self {
+            told: DerivedFacts::of(derived, tokens),
+            artifacts: std::mem::take(&mut derived.artifacts),
+            result: derived.result.take(),
+        }
+    }
 }
 
 impl Deriving {
@@ -92,24 +91,44 @@ impl Deriving {
         Prompt::new(&PromptSettings::of(&self.policy, &self.interpreter.libraries()))
     }
 
-    /// Returns the terms of a call from its arguments; `None` for one that needs none. Errors are
-    /// in words for the model, and count as a failed attempt.
-    pub(super) fn terms(
+    /// Returns a call of the derivation toolset over the results of the turn.
+    pub(super) fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        evidence: &Evidence,
+        attempts: &Arc<Mutex<Attempts>>,
+    ) -> ToolsetCall {
+        let results = LentResults {
+            aliases: evidence.aliases().clone(),
+            policy: self.policy.clone(),
+            attempts: Arc::clone(attempts),
+        };
+        ToolsetCall {
+            kind: derivation::KIND,
+            tool: tool.to_owned(),
+            arguments,
+            terms: ToolsetTerms {
+                results: Some(results),
+                ..ToolsetTerms::default()
+            },
+        }
+    }
+
+    /// Returns the call of code that derives; `None` for code without a contract that needs none.
+    /// Errors are in words for the model, and count as a failed attempt.
+    pub(super) fn code(
         &self,
         arguments: &Map<String, Value>,
         evidence: &Evidence,
         attempts: &Arc<Mutex<Attempts>>,
-    ) -> Result<Option<Terms>, Box<Derivation>> {
+    ) -> Result<Option<ToolsetCall>, Box<DerivationOutcome>> {
         if !self.required && arguments.get("postProcessingContract").is_none_or(Value::is_null) {
             return Ok(None);
         }
-        match DerivationCall::read(&Value::Object(arguments.clone())) {
-            Ok(call) => Ok(Some(Terms {
-                call,
-                aliases: evidence.aliases().clone(),
-                attempts: Arc::clone(attempts),
-                policy: self.policy.clone(),
-            })),
+        let arguments = Value::Object(arguments.clone());
+        match DerivationCall::read(&arguments) {
+            Ok(_) => Ok(Some(self.call(CODE_INTERPRETER, arguments, evidence, attempts))),
             Err(rejections) => {
                 let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
                 attempts.fail();
@@ -122,13 +141,13 @@ impl Deriving {
                     mistakes.join("; "),
                     attempts.notice()
                 );
-                Err(Box::new(Derivation {
-                    told: Derived {
+                Err(Box::new(DerivationOutcome {
+                    told: DerivedFacts {
                         failure: Some(mistakes.join("; ")),
                         attempts_left: attempts.left(),
                         rejections,
                         text,
-                        ..Derived::default()
+                        ..DerivedFacts::default()
                     },
                     artifacts: Vec::new(),
                     result: None,

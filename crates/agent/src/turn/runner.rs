@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::research::{Derivation, Terms};
-use crate::wire::{InterpreterOutput, Item, ItemStatus, Output, Part};
+use super::research::DerivationOutcome;
+use super::toolset::ToolsetCall;
+use crate::wire::{FunctionOutput, InterpreterOutput, Item, ItemStatus, Part};
 
 /// The environment in which the code of one turn runs.
 pub trait Runner: Send + Sync {
@@ -52,23 +53,12 @@ pub trait Place: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Runs code to its end. Failures of code, and unavailable sandboxes, are reported in the
-    /// result. Dropping the future stops the code.
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran>;
+    /// Runs a call, of code or of another tool, to its end. Its failures, and unavailable
+    /// sandboxes, are reported in the result. Dropping the future stops it.
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran>;
 }
 
-/// Code that a model wants to run.
-#[derive(Clone, Debug, Default)]
-pub struct Code {
-    /// The code.
-    pub code: String,
-    /// Required packages.
-    pub requirements: Vec<String>,
-    /// Terms on which it derives from fetched data, which is invisible without them.
-    pub terms: Option<Terms>,
-}
-
-/// Result of code.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ran {
     /// `completed` even if it raised, `incomplete` if it was stopped, `failed` if it was not run.
@@ -76,11 +66,11 @@ pub struct Ran {
     /// Outputs for the client, if requested.
     pub outputs: Vec<InterpreterOutput>,
     /// Result for the model.
-    pub result: Output,
+    pub result: FunctionOutput,
     /// Files that it created or changed.
     pub made: Vec<Made>,
     /// Its derivation, if it had terms.
-    pub derivation: Option<Derivation>,
+    pub derivation: Option<DerivationOutcome>,
 }
 
 /// A file that code created, which texts may refer to.
@@ -113,10 +103,10 @@ impl Ran {
         );
         let text = note.to_owned();
         self.result = match self.result {
-            Output::Text(result) => Output::Text(format!("{text}\n{result}")),
-            Output::Parts(parts) => {
+            FunctionOutput::Text(result) => FunctionOutput::Text(format!("{text}\n{result}")),
+            FunctionOutput::Parts(parts) => {
                 let first = Part::InputText { text };
-                Output::Parts([first].into_iter().chain(parts).collect())
+                FunctionOutput::Parts([first].into_iter().chain(parts).collect())
             }
         };
         self
@@ -128,7 +118,7 @@ impl Ran {
         Self {
             status: ItemStatus::Failed,
             outputs: vec![InterpreterOutput::Logs { logs: why.clone() }],
-            result: Output::Text(why),
+            result: FunctionOutput::Text(why),
             made: Vec::new(),
             derivation: None,
         }

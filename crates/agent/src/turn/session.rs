@@ -9,31 +9,34 @@ use cellblock_artifact::{ArtifactId, Store};
 use cellblock_interpreter::error::{Blame, Retry};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::render::{self, Block};
-use cellblock_interpreter::{Cell, Error, Execution, Session};
+use cellblock_interpreter::toolset::ToolResult;
+use cellblock_interpreter::{Error, Execution, Interpreter, Session};
 use futures_util::future::BoxFuture;
 
-use super::runner::{Code, Place, Ran, Runner};
-use crate::wire::{InterpreterOutput, ItemStatus, Output, Part};
+use super::research::DerivationOutcome;
+use super::runner::{Place, Ran, Runner};
+use super::toolset::ToolsetCall;
+use crate::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
 
-/// Maximum number of tokens of an execution's outputs, and of each stream, in the model's result.
-const TOKENS: usize = 4000;
+/// Maximum number of tokens of an execution's outputs, and of each stream, in the model's result, and of a toolset's result.
+pub(super) const TOKENS: usize = 4000;
 
 /// Runs code in a session: variables and files persist between calls and between turns.
 #[derive(Clone, Debug)]
 pub struct SessionRunner {
     container: String,
     session: Session,
-    store: Store,
+    interpreter: Interpreter,
 }
 
 impl SessionRunner {
     /// Wraps the session of a container; pictures are read from the artifact store of its
     /// interpreter.
-    pub const fn new(container: String, session: Session, store: Store) -> Self {
+    pub const fn new(container: String, session: Session, interpreter: Interpreter) -> Self {
         Self {
             container,
             session,
-            store,
+            interpreter,
         }
     }
 }
@@ -61,26 +64,30 @@ impl Place for SessionRunner {
         &self.container
     }
 
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
-            if code.terms.is_some() {
-                return Ran::refused(
-                    "The code was not run: derivations are not supported here. Send it without a contract.",
-                );
-            }
-            let cell = Cell::new(code.code).with_requirements(code.requirements);
             let mut interrupt = Interrupt(Some(&self.session));
-            let executed = self.session.execute(cell).await;
+            let session = self.session.clone();
+            let called = call.over(&self.interpreter, session, &mut |_| {}).await;
             interrupt.0 = None;
-            match executed {
-                Ok(execution) => {
+            match called {
+                Ok(ToolResult::Cell { execution, .. }) => {
                     let files = execution.files.iter();
                     let shown = Shown {
                         files: files.map(|file| (file.path.clone(), file.bytes)).collect(),
                         ..Shown::default()
                     };
-                    tell(&execution, &self.store, &shown).await
+                    tell(&execution, self.interpreter.store(), &shown).await
                 }
+                Ok(ToolResult::Derived(mut derived)) => {
+                    let derivation = DerivationOutcome::of(&mut derived, TOKENS);
+                    Ran {
+                        status: status(&derived.outcome),
+                        derivation: Some(derivation.clone()),
+                        ..Ran::refused(derivation.told.text)
+                    }
+                }
+                Ok(ToolResult::Json(result)) => Ran::json(&result),
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "run code of a model");
                     failed(&error)
@@ -177,7 +184,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
     Ran {
         status: status(&execution.outcome),
         outputs,
-        result: Output::Parts(parts),
+        result: FunctionOutput::Parts(parts),
         made: Vec::new(),
         derivation: None,
     }
@@ -267,7 +274,7 @@ mod tests {
         let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
         let ran = failed(&spool);
         assert_eq!(ran.status, ItemStatus::Incomplete);
-        let Output::Text(text) = ran.result else {
+        let FunctionOutput::Text(text) = ran.result else {
             panic!("one text: {:?}", ran.result)
         };
         assert!(

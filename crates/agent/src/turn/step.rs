@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 
 use super::chart;
 use super::cite::cite;
+use super::toolset::ToolsetCall;
 use super::{Place, Telling};
 use crate::arguments::{ArgumentsDecoder, ArgumentsError};
 use crate::provider::{Finish, INTERPRETER, ModelEvent, ModelStream, ProviderError};
 use crate::tools::Bound;
 use crate::wire::{
     CallSlot, FunctionCall, Ids, InterpreterSlot, Item, ItemStatus, McpSlot, Message, MessageSlot, Part,
-    Reasoning, ReasoningSlot, Role, Usage,
+    Reasoning, ReasoningSlot, Role, TokenUsage,
 };
 
 /// Result of a step.
@@ -24,7 +25,7 @@ pub(super) struct Step {
     /// Reasoning of the model, with its sealed form.
     thoughts: Vec<(String, Option<String>)>,
     pub(super) calls: Vec<Call>,
-    pub(super) usage: Usage,
+    pub(super) usage: TokenUsage,
     pub(super) finish: Finish,
 }
 
@@ -48,12 +49,12 @@ pub(super) enum Wants {
     },
     /// Calls a function of the client, which receives the call unchanged.
     Client(Option<CallSlot>),
-    /// Calls a tool of a server.
+    /// Calls a tool of a server, or of a toolset that the request names.
     Tool {
         /// Id of its item.
         id: String,
         slot: McpSlot,
-        /// `None` for charts, which are drawn here.
+        /// `None` for charts, which need no place.
         bound: Option<Box<Bound>>,
     },
     /// Calls an unknown tool.
@@ -143,7 +144,7 @@ impl Step {
             said: String::new(),
             thoughts: Vec::new(),
             calls: Vec::new(),
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             finish: Finish::Stop,
         };
         let mut open = Open::default();
@@ -296,10 +297,8 @@ impl Telling<'_> {
 
     /// Starts a call; its step already has `before` calls of code.
     async fn begin(&mut self, id: &str, name: &str, before: usize) -> Wants {
-        if name == INTERPRETER
-            && let Some(runner) = self.runner
-        {
-            let place = runner.place(before).await;
+        if name == INTERPRETER && self.code {
+            let place = self.runner.place(before).await;
             let container = place.container().to_owned();
             let slot = self.draft.interpreter(self.ids.mint("ci"), container);
             let decoder = ArgumentsDecoder::new("code");
@@ -358,21 +357,17 @@ pub(super) fn arguments(
 }
 
 /// Returns the code and the packages in complete arguments, or an error for the model.
-pub(super) fn code(mut arguments: Map<String, Value>) -> Result<super::Code, String> {
+pub(super) fn code(mut arguments: Map<String, Value>) -> Result<ToolsetCall, String> {
     let wrong = || "The code was not run: `requirements` must be a list of strings.".to_owned();
     let requirements = match arguments.remove("requirements") {
-        None | Some(Value::Null) => Vec::new(),
+        None | Some(Value::Null) => Vec::<String>::new(),
         Some(value) => serde_json::from_value(value).map_err(|_| wrong())?,
     };
     match arguments.remove("code") {
         Some(Value::String(code)) if code.trim().is_empty() => {
             Err("The code was not run: `code` is empty. Send the Python code to run.".to_owned())
         }
-        Some(Value::String(code)) => Ok(super::Code {
-            code,
-            requirements,
-            terms: None,
-        }),
+        Some(Value::String(code)) => Ok(ToolsetCall::cell(code, &requirements)),
         _ => Err("The code was not run: `code` must be a string.".to_owned()),
     }
 }

@@ -7,11 +7,13 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
-use super::{Code, Made, Place, Ran, Research, Runner, Turn};
-use crate::provider::scripted::{Answer, Scripted};
+use super::{Made, Place, Ran, Research, Runner, ToolsetCall, Turn};
+use crate::provider::scripted::{Scripted, ScriptedAnswer};
 use crate::provider::{ModelRequest, Provider, ProviderError};
 use crate::wire::order::Order;
-use crate::wire::{Event, Ids, InterpreterOutput, ItemStatus, Output, Request, Response};
+use crate::wire::{
+    FunctionOutput, Ids, InterpreterOutput, ItemStatus, Response, ResponseRequest, StreamEvent,
+};
 
 mod disposal;
 mod namespaces;
@@ -20,7 +22,7 @@ mod servers;
 /// Says back the code that it gets. Code that says `wait` never ends, `meet` ends when a second one meets it, `make NAME` makes a file.
 #[derive(Debug)]
 struct Echo {
-    ran: Mutex<Vec<Code>>,
+    ran: Mutex<Vec<ToolsetCall>>,
     /// Containers of the calls that ran.
     places: Mutex<Vec<String>>,
     stops: AtomicUsize,
@@ -77,12 +79,12 @@ impl Place for EchoPlace {
         &self.container
     }
 
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+    fn run(&self, code: ToolsetCall) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
             self.echo.ran.lock().unwrap().push(code.clone());
             self.echo.places.lock().unwrap().push(self.container.clone());
             let mut stops = Stops(Some(&self.echo));
-            match code.code.as_str() {
+            match code.code() {
                 "wait" => std::future::pending::<()>().await,
                 "meet" => {
                     self.echo.meeting.wait().await;
@@ -90,20 +92,20 @@ impl Place for EchoPlace {
                 _ => {}
             }
             stops.0 = None;
-            let logs = format!("ran {}", code.code);
-            let made = code.code.strip_prefix("make ").map(|name| Made {
+            let logs = format!("ran {}", code.code());
+            let made = code.code().strip_prefix("make ").map(|name| Made {
                 container: self.container.clone(),
                 id: format!("cfile_{name}"),
                 path: format!("/mnt/data/{name}"),
             });
             Ran {
-                status: if code.code == "slow" {
+                status: if code.code() == "slow" {
                     ItemStatus::Incomplete
                 } else {
                     ItemStatus::Completed
                 },
                 outputs: vec![InterpreterOutput::Logs { logs: logs.clone() }],
-                result: Output::Text(logs),
+                result: FunctionOutput::Text(logs),
                 made: made.into_iter().collect(),
                 derivation: None,
             }
@@ -116,7 +118,7 @@ struct Played {
     response: Value,
     events: Vec<Value>,
     asked: Vec<ModelRequest>,
-    ran: Vec<Code>,
+    ran: Vec<ToolsetCall>,
     /// The container of each.
     places: Vec<String>,
 }
@@ -140,7 +142,7 @@ impl Played {
     }
 }
 
-fn request(change: &Value) -> Request {
+fn request(change: &Value) -> ResponseRequest {
     let mut body = json!({
         "model": "m", "input": "go", "include": ["code_interpreter_call.outputs"],
         "tools": [
@@ -151,18 +153,23 @@ fn request(change: &Value) -> Request {
     for (key, value) in change.as_object().unwrap().clone() {
         body[key] = value;
     }
-    Request::parse(body.to_string().as_bytes(), &mut Ids::counted()).unwrap()
+    ResponseRequest::parse(body.to_string().as_bytes(), &mut Ids::counted()).unwrap()
 }
 
-async fn play(change: &Value, answers: Vec<Answer>) -> Played {
+async fn play(change: &Value, answers: Vec<ScriptedAnswer>) -> Played {
     play_in(Echo::new(false), change, answers).await
 }
 
-async fn play_in(echo: Echo, change: &Value, answers: Vec<Answer>) -> Played {
+async fn play_in(echo: Echo, change: &Value, answers: Vec<ScriptedAnswer>) -> Played {
     play_with(echo, change, answers, None).await
 }
 
-async fn play_with(echo: Echo, change: &Value, answers: Vec<Answer>, research: Option<Research>) -> Played {
+async fn play_with(
+    echo: Echo,
+    change: &Value,
+    answers: Vec<ScriptedAnswer>,
+    research: Option<Research>,
+) -> Played {
     let provider = Arc::new(Scripted::new(answers));
     let runner = Arc::new(echo);
     let request = request(change);
@@ -176,7 +183,7 @@ async fn play_with(echo: Echo, change: &Value, answers: Vec<Answer>, research: O
     .ids(Ids::counted());
     let (sender, mut receiver) = mpsc::channel(1);
     let reading = async {
-        let mut events: Vec<Event> = Vec::new();
+        let mut events: Vec<StreamEvent> = Vec::new();
         while let Some(event) = receiver.recv().await {
             events.push(event);
         }
@@ -202,12 +209,12 @@ fn code(code: &str) -> String {
 
 #[tokio::test]
 async fn code_is_shown_as_it_is_written_runs_and_is_answered() {
-    let first = Answer::new().reasoning("hm").text("Let me see.").call(
+    let first = ScriptedAnswer::new().reasoning("hm").text("Let me see.").call(
         "c1",
         "code_interpreter",
         &code("print('one')"),
     );
-    let played = play(&json!({}), vec![first, Answer::new().text("It is one.")]).await;
+    let played = play(&json!({}), vec![first, ScriptedAnswer::new().text("It is one.")]).await;
     assert_eq!(
         played.names()[8..],
         [
@@ -246,7 +253,7 @@ async fn code_is_shown_as_it_is_written_runs_and_is_answered() {
         played
             .ran
             .iter()
-            .map(|code| (code.code.as_str(), code.requirements.len()))
+            .map(|code| (code.code(), code.requirements().len()))
             .collect::<Vec<_>>(),
         [("print('one')", 0)]
     );
@@ -256,18 +263,21 @@ async fn code_is_shown_as_it_is_written_runs_and_is_answered() {
 
 #[tokio::test]
 async fn outputs_are_null_unless_they_are_asked_for() {
-    let first = Answer::new().call("c1", "code_interpreter", &code("1"));
-    let played = play(&json!({"include": []}), vec![first, Answer::new().text("ok")]).await;
+    let first = ScriptedAnswer::new().call("c1", "code_interpreter", &code("1"));
+    let played = play(
+        &json!({"include": []}),
+        vec![first, ScriptedAnswer::new().text("ok")],
+    )
+    .await;
     assert_eq!(played.response["output"][0]["outputs"], Value::Null);
     assert_eq!(played.results(), ["ran 1"]);
 }
 
 #[tokio::test]
 async fn a_function_of_the_client_ends_the_turn_with_its_call() {
-    let both =
-        Answer::new()
-            .call("c1", "code_interpreter", &code("1"))
-            .call("c2", "get_weather", "{\"at\": 1}");
+    let both = ScriptedAnswer::new()
+        .call("c1", "code_interpreter", &code("1"))
+        .call("c2", "get_weather", "{\"at\": 1}");
     let played = play(&json!({}), vec![both]).await;
     assert_eq!(played.response["status"], "completed");
     assert_eq!(played.response["output"][0]["status"], "completed");
@@ -293,8 +303,8 @@ async fn arguments_that_are_broken_are_a_result_that_the_model_can_repair() {
         ),
     ] {
         let answers = vec![
-            Answer::new().call("c1", "code_interpreter", arguments),
-            Answer::new().text("sorry"),
+            ScriptedAnswer::new().call("c1", "code_interpreter", arguments),
+            ScriptedAnswer::new().text("sorry"),
         ];
         let played = play(&json!({}), answers).await;
         assert_eq!(played.response["output"][0]["status"], "failed");
@@ -312,24 +322,28 @@ async fn arguments_that_are_broken_are_a_result_that_the_model_can_repair() {
 async fn a_tool_that_is_not_there_is_a_result_too() {
     let answers = || {
         vec![
-            Answer::new().call("c1", "browse", "{}"),
-            Answer::new().text("sorry"),
+            ScriptedAnswer::new().call("c1", "browse", "{}"),
+            ScriptedAnswer::new().text("sorry"),
         ]
     };
     let played = play(&json!({}), answers()).await;
     assert_eq!(played.results(), ["There is no tool named `browse`."]);
     assert_eq!(played.response["output"].as_array().unwrap().len(), 1);
     // The interpreter, where the request does not have it.
-    let first = Answer::new().call("c1", "code_interpreter", &code("1"));
-    let played = play(&json!({"tools": []}), vec![first, Answer::new().text("sorry")]).await;
+    let first = ScriptedAnswer::new().call("c1", "code_interpreter", &code("1"));
+    let played = play(
+        &json!({"tools": []}),
+        vec![first, ScriptedAnswer::new().text("sorry")],
+    )
+    .await;
     assert_eq!(played.results(), ["There is no tool named `code_interpreter`."]);
     assert!(played.ran.is_empty());
 }
 
 #[tokio::test]
 async fn stopped_code_is_incomplete_and_the_turn_continues() {
-    let first = Answer::new().call("c1", "code_interpreter", &code("slow"));
-    let played = play(&json!({}), vec![first, Answer::new().text("too slow")]).await;
+    let first = ScriptedAnswer::new().call("c1", "code_interpreter", &code("slow"));
+    let played = play(&json!({}), vec![first, ScriptedAnswer::new().text("too slow")]).await;
     assert_eq!(played.response["output"][0]["status"], "incomplete");
     assert!(
         !played
@@ -341,11 +355,14 @@ async fn stopped_code_is_incomplete_and_the_turn_continues() {
 
 #[tokio::test]
 async fn calls_beyond_the_most_are_not_run() {
-    let two =
-        Answer::new()
-            .call("c1", "code_interpreter", &code("1"))
-            .call("c2", "code_interpreter", &code("2"));
-    let played = play(&json!({"max_tool_calls": 1}), vec![two, Answer::new().text("ok")]).await;
+    let two = ScriptedAnswer::new()
+        .call("c1", "code_interpreter", &code("1"))
+        .call("c2", "code_interpreter", &code("2"));
+    let played = play(
+        &json!({"max_tool_calls": 1}),
+        vec![two, ScriptedAnswer::new().text("ok")],
+    )
+    .await;
     assert_eq!(played.ran.len(), 1);
     assert_eq!(played.results()[0], "ran 1");
     assert!(
@@ -359,13 +376,11 @@ async fn calls_beyond_the_most_are_not_run() {
 #[tokio::test]
 async fn calls_of_one_step_run_side_by_side_each_in_a_container_of_its_own() {
     // Each ends only when the other runs, too.
-    let two = Answer::new().call("c1", "code_interpreter", &code("meet")).call(
-        "c2",
-        "code_interpreter",
-        &code("meet"),
-    );
-    let again = Answer::new().call("c3", "code_interpreter", &code("3"));
-    let played = play(&json!({}), vec![two, again, Answer::new().text("ok")]).await;
+    let two = ScriptedAnswer::new()
+        .call("c1", "code_interpreter", &code("meet"))
+        .call("c2", "code_interpreter", &code("meet"));
+    let again = ScriptedAnswer::new().call("c3", "code_interpreter", &code("3"));
+    let played = play(&json!({}), vec![two, again, ScriptedAnswer::new().text("ok")]).await;
     assert_eq!(played.places, ["cntr_1", "cntr_2", "cntr_1"]);
     let output = played.response["output"].as_array().unwrap();
     let told: Vec<_> = output[..3]
@@ -391,12 +406,14 @@ async fn calls_of_one_step_run_side_by_side_each_in_a_container_of_its_own() {
 
 #[tokio::test]
 async fn calls_of_one_container_run_one_after_the_other() {
-    let three = ["1", "2", "3"].iter().fold(Answer::new(), |answer, number| {
-        answer.call(number, "code_interpreter", &code(number))
-    });
-    let answers = vec![three, Answer::new().text("ok")];
+    let three = ["1", "2", "3"]
+        .iter()
+        .fold(ScriptedAnswer::new(), |answer, number| {
+            answer.call(number, "code_interpreter", &code(number))
+        });
+    let answers = vec![three, ScriptedAnswer::new().text("ok")];
     let played = play_in(Echo::new(true), &json!({}), answers).await;
-    let ran: Vec<_> = played.ran.iter().map(|code| code.code.as_str()).collect();
+    let ran: Vec<_> = played.ran.iter().map(ToolsetCall::code).collect();
     assert_eq!(ran, ["1", "2", "3"]);
     assert_eq!(played.places, ["cntr_1"; 3]);
     // One is told to run only when the one before has ended.
@@ -410,11 +427,16 @@ async fn calls_of_one_container_run_one_after_the_other() {
 
 #[tokio::test]
 async fn files_are_cited_where_a_text_names_them_and_else_at_the_end_of_the_answer() {
-    let first = Answer::new().call("c1", "code_interpreter", &code("make a.csv"));
-    let second = Answer::new()
-        .text("I have a.csv.")
-        .call("c2", "code_interpreter", &code("make b.png"));
-    let played = play(&json!({}), vec![first, second, Answer::new().text("Déjà vu")]).await;
+    let first = ScriptedAnswer::new().call("c1", "code_interpreter", &code("make a.csv"));
+    let second =
+        ScriptedAnswer::new()
+            .text("I have a.csv.")
+            .call("c2", "code_interpreter", &code("make b.png"));
+    let played = play(
+        &json!({}),
+        vec![first, second, ScriptedAnswer::new().text("Déjà vu")],
+    )
+    .await;
     let annotations = |item: usize| &played.response["output"][item]["content"][0]["annotations"];
     let citation = |file: &str, from: usize, to: usize| {
         json!([{
@@ -434,7 +456,7 @@ async fn files_are_cited_where_a_text_names_them_and_else_at_the_end_of_the_answ
 
 #[tokio::test]
 async fn the_model_receives_the_list_of_files() {
-    let played = play(&json!({}), vec![Answer::new().text("ok")]).await;
+    let played = play(&json!({}), vec![ScriptedAnswer::new().text("ok")]).await;
     let description = played.asked[0].tools[0].description.clone().unwrap();
     assert!(
         description.ends_with("Files that are there: `/mnt/data/in.csv`."),
@@ -444,7 +466,7 @@ async fn the_model_receives_the_list_of_files() {
 
 #[tokio::test]
 async fn a_model_that_never_answers_comes_to_an_end() {
-    let again = || Answer::new().call("c1", "code_interpreter", &code("1"));
+    let again = || ScriptedAnswer::new().call("c1", "code_interpreter", &code("1"));
     let played = play(&json!({}), vec![again(), again(), again(), again()]).await;
     assert_eq!(played.response["status"], "incomplete");
     assert_eq!(played.response["incomplete_details"]["reason"], "max_steps");
@@ -453,7 +475,7 @@ async fn a_model_that_never_answers_comes_to_an_end() {
 
 #[tokio::test]
 async fn a_provider_that_fails_fails_the_response_and_leaves_no_item_open() {
-    let half = Answer::new()
+    let half = ScriptedAnswer::new()
         .text("half")
         .call("c1", "code_interpreter", "{\"code\": \"1")
         .fails(ProviderError::Cut);
@@ -473,8 +495,8 @@ async fn a_provider_that_fails_fails_the_response_and_leaves_no_item_open() {
 
 #[tokio::test]
 async fn a_choice_that_forces_a_tool_holds_for_the_first_step() {
-    let first = Answer::new().call("c1", "code_interpreter", &code("1"));
-    let answers = vec![first, Answer::new().text("ok")];
+    let first = ScriptedAnswer::new().call("c1", "code_interpreter", &code("1"));
+    let answers = vec![first, ScriptedAnswer::new().text("ok")];
     let played = play(&json!({"tool_choice": {"type": "code_interpreter"}}), answers).await;
     let choices: Vec<_> = played
         .asked
@@ -487,11 +509,9 @@ async fn a_choice_that_forces_a_tool_holds_for_the_first_step() {
 
 #[tokio::test]
 async fn a_client_that_is_gone_stops_the_code() {
-    let waits = Answer::new().call("c1", "code_interpreter", &code("wait")).call(
-        "c2",
-        "code_interpreter",
-        &code("wait"),
-    );
+    let waits = ScriptedAnswer::new()
+        .call("c1", "code_interpreter", &code("wait"))
+        .call("c2", "code_interpreter", &code("wait"));
     let provider = Scripted::new([waits]);
     let runner = Arc::new(Echo::new(false));
     let request = request(&json!({}));
@@ -516,7 +536,7 @@ async fn a_client_that_is_gone_stops_the_code() {
 
 #[tokio::test]
 async fn a_server_that_ends_fails_the_response_and_stops_the_code() {
-    let provider = Scripted::new([Answer::new().call("c1", "code_interpreter", &code("wait"))]);
+    let provider = Scripted::new([ScriptedAnswer::new().call("c1", "code_interpreter", &code("wait"))]);
     let runner = Arc::new(Echo::new(true));
     let request = request(&json!({}));
     let response = Response::new(&request, "resp_1".to_owned(), 1);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::{ApiError, ErrorKind, Fields};
 use super::pieces::Piece;
-use super::response::Usage;
+use super::response::TokenUsage;
 
 /// The fields that all chunks of a completion share.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ fn call(index: Option<usize>, id: &str, name: &str, arguments: &str) -> Value {
     call
 }
 
-fn told(usage: Usage) -> Value {
+fn told(usage: TokenUsage) -> Value {
     json!({
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,

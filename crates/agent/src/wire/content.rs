@@ -58,6 +58,15 @@ pub enum Part {
     },
 }
 
+/// Returns the texts among parts, a line each.
+pub(crate) fn texts(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::InputText { text } | Part::OutputText { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
 impl Part {
     /// Creates text of the model without annotations.
     pub fn output_text(text: impl Into<String>) -> Self {

@@ -1,6 +1,6 @@
 //! Additional or renamed events that a client requests, numbered consistently.
 
-use super::event::{Event, EventKind};
+use super::event::{EventKind, StreamEvent};
 use super::item::{Item, ItemStatus};
 
 /// A client's choice of events. By default, those that OpenAI's own SDKs know.
@@ -42,10 +42,10 @@ pub struct Numbers(u64);
 
 impl Numbers {
     /// Returns an event with the next number.
-    pub fn next(&mut self, kind: EventKind) -> Event {
+    pub fn next(&mut self, kind: EventKind) -> StreamEvent {
         let sequence_number = self.0;
         self.0 += 1;
-        Event {
+        StreamEvent {
             kind,
             sequence_number,
         }

@@ -13,7 +13,7 @@ pub const DONE: &str = "data: [DONE]\n\n";
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
+pub struct StreamEvent {
     /// Kind of the event, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
@@ -21,7 +21,7 @@ pub struct Event {
     pub sequence_number: u64,
 }
 
-impl Event {
+impl StreamEvent {
     /// Returns the event as JSON.
     pub fn json(&self) -> String {
         // This cannot fail: there are no maps without string keys and no failing writers.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::content::Part;
+use super::content::{Part, texts};
 
 /// One step of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,17 +135,27 @@ pub struct FunctionCallOutput {
     /// Id of the call.
     pub call_id: String,
     /// The result.
-    pub output: Output,
+    pub output: FunctionOutput,
 }
 
 /// Result of a function: text, or parts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Output {
+pub enum FunctionOutput {
     /// Text.
     Text(String),
     /// Text, pictures and files.
     Parts(Vec<Part>),
+}
+
+impl FunctionOutput {
+    /// Returns its text; of parts, their texts.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Parts(parts) => texts(parts),
+        }
+    }
 }
 
 /// Reasoning of the model.

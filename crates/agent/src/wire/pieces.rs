@@ -15,7 +15,7 @@ use super::content::{Annotation, Part};
 use super::error::{ApiError, ErrorKind};
 use super::event::EventKind;
 use super::item::Item;
-use super::response::{Response, ResponseStatus, Usage};
+use super::response::{Response, ResponseStatus, TokenUsage};
 
 /// Models' links to files of their containers.
 const LINK: &str = "sandbox:";
@@ -56,18 +56,18 @@ pub enum Piece {
         /// `stop`, `length`, `tool_calls` or `content_filter`.
         reason: &'static str,
         /// Token usage over all model calls.
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// The response failed.
     Failed(ApiError),
 }
 
 /// Returns the URL of a file's content for its container and its id.
-pub type Address = Box<dyn Fn(&str, &str) -> String + Send>;
+pub type ContentUrl = Box<dyn Fn(&str, &str) -> String + Send>;
 
 /// Converts the events of a response to pieces.
 pub struct Pieces {
-    address: Address,
+    address: ContentUrl,
     /// Whether the answer must be JSON.
     json: bool,
     /// Indexes of the calls by those of their items.
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Pieces {
 
 impl Pieces {
     /// Creates an empty converter.
-    pub fn new(json: bool, address: Address) -> Self {
+    pub fn new(json: bool, address: ContentUrl) -> Self {
         Self {
             address,
             json,

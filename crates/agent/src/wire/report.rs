@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The report of a turn, next to OpenAI's keys in a response whose turn had tools for fetching.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct TurnReport {
     /// `answer`, or `best_effort` if something is missing.
     pub outcome: String,
     /// `complete_answer`, `bounded_runtime_budget`, `attempts_exhausted` or `model_failed`.

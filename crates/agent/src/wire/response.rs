@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::item::Item;
-use super::report::Report;
-use super::request::Request;
+use super::report::TurnReport;
+use super::request::ResponseRequest;
 use super::tool::{Tool, ToolChoice};
 
 /// A response, with the settings of its request.
@@ -62,7 +62,7 @@ pub struct Response {
     /// Reasoning settings.
     pub reasoning: ReasoningOptions,
     /// Token usage; null until the response ends.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// Maximum number of output tokens.
     pub max_output_tokens: Option<u64>,
     /// Maximum number of calls of hosted tools.
@@ -81,12 +81,12 @@ pub struct Response {
     pub prompt_cache_key: Option<String>,
     /// Report of a turn that had tools for fetching. Not one of OpenAI's keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cellblock: Option<Box<Report>>,
+    pub cellblock: Option<Box<TurnReport>>,
 }
 
 impl Response {
     /// Creates the initial response to a request.
-    pub fn new(request: &Request, id: String, created_at: u64) -> Self {
+    pub fn new(request: &ResponseRequest, id: String, created_at: u64) -> Self {
         let request = request.clone();
         Self {
             id,
@@ -224,7 +224,7 @@ pub struct ReasoningOptions {
 
 /// Token usage of a response, over all its model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Input tokens.
     pub input_tokens: u64,
     /// Cached part of the input tokens.
@@ -256,7 +256,7 @@ pub struct ReasoningTokens {
     pub reasoning_tokens: u64,
 }
 
-impl std::ops::AddAssign for Usage {
+impl std::ops::AddAssign for TokenUsage {
     fn add_assign(&mut self, more: Self) {
         // A provider's counts are not trusted, so sums saturate rather than overflow.
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_agent::turn::{SessionRunner, Turn};
-use cellblock_agent::wire::{Event, Ids, Request, Response};
+use cellblock_agent::wire::{Ids, Response, ResponseRequest, StreamEvent};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_testkit::wait::until;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const BUSY: &str = "while True: pass";
 
 /// Answers once as scripted, then panics.
@@ -37,15 +36,15 @@ impl Provider for Panics {
 fn calls(code: &str) -> Scripted {
     let arguments = json!({"code": code}).to_string();
     Scripted::new([
-        Answer::new().call("call", "code_interpreter", &arguments),
-        Answer::new().text("Done."),
+        ScriptedAnswer::new().call("call", "code_interpreter", &arguments),
+        ScriptedAnswer::new().text("Done."),
     ])
 }
 
 /// A turn that runs, and the id of its sandbox, which nobody else holds.
 struct Started {
     turn: JoinHandle<Response>,
-    events: mpsc::Receiver<Event>,
+    events: mpsc::Receiver<StreamEvent>,
     sandbox: String,
 }
 
@@ -55,9 +54,9 @@ async fn start(interpreter: &Interpreter, provider: impl Provider + 'static) -> 
     let body = json!({
         "model": "m", "input": "go", "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}],
     });
-    let request = Request::parse(body.to_string().as_bytes(), &mut Ids::random()).unwrap();
+    let request = ResponseRequest::parse(body.to_string().as_bytes(), &mut Ids::random()).unwrap();
     let response = Response::new(&request, "resp_1".to_owned(), 0);
-    let runner = SessionRunner::new("cntr_1".to_owned(), session, interpreter.store().clone());
+    let runner = SessionRunner::new("cntr_1".to_owned(), session, interpreter.clone());
     let turn = Turn::new(Arc::new(provider), Arc::new(runner));
     let (sender, events) = mpsc::channel(64);
     Started {
@@ -82,11 +81,8 @@ impl Started {
     }
 
     async fn returned(&self, interpreter: &Interpreter) {
-        let since = Instant::now();
-        while interpreter.sandboxes_in_use().contains(&self.sandbox) {
-            assert!(since.elapsed() < PATIENCE, "the sandbox is still there");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let given_back = || !interpreter.sandboxes_in_use().contains(&self.sandbox);
+        until("the sandbox is given back", given_back).await;
     }
 }
 

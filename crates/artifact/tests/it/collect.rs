@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellblock_artifact::{About, ArtifactError, ArtifactId, Collected, Kind, Origin, Retention, Store};
+use cellblock_testkit::wait::until;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -275,14 +276,7 @@ async fn a_publisher_waits_for_a_live_collector_but_not_for_a_dead_one() {
     fs::write(&mark, "").unwrap();
     let store = at.store.clone();
     let publishing = tokio::spawn(async move { store.put("x", &about()).await });
-    let written = async {
-        while !at.sidecar(id).exists() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), written)
-        .await
-        .unwrap();
+    until("written", || at.sidecar(id).exists()).await;
     // The collector removes the artifact that was just written, and is done.
     fs::remove_file(at.object(id)).unwrap();
     fs::remove_file(&mark).unwrap();

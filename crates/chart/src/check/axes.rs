@@ -1,7 +1,7 @@
 //! Checks that each axis fits the values that it shows.
 
-use crate::error::{Problem, Problems, code, quoted};
-use crate::{Axis, AxisType, ChartSpec, ChartType, Column, ColumnKind, Columns, Format, Mark, Side};
+use crate::error::{ChartProblem, Problems, code, quoted};
+use crate::{Axis, AxisType, ChartSpec, ChartType, ColumnKind, ColumnSummary, Columns, Format, Mark, Side};
 
 use super::{ValueScale, column, magnitude, such_as};
 
@@ -54,7 +54,7 @@ pub(super) fn complete(spec: &mut ChartSpec, columns: &Columns) {
     }
 }
 
-fn nulls(column: &Column, columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
+fn nulls(column: &ColumnSummary, columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
     if column.nulls > 0 {
         let message = format!(
             "{} of {} rows have no value for {} and therefore no position in the chart; drop these rows, or fill the key",
@@ -67,7 +67,7 @@ fn nulls(column: &Column, columns: &Columns, key: &str, field: &str, problems: &
 }
 
 /// Rejects several rows at one position of the x axis, unless points may share it.
-fn repeated(spec: &ChartSpec, column: &Column, columns: &Columns, key: &str, problems: &mut Problems) {
+fn repeated(spec: &ChartSpec, column: &ColumnSummary, columns: &Columns, key: &str, problems: &mut Problems) {
     let points =
         spec.kind != ChartType::Candlestick && spec.series.iter().all(|it| spec.mark(it) == Mark::Scatter);
     let placed = columns.rows.saturating_sub(column.nulls);
@@ -76,16 +76,16 @@ fn repeated(spec: &ChartSpec, column: &Column, columns: &Columns, key: &str, pro
     }
 }
 
-pub(super) fn duplicates(key: &str, rows: u64, places: u64) -> Problem {
+pub(super) fn duplicates(key: &str, rows: u64, places: u64) -> ChartProblem {
     let message = format!(
         "{rows} rows have only {places} different values of {}; aggregate to one row each, or pivot so that each entity is a key of its own and a series",
         quoted(key)
     );
-    Problem::new(code::DUPLICATE_ROWS, "data", message)
+    ChartProblem::new(code::DUPLICATE_ROWS, "data", message)
 }
 
 /// Checks that the x axis has the type that its values and the marks require.
-fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems) {
+fn over_x(spec: &ChartSpec, column: &ColumnSummary, key: &str, problems: &mut Problems) {
     use {AxisType as Type, ColumnKind as Kind};
     // Candles are drawn side by side on trading days, on an axis of names; marks over them follow.
     let joined = spec.kind != ChartType::Candlestick && spec.series.iter().any(|it| spec.mark(it).joins());
@@ -132,12 +132,12 @@ fn over_x(spec: &ChartSpec, column: &Column, key: &str, problems: &mut Problems)
         ),
         _ => return,
     };
-    let problem = Problem::new(code, "xAxis.type", format!("{values} {repair}"));
+    let problem = ChartProblem::new(code, "xAxis.type", format!("{values} {repair}"));
     problems.push(problem.with_valid(AxisType::NAMES.iter().copied()));
 }
 
 /// Checks that the axis of a heatmap can have its type.
-fn position(column: &Column, axis: Option<&Axis>, field: &str, problems: &mut Problems) {
+fn position(column: &ColumnSummary, axis: Option<&Axis>, field: &str, problems: &mut Problems) {
     let fits = match axis.and_then(|axis| axis.kind) {
         None | Some(AxisType::Category) => true,
         Some(AxisType::Number) => column.kind == ColumnKind::Number,
@@ -152,7 +152,7 @@ fn position(column: &Column, axis: Option<&Axis>, field: &str, problems: &mut Pr
             column.kind.name(),
             such_as(column)
         );
-        let problem = Problem::new(code::AXIS_TYPE_MISMATCH, format!("{field}.type"), message);
+        let problem = ChartProblem::new(code::AXIS_TYPE_MISMATCH, format!("{field}.type"), message);
         problems.push(problem.with_valid([AxisType::Category.name()]));
     }
 }
@@ -165,7 +165,7 @@ fn says_time(key: &str) -> bool {
 }
 
 /// Returns whether numbers can be times; unknown ranges count as valid.
-fn is_epoch(column: &Column) -> bool {
+fn is_epoch(column: &ColumnSummary) -> bool {
     let is_time = |number| crate::time::of_number(number).is_some();
     column.min.is_none_or(is_time) && column.max.is_none_or(is_time)
 }
@@ -178,7 +178,7 @@ fn written(spec: &ChartSpec, axis: &Axis, field: &str, columns: &Columns, proble
             "is {}, but the axis shows numbers; leave it out, or set it to number",
             kind.name()
         );
-        let problem = Problem::new(code::AXIS_TYPE_MISMATCH, format!("{field}.type"), message);
+        let problem = ChartProblem::new(code::AXIS_TYPE_MISMATCH, format!("{field}.type"), message);
         problems.push(problem.with_valid([AxisType::Number.name()]));
     }
     let x_type = spec.x_type(columns);
@@ -196,7 +196,7 @@ fn written(spec: &ChartSpec, axis: &Axis, field: &str, columns: &Columns, proble
                 let message = format!(
                     "is missing, and values up to {largest} can be either: say whether 0.12 or 12 is 12 %"
                 );
-                let problem = Problem::new(code::MISSING_KEY, format!("{field}.valueScale"), message);
+                let problem = ChartProblem::new(code::MISSING_KEY, format!("{field}.valueScale"), message);
                 problems.push(problem.with_valid(ValueScale::NAMES.iter().copied()));
             }
         }

@@ -1,7 +1,7 @@
 //! Checks that each expected measure is shown.
 
 use crate::ChartSpec;
-use crate::error::{Problem, Problems, code, quoted};
+use crate::error::{ChartProblem, Problems, code, quoted};
 
 pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
     let expected = &spec.expected_measures;
@@ -18,7 +18,7 @@ pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
                 quoted(measure)
             );
             let field = format!("series[{at}].satisfies");
-            let problem = Problem::new(code::SERIES_METRIC_MISMATCH, field, message);
+            let problem = ChartProblem::new(code::SERIES_METRIC_MISMATCH, field, message);
             problems.push(problem.with_valid(expected.clone()));
         }
     }

@@ -9,10 +9,10 @@ mod shape;
 
 use serde_json::Value;
 
-use super::error::{Problem, Problems, code, quoted, repeated};
+use super::error::{ChartProblem, Problems, code, quoted, repeated};
 use super::rows::MAX_KEYS;
 use super::{
-    ChartError, ChartSpec, Column, ColumnKind, Columns, MAX_POINTS, MAX_ROWS, Rows, ValueScale, read,
+    ChartError, ChartSpec, ColumnKind, ColumnSummary, Columns, MAX_POINTS, MAX_ROWS, Rows, ValueScale, read,
 };
 
 /// Checks a specification against a description of the rows, and normalizes it: `yKey` becomes a
@@ -36,8 +36,8 @@ pub(super) fn with_rows(spec: &Value, rows: &Rows, problems: &mut Problems) -> O
     Some(spec)
 }
 
-pub(super) fn unreadable() -> Problem {
-    Problem::new(code::SPEC_MALFORMED, "spec", "could not be read")
+pub(super) fn unreadable() -> ChartProblem {
+    ChartProblem::new(code::SPEC_MALFORMED, "spec", "could not be read")
 }
 
 /// Checks the form of a specification, whatever its rows are.
@@ -106,7 +106,12 @@ fn named_columns(spec: &Value, columns: &Columns, problems: &mut Problems) {
 }
 
 /// Returns the description of a key's values; notes a key that no row has.
-fn column<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Problems) -> Option<&'a Column> {
+fn column<'a>(
+    columns: &'a Columns,
+    key: &str,
+    field: &str,
+    problems: &mut Problems,
+) -> Option<&'a ColumnSummary> {
     if key.is_empty() {
         // A missing key was noted when it was read.
         return None;
@@ -115,13 +120,18 @@ fn column<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Probl
     if column.is_none() {
         let message = format!("no row has the key {}; name one that the rows have", quoted(key));
         let valid = columns.keys.keys().take(MAX_KEYS).map(|key| repeated(key));
-        problems.push(Problem::new(code::UNKNOWN_COLUMN, field, message).with_valid(valid));
+        problems.push(ChartProblem::new(code::UNKNOWN_COLUMN, field, message).with_valid(valid));
     }
     column
 }
 
 /// Notes values that are not numbers, or a key without values.
-fn numeric<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Problems) -> Option<&'a Column> {
+fn numeric<'a>(
+    columns: &'a Columns,
+    key: &str,
+    field: &str,
+    problems: &mut Problems,
+) -> Option<&'a ColumnSummary> {
     let column = column(columns, key, field, problems)?;
     let key = quoted(key);
     match column.kind {
@@ -144,14 +154,14 @@ fn numeric<'a>(columns: &'a Columns, key: &str, field: &str, problems: &mut Prob
                 such_as(column)
             );
             let valid = numbers.take(MAX_KEYS).map(|(key, _)| repeated(key));
-            problems.push(Problem::new(code::NOT_NUMERIC, field, message).with_valid(valid));
+            problems.push(ChartProblem::new(code::NOT_NUMERIC, field, message).with_valid(valid));
         }
     }
     None
 }
 
 /// Returns an example of a column's values, if one is known.
-fn such_as(column: &Column) -> String {
+fn such_as(column: &ColumnSummary) -> String {
     let sample = column
         .sample
         .as_deref()
@@ -160,6 +170,6 @@ fn such_as(column: &Column) -> String {
 }
 
 /// Returns the largest magnitude of a column, if it is known.
-fn magnitude(column: &Column) -> Option<f64> {
+fn magnitude(column: &ColumnSummary) -> Option<f64> {
     Some(column.min?.abs().max(column.max?.abs()))
 }

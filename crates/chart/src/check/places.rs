@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::{Problem, Problems, code, quoted, repeated};
+use crate::error::{ChartProblem, Problems, code, quoted, repeated};
 use crate::rows::MAX_KEYS;
-use crate::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Rows};
+use crate::{AxisPlace, AxisType, ChartSpec, ChartType, Columns, Mark, RowValue, Rows};
 
 use super::axes::duplicates;
 
@@ -25,7 +25,7 @@ fn cells(spec: &ChartSpec, x: &str, rows: &Rows, problems: &mut Problems) {
     let Some(y) = &spec.y_key else { return };
     let mut seen = BTreeSet::new();
     for (at, row) in rows.iter().enumerate() {
-        let label = |key: &str| row.get(key).and_then(Cell::label);
+        let label = |key: &str| row.get(key).and_then(RowValue::label);
         let (Some(x), Some(y)) = (label(x), label(y)) else {
             continue;
         };
@@ -89,7 +89,7 @@ fn categories(spec: &ChartSpec, key: &str, rows: &Rows, problems: &mut Problems)
     }
     let names: BTreeSet<_> = rows.iter().filter_map(|row| row.get(key)?.label()).collect();
     for (field, place) in places {
-        let label = Place::label(place);
+        let label = AxisPlace::label(place);
         if !names.contains(&label) {
             let message = format!(
                 "{} is not a value of {}; name one that a row has",
@@ -97,7 +97,7 @@ fn categories(spec: &ChartSpec, key: &str, rows: &Rows, problems: &mut Problems)
                 quoted(key)
             );
             let valid = names.iter().take(MAX_KEYS).map(|it| repeated(it));
-            problems.push(Problem::new(code::INVALID_VALUE, field, message).with_valid(valid));
+            problems.push(ChartProblem::new(code::INVALID_VALUE, field, message).with_valid(valid));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Checks that reference lines and areas have a position.
 
-use crate::error::{Problem, Problems, code, quoted};
-use crate::{AxisType, ChartSpec, ChartType, Columns, Place, Side};
+use crate::error::{ChartProblem, Problems, code, quoted};
+use crate::{AxisPlace, AxisType, ChartSpec, ChartType, Columns, Side};
 
 pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems) {
     let x_type = match spec.kind {
@@ -38,10 +38,10 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
     }
 }
 
-fn place(place: Option<&Place>, x_type: AxisType, field: &str, problems: &mut Problems) {
+fn place(place: Option<&AxisPlace>, x_type: AxisType, field: &str, problems: &mut Problems) {
     let fits = match (place, x_type) {
-        (None, _) | (_, AxisType::Category) | (Some(Place::Number(_)), AxisType::Number) => true,
-        (Some(Place::Text(_)), AxisType::Number) => false,
+        (None, _) | (_, AxisType::Category) | (Some(AxisPlace::Number(_)), AxisType::Number) => true,
+        (Some(AxisPlace::Text(_)), AxisType::Number) => false,
         (Some(place), AxisType::Time) => place.time().is_some(),
     };
     if !fits && let Some(place) = place {
@@ -54,7 +54,7 @@ fn place(place: Option<&Place>, x_type: AxisType, field: &str, problems: &mut Pr
                 _ => "a number",
             }
         );
-        problems.push(Problem::new(code::INVALID_VALUE, field, message));
+        problems.push(ChartProblem::new(code::INVALID_VALUE, field, message));
     }
 }
 
@@ -62,7 +62,7 @@ fn axis(spec: &ChartSpec, side: Option<Side>, field: &str, problems: &mut Proble
     let there = spec.series.iter().any(|it| it.side() == Side::Right);
     if side == Some(Side::Right) && !there {
         let message = "no series is on the right axis; set it to left, or move a series there";
-        let problem = Problem::new(code::UNUSED_AXIS, format!("{field}.yAxis"), message);
+        let problem = ChartProblem::new(code::UNUSED_AXIS, format!("{field}.yAxis"), message);
         problems.push(problem.with_valid([Side::Left.name()]));
     }
 }

@@ -1,7 +1,7 @@
 //! Checks that each type of chart has the keys that it needs and no meaningless ones.
 
-use crate::error::{Problem, Problems, code};
-use crate::{ChartSpec, ChartType, Mark, Series, Side};
+use crate::error::{ChartProblem, Problems, code};
+use crate::{ChartSeries, ChartSpec, ChartType, Mark, Side};
 
 /// Converts the short form of one series to a series.
 pub(super) fn complete(spec: &mut ChartSpec, problems: &mut Problems) {
@@ -9,9 +9,9 @@ pub(super) fn complete(spec: &mut ChartSpec, problems: &mut Problems) {
         return;
     }
     match spec.y_key.take() {
-        Some(key) if spec.series.is_empty() => spec.series.push(Series {
+        Some(key) if spec.series.is_empty() => spec.series.push(ChartSeries {
             key,
-            ..Series::default()
+            ..ChartSeries::default()
         }),
         Some(_) => problems.add(
             code::MEANINGLESS_KEY,
@@ -141,7 +141,7 @@ fn meaningless(spec: &ChartSpec, problems: &mut Problems) {
     }
 }
 
-fn one(spec: &ChartSpec, series: &Series, field: &str, problems: &mut Problems) {
+fn one(spec: &ChartSpec, series: &ChartSeries, field: &str, problems: &mut Problems) {
     let kind = spec.kind;
     let mark = spec.mark(series);
     let own = kind.mark();
@@ -157,7 +157,7 @@ fn one(spec: &ChartSpec, series: &Series, field: &str, problems: &mut Problems) 
                 mark.name(),
                 kind.name()
             );
-            let problem = Problem::new(code::INVALID_VALUE, format!("{field}.type"), message);
+            let problem = ChartProblem::new(code::INVALID_VALUE, format!("{field}.type"), message);
             problems.push(problem.with_valid([own.name()]));
         }
         _ => {}

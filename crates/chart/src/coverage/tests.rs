@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Chart;
+use crate::CheckedChart;
 
-fn chart(spec: &Value, rows: &Value) -> Chart {
-    Chart::new(
+fn chart(spec: &Value, rows: &Value) -> CheckedChart {
+    CheckedChart::new(
         spec,
         Rows::parse(rows.to_string().as_bytes()).unwrap(),
         None,

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::error::{Problem, Problems, code, quoted, repeated};
+use crate::error::{ChartProblem, Problems, code, quoted, repeated};
 use crate::rows::MAX_KEY;
-use crate::{Place, Side};
+use crate::{AxisPlace, Side};
 
 use super::{MAX_ENTRIES, MAX_LABEL, check_text, is_color, mistyped};
 
@@ -44,7 +44,7 @@ impl<'a> Fields<'a> {
         Some(fields)
     }
 
-    fn unknown(&self, key: &str, valid: &'static [&'static str]) -> Problem {
+    fn unknown(&self, key: &str, valid: &'static [&'static str]) -> ChartProblem {
         let bare = |key: &str| key.replace(['_', '-'], "").to_lowercase();
         let meant = valid.iter().find(|valid| bare(valid) == bare(key));
         let repair = match meant {
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
             repeated(key)
         };
         let path = self.path(&shown);
-        Problem::new(
+        ChartProblem::new(
             code::UNKNOWN_KEY,
             path,
             format!("{} is not a key here; {repair}", quoted(key)),
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         problems: &mut Problems,
     ) -> Option<T> {
         if self.get(key).is_none() {
-            let problem = Problem::new(code::MISSING_KEY, self.path(key), "is missing; choose one");
+            let problem = ChartProblem::new(code::MISSING_KEY, self.path(key), "is missing; choose one");
             problems.push(problem.with_valid(valid.iter().copied()));
         }
         self.name(key, of, valid, problems)
@@ -123,7 +123,7 @@ impl<'a> Fields<'a> {
         let problem = match self.get(key)? {
             Value::String(text) => match of(text) {
                 Some(name) => return Some(name),
-                None => Problem::new(
+                None => ChartProblem::new(
                     code::INVALID_VALUE,
                     self.path(key),
                     format!("{} is not valid; choose another", quoted(text)),
@@ -159,10 +159,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn place(&self, key: &str, problems: &mut Problems) -> Option<Place> {
+    pub(super) fn place(&self, key: &str, problems: &mut Problems) -> Option<AxisPlace> {
         match self.get(key)? {
-            Value::Number(number) => Some(Place::Number(number.clone())),
-            Value::String(_) => self.text(key, MAX_LABEL, problems).map(Place::Text),
+            Value::Number(number) => Some(AxisPlace::Number(number.clone())),
+            Value::String(_) => self.text(key, MAX_LABEL, problems).map(AxisPlace::Text),
             other => {
                 problems.push(mistyped(self.path(key), "a number or a text", other));
                 None
@@ -181,7 +181,7 @@ impl<'a> Fields<'a> {
             return Some(text);
         }
         let message = format!("{} is not a valid color", quoted(&text));
-        let problem = Problem::new(code::INVALID_VALUE, self.path(key), message);
+        let problem = ChartProblem::new(code::INVALID_VALUE, self.path(key), message);
         problems.push(problem.with_valid(["#rgb", "#rrggbb", "#rrggbbaa", "a CSS color name"]));
         None
     }

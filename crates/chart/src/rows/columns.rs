@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Rows};
+use super::{RowValue, Rows};
 use crate::time;
 
 /// Descriptions of the rows' keys. A kernel sends it to have a specification checked; omitted facts
@@ -15,12 +15,13 @@ pub struct Columns {
     /// Number of rows.
     pub rows: u64,
     /// Keys that at least one row has.
-    pub keys: BTreeMap<String, Column>,
+    pub keys: BTreeMap<String, ColumnSummary>,
 }
 
 /// Description of the values of one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Column {
+#[schemars(rename = "Column")]
+pub struct ColumnSummary {
     /// Kind of the values that are not null.
     pub kind: ColumnKind,
     /// Number of rows with null, or without the key.
@@ -86,15 +87,15 @@ pub(super) fn of(rows: &Rows) -> Columns {
     for (key, cell) in rows.iter().flatten() {
         let gathered = gathered.entry(key).or_default();
         match cell {
-            Cell::Null => {}
-            Cell::Number(_) => {
+            RowValue::Null => {}
+            RowValue::Number(_) => {
                 let Some(number) = cell.number() else { continue };
                 gathered.numbers += 1;
                 gathered.bits.insert(number.to_bits());
                 let (min, max) = gathered.range.unwrap_or((number, number));
                 gathered.range = Some((min.min(number), max.max(number)));
             }
-            Cell::Text(text) => {
+            RowValue::Text(text) => {
                 gathered.texts += 1;
                 gathered.words.insert(text);
                 gathered.text.get_or_insert(text);
@@ -117,7 +118,7 @@ pub(super) fn of(rows: &Rows) -> Columns {
 }
 
 impl Gathered<'_> {
-    fn column(self, rows: u64) -> Column {
+    fn column(self, rows: u64) -> ColumnSummary {
         let kind = match (self.numbers, self.texts) {
             (0, 0) => ColumnKind::Null,
             (_, 0) => ColumnKind::Number,
@@ -125,7 +126,7 @@ impl Gathered<'_> {
             (0, _) => ColumnKind::Text,
             _ => ColumnKind::Mixed,
         };
-        Column {
+        ColumnSummary {
             kind,
             nulls: rows - self.numbers - self.texts,
             distinct: Some((self.bits.len() + self.words.len()) as u64),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use super::{Cell, Found, MAX_TEXT, Reading, Row, Wrong};
+use super::{Found, MAX_TEXT, Reading, Row, RowValue, Wrong};
 
 /// Reads one row; returns none for a value that is not an object.
 pub(super) struct One<'a>(pub(super) &'a mut Reading);
@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_unit<E>(self) -> Result<Found, E> {
-        Ok(Found::Cell(Cell::Null))
+        Ok(Found::Cell(RowValue::Null))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
@@ -83,16 +83,16 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Found, E> {
-        Ok(Found::Cell(Cell::Number(number.into())))
+        Ok(Found::Cell(RowValue::Number(number.into())))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Found, E> {
-        Ok(Found::Cell(Cell::Number(number.into())))
+        Ok(Found::Cell(RowValue::Number(number.into())))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Found, E> {
         Ok(Found::Cell(
-            Number::from_f64(number).map_or(Cell::Null, Cell::Number),
+            Number::from_f64(number).map_or(RowValue::Null, RowValue::Number),
         ))
     }
 
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Any {
         Ok(if text.chars().count() > MAX_TEXT {
             Found::Wrong(Wrong::Text)
         } else {
-            Found::Cell(Cell::Text(text.to_owned()))
+            Found::Cell(RowValue::Text(text.to_owned()))
         })
     }
 

@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{ColumnKind, Problem};
+use crate::{ChartProblem, ColumnKind};
 
-fn problems(json: &str) -> Vec<Problem> {
+fn problems(json: &str) -> Vec<ChartProblem> {
     Rows::parse(json.as_bytes()).unwrap_err().problems
 }
 
-fn only(json: &str) -> Problem {
-    let [problem] = <[Problem; 1]>::try_from(problems(json)).unwrap();
+fn only(json: &str) -> ChartProblem {
+    let [problem] = <[ChartProblem; 1]>::try_from(problems(json)).unwrap();
     problem
 }
 

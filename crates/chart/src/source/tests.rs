@@ -12,7 +12,7 @@ fn rows() -> Value {
     json!([{ "day": "2024-01-01", "n": 1 }, { "day": "2024-01-02", "n": 2 }])
 }
 
-fn made(data: &Value, path: Option<&str>) -> Result<Value, Problem> {
+fn made(data: &Value, path: Option<&str>) -> Result<Value, ChartProblem> {
     let chart = from_json(&spec(), data, path, Some("T".into()), None);
     chart
         .map(|chart| json!(chart.rows))

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use super::super::{Chart, ChartSpec, Rows, check, coverage, read, to_vega_lite};
+use super::super::{ChartSpec, CheckedChart, Rows, check, coverage, read, to_vega_lite};
 
 /// Words with a meaning in some field.
 const WORDS: &[&str] = &[
@@ -191,10 +191,10 @@ proptest! {
             to_vega_lite(&unchecked, &rows, None);
             coverage(&unchecked, &rows);
         }
-        match Chart::new(&spec, rows.clone(), None, None) {
+        match CheckedChart::new(&spec, rows.clone(), None, None) {
             Ok(chart) => {
                 prop_assert_eq!(&check(&spec, &rows.summary()).unwrap(), &chart.spec);
-                let again = Chart::new(&json!(chart.spec), rows, None, None).unwrap();
+                let again = CheckedChart::new(&json!(chart.spec), rows, None, None).unwrap();
                 prop_assert_eq!(again.document(), chart.document());
                 let drawn = chart.vega_lite();
                 let layers = drawn["layer"].as_array().map_or(0, Vec::len);

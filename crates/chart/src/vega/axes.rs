@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Series, Side, ValueScale, time};
+use crate::{
+    Axis, AxisType, ChartSeries, ChartSpec, ChartType, Columns, Format, Mark, Side, ValueScale, time,
+};
 
 use super::values::Plot;
 
@@ -95,7 +97,7 @@ fn ticks(plot: &Plot<'_>) -> Value {
 /// Returns what the x axis shows: its key, or the only series of a histogram.
 fn name<'a>(plot: &Plot<'a>) -> Option<&'a str> {
     let only = plot.spec.series.first().filter(|_| plot.spec.series.len() == 1);
-    plot.spec.x_key.as_deref().or_else(|| only.map(Series::name))
+    plot.spec.x_key.as_deref().or_else(|| only.map(ChartSeries::name))
 }
 
 /// Returns the y channel of a side without its field.
@@ -109,7 +111,7 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     let only = on_side
         .next()
         .filter(|_| on_side.next().is_none())
-        .map(Series::name);
+        .map(ChartSeries::name);
     let only = match plot.spec.kind {
         ChartType::Histogram if !plot.is_binned() => Some("count"),
         ChartType::Candlestick if side == Side::Left => None,

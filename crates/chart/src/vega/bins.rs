@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Series, Side};
+use crate::{ChartSeries, Side};
 
 use super::layers::{Layers, with};
 use super::references;
@@ -13,7 +13,10 @@ const BINS: u32 = 30;
 
 pub(super) fn draw(plot: &Plot<'_>) -> Value {
     let spec = plot.spec;
-    let series = spec.series.iter().map(|it| (it.key.as_str(), Series::name(it)));
+    let series = spec
+        .series
+        .iter()
+        .map(|it| (it.key.as_str(), ChartSeries::name(it)));
     let alone = spec.x_key.iter().filter(|_| spec.series.is_empty());
     let counted: Vec<(&str, &str)> = series
         .chain(alone.map(|key| (key.as_str(), key.as_str())))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Cell, Row};
+use crate::{Row, RowValue};
 
 use super::layers::Layers;
 
@@ -45,7 +45,7 @@ pub(super) fn draw(layers: &mut Layers<'_>) {
 /// Returns one candle; none if a price is missing.
 fn candle(layers: &Layers<'_>, row: &Row) -> Option<Value> {
     let (plot, keys) = (layers.plot, layers.plot.spec.ohlc.as_ref()?);
-    let price = |key: &str| row.get(key).and_then(Cell::number);
+    let price = |key: &str| row.get(key).and_then(RowValue::number);
     let (open, close) = (price(&keys.open_key)?, price(&keys.close_key)?);
     let mut candle = json!({
         "x": plot.place(row)?,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{Axis, AxisType, Cell, ColumnKind, Columns, time};
+use crate::{Axis, AxisType, ColumnKind, Columns, RowValue, time};
 
 use super::axes;
 use super::values::Plot;
@@ -97,7 +97,7 @@ impl Labels {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a time in milliseconds is below 2^53")]
-    fn of(&self, cell: &Cell) -> Option<Label> {
+    fn of(&self, cell: &RowValue) -> Option<Label> {
         let label = cell.label()?;
         Some(match (self.kind, cell.time()) {
             (AxisType::Time, Some(time)) => Label {

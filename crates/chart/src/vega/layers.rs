@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Cell, ChartType, Mark, Series, Side};
+use crate::{ChartSeries, ChartType, Mark, RowValue, Side};
 
 use super::values::Plot;
 use super::{axes, candles, references};
@@ -91,7 +91,7 @@ impl<'a> Layers<'a> {
         with(with(self.y_axis(), "field", json!(field)), "stack", Value::Null)
     }
 
-    fn marks(&mut self, mark: Mark, series: &[&Series]) {
+    fn marks(&mut self, mark: Mark, series: &[&ChartSeries]) {
         let continuous = self.plot.is_continuous();
         let mut encoding = json!({
             "x": self.x("x"),
@@ -128,7 +128,7 @@ impl<'a> Layers<'a> {
         self.push(&drawn, &encoding, series);
     }
 
-    fn errors(&mut self, mark: Mark, series: &[&Series]) {
+    fn errors(&mut self, mark: Mark, series: &[&ChartSeries]) {
         let with_errors: Vec<_> = series
             .iter()
             .copied()
@@ -155,7 +155,7 @@ impl<'a> Layers<'a> {
         );
     }
 
-    fn push(&mut self, mark: &Value, encoding: &Value, series: &[&Series]) {
+    fn push(&mut self, mark: &Value, encoding: &Value, series: &[&ChartSeries]) {
         let mut mark = mark.clone();
         if self.plot.spec.brush {
             // Marks outside the zoomed range are clipped at the axes.
@@ -175,7 +175,7 @@ impl<'a> Layers<'a> {
     }
 
     /// Places bars of one name side by side.
-    fn offset(&self, encoding: &mut Value, series: &[&Series]) {
+    fn offset(&self, encoding: &mut Value, series: &[&ChartSeries]) {
         let slots = series.first().map_or(1, |it| self.plot.slot(it).1);
         if slots > 1 && !self.plot.is_continuous() {
             let domain: Vec<_> = (0..slots).collect();
@@ -185,7 +185,7 @@ impl<'a> Layers<'a> {
     }
 
     fn color(&self) -> Value {
-        let names: Vec<_> = self.plot.spec.series.iter().map(Series::name).collect();
+        let names: Vec<_> = self.plot.spec.series.iter().map(ChartSeries::name).collect();
         color(&names, self.plot.spec.legend)
     }
 
@@ -204,7 +204,7 @@ impl<'a> Layers<'a> {
 
     /// Marks every point of a short line, and in a long one each point between gaps, which would
     /// otherwise be invisible.
-    fn points(&self, series: &[&Series]) -> Value {
+    fn points(&self, series: &[&ChartSeries]) -> Value {
         if self.plot.rows.len() <= MARKED {
             return json!({ "filled": true, "size": 30 });
         }
@@ -214,12 +214,12 @@ impl<'a> Layers<'a> {
         json!(false)
     }
 
-    fn stands_alone(&self, series: &Series) -> bool {
+    fn stands_alone(&self, series: &ChartSeries) -> bool {
         let there: Vec<_> = self
             .plot
             .rows
             .iter()
-            .map(|row| row.get(&series.key).and_then(Cell::number).is_some())
+            .map(|row| row.get(&series.key).and_then(RowValue::number).is_some())
             .collect();
         let is = |at: Option<usize>| at.and_then(|at| there.get(at)).copied().unwrap_or(false);
         (0..there.len()).any(|at| is(Some(at)) && !is(at.checked_sub(1)) && !is(Some(at + 1)))

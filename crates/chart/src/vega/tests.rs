@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::{Chart, Rows};
+use crate::{CheckedChart, Rows};
 
 fn vega(spec: &Value, rows: &Value) -> Value {
     let rows = Rows::parse(rows.to_string().as_bytes()).unwrap();
-    Chart::new(spec, rows, Some("T".into()), Some("A".into()))
+    CheckedChart::new(spec, rows, Some("T".into()), Some("A".into()))
         .unwrap()
         .vega_lite()
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::{AxisType, Cell, ChartSpec, ChartType, Columns, Mark, Place, Row, Rows, Series, Side};
+use crate::{
+    AxisPlace, AxisType, ChartSeries, ChartSpec, ChartType, Columns, Mark, Row, RowValue, Rows, Side,
+};
 
 use super::axes;
 use super::layers::{BROAD, THIN};
@@ -117,7 +119,7 @@ impl<'a> Plot<'a> {
             .series
             .iter()
             .filter(|it| it.side() == side)
-            .map(Series::name)
+            .map(ChartSeries::name)
             .collect();
         let values = self.values();
         let shown = values
@@ -135,7 +137,7 @@ impl<'a> Plot<'a> {
         })
     }
 
-    fn cell<'r>(&self, row: &'r Row) -> Option<&'r Cell> {
+    fn cell<'r>(&self, row: &'r Row) -> Option<&'r RowValue> {
         row.get(self.spec.x_key.as_ref()?)
     }
 
@@ -160,11 +162,11 @@ impl<'a> Plot<'a> {
     }
 
     /// Returns a reference's position.
-    pub(super) fn reference(&self, place: &Place) -> Option<Value> {
+    pub(super) fn reference(&self, place: &AxisPlace) -> Option<Value> {
         match (self.x, place) {
             (AxisType::Time, place) => place.time().map(Value::from),
-            (AxisType::Number, Place::Number(number)) => Some(json!(number)),
-            (AxisType::Number, Place::Text(_)) => None,
+            (AxisType::Number, AxisPlace::Number(number)) => Some(json!(number)),
+            (AxisType::Number, AxisPlace::Text(_)) => None,
             (AxisType::Category, place) => Some(short(place.label()).into()),
         }
     }
@@ -199,7 +201,7 @@ impl<'a> Plot<'a> {
     }
 
     /// Returns a series' index among the bars at one position, and their number.
-    pub(super) fn slot(&self, series: &Series) -> (usize, usize) {
+    pub(super) fn slot(&self, series: &ChartSeries) -> (usize, usize) {
         let bars: Vec<_> = self
             .spec
             .series
@@ -230,8 +232,14 @@ impl<'a> Plot<'a> {
         values
     }
 
-    fn value(&self, row: &Row, x: &Value, series: &Series, stacks: &mut Vec<Stack>) -> Map<String, Value> {
-        let number = |key: &str| row.get(key).and_then(Cell::number);
+    fn value(
+        &self,
+        row: &Row,
+        x: &Value,
+        series: &ChartSeries,
+        stacks: &mut Vec<Stack>,
+    ) -> Map<String, Value> {
+        let number = |key: &str| row.get(key).and_then(RowValue::number);
         let (mark, found) = (self.spec.mark(series), number(&series.key));
         let mut value = Map::new();
         value.insert("x".into(), x.clone());

@@ -5,7 +5,7 @@
 mod cases;
 
 use cases::Case;
-use cellblock_chart::{Chart, Rows};
+use cellblock_chart::{CheckedChart, Rows};
 
 #[test]
 fn the_vega_lite_of_each_type_is_unchanged() {
@@ -21,7 +21,7 @@ fn the_vega_lite_of_each_type_is_unchanged() {
     ];
     for Case { name, spec, rows, .. } in types.into_iter().flat_map(|cases| cases()) {
         let rows = Rows::parse(rows.to_string().as_bytes()).unwrap();
-        let chart = Chart::new(&spec, rows, Some(name.replace('_', " ")), None);
+        let chart = CheckedChart::new(&spec, rows, Some(name.replace('_', " ")), None);
         let chart = chart.unwrap_or_else(|error| panic!("{name}: {error}"));
         insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(name, chart.vega_lite()); });
     }

@@ -51,7 +51,7 @@ pub(crate) enum ArtifactCommand {
         artifact: ArtifactArg,
         /// Convert a chart to this format [default: the artifact's bytes unchanged]
         #[arg(long, value_name = "FORMAT", value_enum)]
-        format: Option<Format>,
+        format: Option<ChartFormat>,
         /// File to write [default: a file in the current directory, named after the artifact]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -81,7 +81,7 @@ pub(crate) struct RendererArg {
 
 /// What a chart can be converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ChartFormat {
     /// A PNG image
     Png,
     /// An SVG image
@@ -92,7 +92,7 @@ pub(crate) enum Format {
     VegaLite,
 }
 
-impl Format {
+impl ChartFormat {
     /// How files of it end.
     pub(crate) const fn extension(self) -> &'static str {
         match self.picture() {

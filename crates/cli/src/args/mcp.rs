@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::toolset::ToolsetKind;
 use clap::Args;
 
 use super::parse_memory;
 use super::session::{DatasetArg, parse_dataset, parse_idle};
-use crate::config::McpToolset;
 use crate::policy::PolicyArgs;
+use crate::toolset::kinds;
 use cellblock_settings::Size;
 
 /// What to offer, and from what.
@@ -15,8 +16,8 @@ use cellblock_settings::Size;
 pub(crate) struct McpArgs {
     /// Offer the tools of this set, in addition to those for sessions and files; repeat it for
     /// several [default: interpreter]
-    #[arg(long = "toolset", value_name = "TOOLSET", value_enum)]
-    pub(crate) toolsets: Vec<McpToolset>,
+    #[arg(long = "toolset", value_name = "TOOLSET", value_parser = kinds(|_| true))]
+    pub(crate) toolsets: Vec<ToolsetKind>,
     /// Make a file available in `/tmp/data` of every session, read-only, under this name; repeat it
     /// for several
     #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]

@@ -7,7 +7,7 @@ use cellblock_settings::renamed::{FLAGS, Renamed};
 use clap::CommandFactory as _;
 use clap::error::{Error, ErrorKind};
 
-use super::Cli;
+use super::CliArgs;
 use crate::render::{NOTE, styled};
 
 /// Warns of old flags on stderr. An old one beside its new one is an error.
@@ -16,7 +16,7 @@ pub(crate) fn check(arguments: &[OsString]) -> Result<(), Error> {
         let Renamed { old, new, .. } = renamed;
         if has(arguments, new) {
             let message = format!("the argument '{old}' is the old name of '{new}', which is set too");
-            return Err(Cli::command().error(ErrorKind::ArgumentConflict, message));
+            return Err(CliArgs::command().error(ErrorKind::ArgumentConflict, message));
         }
         let warning = styled(NOTE, "warning");
         // Nobody is left to tell when stderr is gone.
@@ -68,11 +68,11 @@ mod tests {
                 let old = command(&old);
                 assert_eq!(used(&old).collect::<Vec<_>>(), [*renamed]);
                 check(&old).unwrap();
-                Cli::try_parse_from(old).unwrap();
+                CliArgs::try_parse_from(old).unwrap();
             }
             let new = command(&[renamed.new, "7"]);
             assert_eq!(used(&new).count(), 0);
-            Cli::try_parse_from(new).unwrap();
+            CliArgs::try_parse_from(new).unwrap();
             let both = check(&command(&[renamed.old, "7", renamed.new, "8"])).unwrap_err();
             let message = both.to_string();
             assert!(

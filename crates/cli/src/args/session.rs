@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::toolset::{ToolsetKind, python};
 use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
 use super::parse_memory;
-use crate::args::tools::names;
 use crate::policy::PolicyArgs;
-use crate::session::plan::Profile;
+use crate::session::plan::SessionProfile;
 use crate::session_id::SessionId;
+use crate::toolset::kinds;
 use cellblock_settings::Size;
 
 /// Longer than any conversation.
@@ -71,12 +72,12 @@ pub(crate) enum SessionCommand {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StartArgs {
     /// Tools of the session
-    #[arg(long, value_name = "TOOLSET", value_parser = names(|kind| !kind.on_results), default_value = workbench::KIND.name)]
-    pub(crate) toolset: String,
+    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| *kind != python::KIND && !kind.on_results), default_value = workbench::KIND.name)]
+    pub(crate) toolset: ToolsetKind,
     /// Libraries that scripts should use; `polars` uses the image of that name unless `--image`
     /// selects another
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-    pub(crate) profile: Profile,
+    pub(crate) profile: SessionProfile,
     /// Use this image: a name, an ID, or a TOML file that describes one [default: the profile's]
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,

@@ -1,10 +1,10 @@
 //! The command line of tools.
 
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, python};
-use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
 
 use crate::session_id::SessionId;
+use crate::toolset::kinds;
 
 /// What to do with tools.
 #[derive(Args, Clone, Debug)]
@@ -19,8 +19,8 @@ pub(crate) enum ToolsCommand {
     /// List the tools, with their arguments and descriptions
     List {
         /// List only the tools of this set
-        #[arg(long, value_name = "TOOLSET", value_parser = names(|_| true))]
-        toolset: Option<String>,
+        #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| *kind != python::KIND))]
+        toolset: Option<ToolsetKind>,
         /// Print one JSON object with the JSON Schemas of arguments and results as the only line of stdout
         #[arg(long)]
         json: bool,
@@ -51,12 +51,6 @@ pub(crate) struct CallArgs {
     /// Stream the output of commands to stderr
     #[arg(long)]
     pub(crate) watch: bool,
-}
-
-/// Accepts the name of one of these toolsets.
-pub(crate) fn names(of: impl Fn(&ToolsetKind) -> bool) -> PossibleValuesParser {
-    let kinds = listed().filter(|kind| of(kind));
-    PossibleValuesParser::new(kinds.map(|kind| PossibleValue::new(kind.name).help(kind.summary)))
 }
 
 /// The toolsets with tools to call. `cellblock run` runs cells.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 mod convert;
 mod find;
 
-use crate::args::artifact::{ArtifactArgs, ArtifactCommand, Format};
+use crate::args::artifact::{ArtifactArgs, ArtifactCommand, ChartFormat};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
@@ -72,7 +72,7 @@ async fn act(command: ArtifactCommand) -> Result<()> {
             json,
         } => {
             let found = find::one(&store, &artifact.artifact).await?;
-            let format = convert::is_chart(&found).then_some(Format::Html);
+            let format = convert::is_chart(&found).then_some(ChartFormat::Html);
             let folder = home.root().join("cache").join("open");
             std::fs::create_dir_all(&folder).map_err(Error::own_file("make the directory", &folder))?;
             let path = folder.join(file_name(&found, format));
@@ -114,7 +114,7 @@ async fn save(
     home: &Home,
     store: &Store,
     found: &Metadata,
-    format: Option<Format>,
+    format: Option<ChartFormat>,
     image: &str,
     path: &Path,
 ) -> Result<()> {
@@ -156,10 +156,10 @@ fn open(path: &Path) -> bool {
 }
 
 /// A file's name of our own words and digits: what a sandbox calls an artifact is not one.
-fn file_name(found: &Metadata, format: Option<Format>) -> String {
+fn file_name(found: &Metadata, format: Option<ChartFormat>) -> String {
     let kind = kind(found);
     let digits = &found.sha256.to_string()[..SHORT];
-    let extension = format.map_or_else(|| extension(&found.media_type), Format::extension);
+    let extension = format.map_or_else(|| extension(&found.media_type), ChartFormat::extension);
     format!("{kind}_{digits}.{extension}")
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use cellblock_artifact::Store as Artifacts;
-use cellblock_image::{Home, Image, ImageError, Store};
+use cellblock_image::{Home, ImageError, ImageStore, OpenImage};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
@@ -22,8 +22,10 @@ use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::{Screen, json};
 
+mod next;
 mod report;
 
+use next::Facts;
 use report::{Diagnosis, ImageState, Machine, ProtectionReport, Trial};
 
 /// Examines, prints, and says whether every strict protection is active.
@@ -49,7 +51,7 @@ async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
     let image = home
         .as_ref()
         .ok()
-        .map(|home| Store::new(home.clone()).resolve(reference));
+        .map(|home| ImageStore::new(home.clone()).resolve(reference));
     let (trial, started) = match image.as_ref() {
         Some(Ok(image)) => trial_with(image, demands).await,
         _ => trial_without(demands).await,
@@ -63,8 +65,14 @@ async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
         .map(|it| protection(it, demands, &states, complete))
         .collect();
     let strict = protections.iter().all(ProtectionReport::is_as_demanded);
+    let ready = complete && strict && trial.error.is_none();
+    let lenient = Demands::without_namespaces();
+    let ready_without_namespaces =
+        !ready && *demands != lenient && trial_without(&lenient).await.0.error.is_none();
     Diagnosis {
-        ready: complete && strict && trial.error.is_none(),
+        ready,
+        ready_without_namespaces,
+        next: Facts::gather().steps(&protections),
         machine: machine(home.as_ref().ok()),
         home_error: home.as_ref().err().map(ToString::to_string),
         image: image_state(reference, image),
@@ -73,7 +81,7 @@ async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
     }
 }
 
-fn image_state(reference: &str, image: Option<Result<Image, ImageError>>) -> ImageState {
+fn image_state(reference: &str, image: Option<Result<OpenImage, ImageError>>) -> ImageState {
     match image {
         Some(Ok(image)) => {
             let manifest = image.manifest();
@@ -92,7 +100,7 @@ fn image_state(reference: &str, image: Option<Result<Image, ImageError>>) -> Ima
 }
 
 /// Starts all that a run starts, and runs a cell.
-async fn trial_with(image: &Image, demands: &Demands) -> (Trial, Option<Report>) {
+async fn trial_with(image: &OpenImage, demands: &Demands) -> (Trial, Option<Report>) {
     let began = Instant::now();
     let attempt = async {
         let store =
@@ -153,6 +161,7 @@ async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
         interpreter: "python3".to_owned(),
         library_path: None,
         layers: None,
+        bytecode: None,
         preload: Vec::new(),
         demands: demands.clone(),
         launcher: None,
@@ -182,7 +191,10 @@ fn protection(protection: Protection, demands: &Demands, states: &Report, starte
         Some(State::Disabled) => ("disabled", None),
         None => ("unknown", None),
     };
-    let remedy = (state != "active").then(|| protection.remedy());
+    // The trial's error names the one that prevented the others.
+    let remedy = ["missing", "disabled"]
+        .contains(&state)
+        .then(|| protection.remedy());
     ProtectionReport {
         name: protection.to_string(),
         state,

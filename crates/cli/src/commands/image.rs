@@ -1,12 +1,12 @@
 //! `cellblock image`: what sandboxes start from.
 
+mod transfer;
+
 use std::fmt::Write as _;
-use std::fs::{File, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use cellblock_image::{
-    AuditReport, Home, Image, ImageError, ImageSpec, Manifest, SHIPPED_IMAGES, Store, archive_name,
+    AuditReport, Home, ImageSpec, ImageStore, Manifest, Mirror, OpenImage, SHIPPED_IMAGES,
 };
 use serde_json::json;
 
@@ -28,6 +28,7 @@ pub(crate) async fn run(command: ImageCommand) -> ExitCode {
         | ImageCommand::List { json }
         | ImageCommand::Inspect { json, .. }
         | ImageCommand::Export { json, .. }
+        | ImageCommand::Pull { json, .. }
         | ImageCommand::Import { json, .. }
         | ImageCommand::Audit { json, .. } => json,
         ImageCommand::Remove { .. } => false,
@@ -38,16 +39,29 @@ pub(crate) async fn run(command: ImageCommand) -> ExitCode {
     }
 }
 
-/// Gives the image that a user names, building it first where that is needed and possible.
-pub(crate) async fn ready(home: &Home, reference: &str, display: &Display) -> Result<Image, ImageError> {
-    let store = Store::new(home.clone());
+/// Returns the mirror to pull from: the one that is named, or else that of the environment.
+fn mirror(named: Option<Mirror>) -> Result<Option<Mirror>> {
+    match named {
+        Some(mirror) => Ok(Some(mirror)),
+        None => Mirror::from_env().map_err(Error::Refused),
+    }
+}
+
+/// Gives the image that a user names, pulling or building it first where that is needed and possible.
+pub(crate) async fn ready(
+    home: &Home,
+    reference: &str,
+    named: Option<Mirror>,
+    display: &Display,
+) -> Result<OpenImage> {
+    let store = ImageStore::new(home.clone()).mirror(self::mirror(named)?);
     let image = store.open(reference, display.sink()).await;
     display.clear();
-    image
+    Ok(image?)
 }
 
 async fn act(command: ImageCommand) -> Result<ExitCode> {
-    let store = Store::find()?;
+    let store = ImageStore::find()?.mirror(mirror(None)?);
     match command {
         ImageCommand::Build { image, force, json } => {
             let built = build(&store, &image, force).await?;
@@ -65,10 +79,23 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
             image,
             out,
             level,
+            index,
             json,
-        } => export(&store.resolve(&image)?, &out, level, json).await?,
+        } => {
+            let image = store.resolve(&image)?;
+            transfer::export(&image, &out, level, index, json).await?;
+        }
+        ImageCommand::Pull {
+            image,
+            from,
+            sha256,
+            json,
+        } => {
+            let image = transfer::pull(&store, &image, from, sha256.as_deref()).await?;
+            answer(json, image.manifest(), || describe(image.manifest()));
+        }
         ImageCommand::Import { file, sha256, json } => {
-            let image = import(&store, &file, sha256.as_deref()).await?;
+            let image = transfer::import(&store, &file, sha256.as_deref()).await?;
             answer(json, image.manifest(), || describe(image.manifest()));
         }
         ImageCommand::Remove { image } => {
@@ -94,7 +121,7 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-async fn build(store: &Store, reference: &str, force: bool) -> Result<Image> {
+async fn build(store: &ImageStore, reference: &str, force: bool) -> Result<OpenImage> {
     let spec = if let Some(spec) = ImageSpec::shipped(reference)? {
         spec
     } else if Path::new(reference)
@@ -114,74 +141,6 @@ async fn build(store: &Store, reference: &str, force: bool) -> Result<Image> {
         .await;
     display.clear();
     built
-}
-
-async fn export(image: &Image, out: &Path, level: i32, json: bool) -> Result<()> {
-    let display = Display::on_stderr();
-    let mut cancel = Cancel::listen()?;
-    if out == Path::new("-") {
-        if json {
-            return Err(Error::Refused(
-                "`--out -` writes the archive to stdout, so `--json` cannot".to_owned(),
-            ));
-        }
-        let exported = image.export(std::io::stdout(), out, level, display.sink());
-        cancel.unless(exported).await?;
-        display.clear();
-        return Ok(());
-    }
-    let path = if out.is_dir() {
-        out.join(archive_name(image.manifest()))
-    } else {
-        out.to_owned()
-    };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    // Whoever sees the file sees all of it.
-    let failed = || Error::user_file("write", &path);
-    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed())?;
-    let to = file.reopen().map_err(failed())?;
-    let exported = cancel
-        .unless(image.export(to, &path, level, display.sink()))
-        .await;
-    display.clear();
-    let exported = exported?;
-    file.as_file()
-        .set_permissions(Permissions::from_mode(0o644))
-        .map_err(failed())?;
-    file.persist(&path)
-        .map_err(|error| error.error)
-        .map_err(failed())?;
-    let report = json!({
-        "image": image.id(),
-        "path": path,
-        "bytes": exported.bytes,
-        "sha256": exported.sha256,
-    });
-    answer(json, &report, || {
-        format!(
-            "{}  {}\nsha256 {}",
-            styled(STRONG, &sanitize::line(&path.to_string_lossy())),
-            Size(exported.bytes),
-            exported.sha256
-        )
-    });
-    Ok(())
-}
-
-async fn import(store: &Store, file: &Path, sha256: Option<&str>) -> Result<Image> {
-    let display = Display::on_stderr();
-    let mut cancel = Cancel::listen()?;
-    let imported = if file == Path::new("-") {
-        let work = store.import(std::io::stdin(), "stdin", sha256, display.sink());
-        cancel.unless(work).await
-    } else {
-        let from = File::open(file).map_err(Error::user_file("open", file))?;
-        let origin = file.to_string_lossy();
-        let work = store.import(from, &origin, sha256, display.sink());
-        cancel.unless(work).await
-    };
-    display.clear();
-    imported
 }
 
 fn answer(json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) {
@@ -214,7 +173,7 @@ fn list(images: &[Manifest]) -> String {
     images.iter().map(describe).collect::<Vec<_>>().join("\n")
 }
 
-fn inspect(image: &Image) -> String {
+fn inspect(image: &OpenImage) -> String {
     let manifest = image.manifest();
     let mut text = describe(manifest);
     let mut field = |name: &str, value: &str| {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellblock_gateway::keys::{Key, Keys};
+use cellblock_gateway::keys::{ApiKey, Keys};
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
 use cellblock_image::Home;
@@ -78,7 +78,7 @@ async fn act(args: KeyArgs) -> Result<()> {
     Ok(())
 }
 
-fn report(key: &Key) -> Value {
+fn report(key: &ApiKey) -> Value {
     json!({
         "id": key.id,
         "name": key.name,
@@ -91,7 +91,7 @@ fn report(key: &Key) -> Value {
     })
 }
 
-fn table(keys: &[Key]) -> String {
+fn table(keys: &[ApiKey]) -> String {
     if keys.is_empty() {
         return "no keys; `cellblock key create NAME` makes one".to_owned();
     }

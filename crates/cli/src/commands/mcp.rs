@@ -6,13 +6,13 @@ use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
-use cellblock_mcp::{Dataset, Engine, Options, Server, StartError, serve_stdio};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
+use cellblock_mcp::{LazyInterpreter, Options, Server, StartError, serve_stdio};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::image;
 use crate::args::mcp::McpArgs;
-use crate::config::McpToolset;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -32,7 +32,7 @@ async fn serve(args: McpArgs) -> Result<()> {
     let options = options(&args)?;
     let stop = stop_at_signals()?;
     let args = Arc::new(args);
-    let engine = Engine::starting(move || {
+    let engine = LazyInterpreter::starting(move || {
         let args = Arc::clone(&args);
         async move { started(&args).await.map_err(told) }
     });
@@ -58,7 +58,7 @@ async fn started(args: &McpArgs) -> Result<Interpreter> {
         action: "open the store of artifacts",
         source,
     })?;
-    let image = image::ready(&home, &args.image, &display).await?;
+    let image = image::ready(&home, &args.image, None, &display).await?;
     display.clear();
     let mut limits = Limits::default();
     if let Some(memory) = args.memory {
@@ -81,22 +81,20 @@ fn told(error: Error) -> StartError {
 
 fn options(args: &McpArgs) -> Result<Options> {
     let mut options = Options {
-        tokens: args.max_tokens as usize,
-        idle: args.idle_timeout,
-        sessions_per_owner: args.max_sessions.into(),
-        sessions: args.max_sessions.into(),
+        max_tokens: args.max_tokens as usize,
+        idle_timeout: args.idle_timeout,
+        max_sessions_per_key: args.max_sessions.into(),
+        max_sessions: args.max_sessions.into(),
         ..Options::default()
     };
     if !args.toolsets.is_empty() {
-        options.toolsets = McpToolset::kinds(&args.toolsets);
+        let chosen = |kind: &ToolsetKind| args.toolsets.contains(kind);
+        options.toolsets = TOOLSETS.into_iter().filter(chosen).collect();
     }
     for dataset in &args.datasets {
         let path = std::fs::canonicalize(&dataset.path).map_err(Error::user_file("find", &dataset.path))?;
         std::fs::File::open(&path).map_err(Error::user_file("read", &dataset.path))?;
-        options.datasets.push(Dataset {
-            name: dataset.name.clone(),
-            path,
-        });
+        options.datasets.insert(dataset.name.clone(), path);
     }
     Ok(options)
 }

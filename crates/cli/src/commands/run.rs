@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::derivation::KIND as DERIVATION;
 use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
@@ -29,7 +30,6 @@ use crate::render::json::{self, FailureReport, RunReport, SessionReport};
 use crate::render::{FAINT, Screen, exception, outcome, styled, table};
 use crate::sanitize;
 use crate::script::{self, NamedCell};
-use crate::toolset::Toolset;
 use cellblock_settings::Size;
 
 /// Runs, prints, and says how it ended.
@@ -120,7 +120,7 @@ impl Run {
         let started = self.start(args, &display).await;
         display.clear();
         let interpreter = started?;
-        if args.toolset.toolset == Some(Toolset::Derivation) {
+        if args.toolset.toolset == Some(DERIVATION) {
             return self.derive(args, &interpreter).await;
         }
         let options = SessionOptions {
@@ -155,7 +155,7 @@ impl Run {
         })?;
         let image = self
             .cancel
-            .unless(image::ready(&home, &args.image, display))
+            .unless(image::ready(&home, &args.image, None, display))
             .await?;
         let starting = Interpreter::builder()
             .image(image)
@@ -425,7 +425,7 @@ fn inputs(args: &RunArgs) -> impl Iterator<Item = Input> + '_ {
 fn limits(args: &RunArgs) -> Limits {
     let mut limits = Limits::default();
     if let Some(timeout) = args.timeout {
-        limits.cell_time = timeout;
+        limits.cell_timeout = timeout;
     }
     if let Some(memory) = args.memory {
         limits.memory_bytes = memory.0;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
-use cellblock_gateway::remote::{self, Found, Site};
+use cellblock_gateway::remote::{self, FoundServer, Site};
 use cellblock_gateway::server;
 use cellblock_gateway::{Elsewhere, Engine, Gateway};
 use cellblock_image::Home;
@@ -133,7 +133,7 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Eng
         return Ok(here(loaded, home, store).await?.into());
     };
     match remote::connect(site).await? {
-        Found::Cellblock(backend) => {
+        FoundServer::Cellblock(backend) => {
             let interpreter = Interpreter::start_remote(Remote {
                 backend: *backend,
                 limits: settings.limits.enforced(),
@@ -144,10 +144,10 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Eng
             Ok(interpreter.into())
         }
         // It cannot give what it does not have.
-        Found::Execute(..) if settings.remote.serve => Err(Error::Refused(SERVES_NOTHING.to_owned())),
-        Found::Execute(server, _) => Ok(Engine::Execute(Elsewhere {
+        FoundServer::Execute(..) if settings.remote.serve => Err(Error::Refused(SERVES_NOTHING.to_owned())),
+        FoundServer::Execute(server, _) => Ok(Engine::Execute(Elsewhere {
             server: *server,
-            timeout: settings.limits.enforced().cell_time,
+            timeout: settings.limits.enforced().cell_timeout,
             store,
         })),
     }
@@ -156,7 +156,7 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Eng
 async fn here(loaded: &Loaded, home: &Home, store: Store) -> Result<Interpreter> {
     let settings = &loaded.settings;
     let display = Display::on_stderr();
-    let image = image::ready(home, &settings.image.0, &display).await?;
+    let image = image::ready(home, &settings.image.0, settings.mirror(), &display).await?;
     display.clear();
     let started = Interpreter::builder()
         .image(image)

@@ -20,7 +20,7 @@ use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::{self, Asked, silent, unexpected};
 use crate::session::place::{Places, SessionPlace};
-use crate::session::plan::{Dataset, Profile, SessionPlan};
+use crate::session::plan::{SessionDataset, SessionPlan, SessionProfile};
 use crate::session::spawn::Starting;
 use crate::session::wire::{AddedDataset, Ask, Description, HostAnswer};
 use crate::session_error::SessionError;
@@ -74,18 +74,18 @@ async fn start(args: &StartArgs) -> Result<()> {
     let mut cancel = Cancel::listen()?;
     let display = Display::on_stderr();
     let name = args.image.as_deref().unwrap_or(match args.profile {
-        Profile::Default => DEFAULT_IMAGE,
-        Profile::Polars => POLARS_IMAGE,
+        SessionProfile::Default => DEFAULT_IMAGE,
+        SessionProfile::Polars => POLARS_IMAGE,
     });
     // Held until the host has opened it as well, so that nobody removes it in between.
-    let image = cancel.unless(image::ready(&home, name, &display)).await?;
+    let image = cancel.unless(image::ready(&home, name, None, &display)).await?;
     let (place, held) = places.create()?;
     let out = match &args.out {
         Some(out) => out.clone(),
         None => Path::new(OUT).join(format!("session_{}", place.id())),
     };
     let plan = SessionPlan {
-        toolset: args.toolset.clone(),
+        toolset: args.toolset,
         profile: args.profile,
         image: image.id().to_owned(),
         image_name: name.to_owned(),
@@ -287,7 +287,7 @@ async fn ask_once(id: &SessionId, ask: &Ask) -> Result<HostAnswer> {
 }
 
 /// Returns a dataset as it is sent to the host: its file exists, and its path is absolute.
-fn dataset(given: &DatasetArg, as_csv: bool) -> Result<Dataset> {
+fn dataset(given: &DatasetArg, as_csv: bool) -> Result<SessionDataset> {
     let opened = File::open(&given.path).and_then(|file| file.metadata());
     let found = opened.map_err(Error::user_file("read", &given.path))?;
     if !found.is_file() {
@@ -302,7 +302,7 @@ fn dataset(given: &DatasetArg, as_csv: bool) -> Result<Dataset> {
         .and_then(|it| it.to_str())
         .unwrap_or_default();
     let tables = ["parquet", "pq", "arrow", "feather", "ipc"];
-    Ok(Dataset {
+    Ok(SessionDataset {
         name: given.name.clone(),
         path: absolute(&given.path)?,
         as_csv: as_csv && tables.contains(&extension.to_ascii_lowercase().as_str()),

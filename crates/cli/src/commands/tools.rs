@@ -23,7 +23,7 @@ use crate::session::wire::{Ask, HostAnswer};
 pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
     let done = match command {
         ToolsCommand::List { toolset, json } => {
-            list(toolset.as_deref(), json);
+            list(toolset, json);
             Ok(ExitCode::Success)
         }
         ToolsCommand::Call(args) => call(args).await,
@@ -37,7 +37,7 @@ pub(crate) async fn run(command: ToolsCommand) -> ExitCode {
 /// A tool, and the name of its toolset.
 type Listed = (&'static str, ToolDefinition);
 
-fn list(toolset: Option<&str>, json: bool) {
+fn list(toolset: Option<ToolsetKind>, json: bool) {
     let tools = listed(tools::listed(), toolset);
     if json {
         let tools: Vec<_> = tools
@@ -96,9 +96,9 @@ fn first_sentence(description: &str) -> &str {
         .trim_end_matches('.')
 }
 
-fn listed(toolsets: impl Iterator<Item = ToolsetKind>, toolset: Option<&str>) -> Vec<Listed> {
+fn listed(toolsets: impl Iterator<Item = ToolsetKind>, toolset: Option<ToolsetKind>) -> Vec<Listed> {
     let terms = ToolsetTerms::default();
-    let wanted = toolsets.filter(|kind| toolset.is_none_or(|name| name == kind.name));
+    let wanted = toolsets.filter(|kind| toolset.is_none_or(|wanted| wanted == *kind));
     let tools = wanted.flat_map(|kind| {
         let definitions = (kind.definitions)(&terms).into_iter();
         definitions.map(move |tool| (kind.name, tool))
@@ -198,6 +198,8 @@ mod greeter;
 
 #[cfg(test)]
 mod tests {
+    use cellblock_interpreter::{derivation, workbench};
+
     use super::*;
 
     #[test]
@@ -239,9 +241,9 @@ mod tests {
         };
         let workbench = ["sandbox_exec", "sandbox_write_file", "sandbox_edit_file"];
         let derivation = ["code_interpreter"];
-        assert_eq!(names(Some("workbench")), workbench);
-        assert_eq!(names(Some("derivation")), derivation);
-        assert_eq!(names(Some("greeter")), ["greet"]);
+        assert_eq!(names(Some(workbench::KIND)), workbench);
+        assert_eq!(names(Some(derivation::KIND)), derivation);
+        assert_eq!(names(Some(greeter::KIND)), ["greet"]);
         assert_eq!(names(None), [&workbench[..], &derivation, &["greet"]].concat());
     }
 

@@ -2,42 +2,35 @@
 
 use std::path::PathBuf;
 
-use cellblock_mcp::{Dataset, Options};
+use cellblock_interpreter::toolset::TOOLSETS;
+use cellblock_mcp::Options;
 
 use super::check::Check;
-use super::{ConfigError, Loaded, McpToolset};
+use super::{ConfigError, Loaded};
 
 impl Loaded {
-    /// How MCP is served, if it is. Datasets are looked for now.
+    /// Returns the options of the MCP server if it is enabled. Fails if one of its datasets cannot be read.
     pub(crate) fn mcp(&self) -> Result<Option<Options>, ConfigError> {
-        let mcp = &self.settings.mcp;
+        let mut options = self.settings.mcp.clone();
         let mut check = Check::new(&self.tree);
-        let mut datasets = Vec::new();
-        for (name, path) in &mcp.datasets {
+        for (name, path) in &mut options.datasets {
             // Whoever is told of it later has another working directory.
             match std::fs::canonicalize(self.path(path)).and_then(readable) {
-                Ok(path) => datasets.push(Dataset {
-                    name: name.clone(),
-                    path,
-                }),
+                Ok(found) => *path = found,
                 Err(error) => check.failed(&["mcp", "datasets", name], &error),
             }
         }
         if !check.mistakes.is_empty() {
             return Err(ConfigError::Wrong(check.mistakes));
         }
-        Ok(mcp.serve.then(|| Options {
-            toolsets: McpToolset::kinds(&mcp.toolsets),
-            tokens: usize::try_from(mcp.max_tokens).unwrap_or(usize::MAX),
-            idle: mcp.idle_timeout.0,
-            sessions: mcp.max_sessions,
-            sessions_per_owner: mcp.max_sessions_per_key,
-            task_after: mcp.task_after.0,
-            cell_time: self.settings.limits.cell_timeout.0,
-            max_cell_time: self.settings.limits.max_cell_timeout.0,
-            datasets,
-            ..Options::default()
-        }))
+        // Each once, in the order in which they are listed.
+        options.toolsets = TOOLSETS
+            .into_iter()
+            .filter(|kind| options.toolsets.contains(kind))
+            .collect();
+        options.cell_timeout = self.settings.limits.cell_timeout.0;
+        options.max_cell_timeout = self.settings.limits.max_cell_timeout.0;
+        Ok(options.serve.then_some(options))
     }
 }
 
@@ -83,16 +76,19 @@ mod tests {
         let options = load(folder.path(), text).unwrap().unwrap();
         assert_eq!(options.toolsets, [workbench::KIND, derivation::KIND]);
         assert_eq!(
-            (options.tokens, options.sessions, options.sessions_per_owner),
+            (
+                options.max_tokens,
+                options.max_sessions,
+                options.max_sessions_per_key
+            ),
             (900, 9, 3)
         );
-        assert_eq!(options.idle, Duration::from_mins(5));
+        assert_eq!(options.idle_timeout, Duration::from_mins(5));
         assert_eq!(options.task_after, Duration::from_millis(500));
-        assert_eq!(options.cell_time, Duration::from_secs(10));
-        assert_eq!(options.max_cell_time, Duration::from_secs(20));
+        assert_eq!(options.cell_timeout, Duration::from_secs(10));
+        assert_eq!(options.max_cell_timeout, Duration::from_secs(20));
         let path = folder.path().join("wine.csv").canonicalize().unwrap();
-        let name = "wine".to_owned();
-        assert_eq!(options.datasets, [Dataset { name, path }]);
+        assert_eq!(options.datasets, [("wine".to_owned(), path)].into());
         assert!(load(folder.path(), "mcp: {serve: false}").unwrap().is_none());
     }
 

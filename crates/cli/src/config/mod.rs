@@ -31,7 +31,10 @@ use cellblock_gateway::options::{
     AuthOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions, MetricsOptions,
     ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
 };
-use cellblock_image::DEFAULT_IMAGE;
+use cellblock_image::{DEFAULT_IMAGE, Mirror};
+use cellblock_mcp::Options as McpOptions;
+pub(crate) use cellblock_mcp_client::OfferPolicy;
+use cellblock_mcp_client::RequestedServerOptions;
 use cellblock_sandbox::pool::PoolConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,12 +42,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
 use listen::Listen;
 pub(crate) use schema::schema;
-use sections::limits::Limits;
-use sections::mcp::Mcp;
-pub(crate) use sections::mcp::McpToolset;
-use sections::mcp_requests::McpRequests;
+use sections::limits::LimitsSection;
 use sections::mcp_servers::McpServers;
-pub(crate) use sections::mcp_servers::OfferPolicy;
 use sections::protections::Protections;
 use sections::providers::Providers;
 use sections::tls::Tls;
@@ -61,6 +60,9 @@ pub(crate) struct Settings {
     /// Image for sandboxes: a name, an ID, or a TOML file that describes one.
     #[schemars(with = "String")]
     pub(crate) image: ImageName,
+    /// Mirror from which the image is pulled if it is missing: a folder, `https://…` or `oci://HOST/REPOSITORY`. Default: the one that
+    /// `CELLBLOCK_IMAGE_MIRROR` names, if it is set.
+    pub(crate) image_mirror: Option<String>,
     /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
     /// this machine.
     pub(crate) sandbox_url: Option<String>,
@@ -74,8 +76,8 @@ pub(crate) struct Settings {
     pub(crate) providers: Providers,
     pub(crate) models: ModelListOptions,
     pub(crate) mcp_servers: McpServers,
-    pub(crate) mcp_requests: McpRequests,
-    pub(crate) limits: Limits,
+    pub(crate) mcp_requests: RequestedServerOptions,
+    pub(crate) limits: LimitsSection,
     pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
     pub(crate) turn: TurnOptions,
@@ -84,7 +86,7 @@ pub(crate) struct Settings {
     pub(crate) files: FileOptions,
     pub(crate) sessions: SessionsOptions,
     pub(crate) execute: ExecuteOptions,
-    pub(crate) mcp: Mcp,
+    pub(crate) mcp: McpOptions,
     pub(crate) remote: RemoteOptions,
     pub(crate) auth: AuthOptions,
     pub(crate) quotas: QuotaOptions,
@@ -105,6 +107,11 @@ impl Default for ImageName {
 }
 
 impl Settings {
+    /// Returns the mirror of images, which was checked when the configuration was read.
+    pub(crate) fn mirror(&self) -> Option<Mirror> {
+        self.image_mirror.as_ref().and_then(|it| it.parse().ok())
+    }
+
     /// The gateway's options, except for files that it reads.
     fn options(&self) -> Options {
         let interpreter = &self.providers.code_interpreter;
@@ -130,11 +137,12 @@ impl Settings {
 
     fn check(&self, check: &mut check::Check<'_>) {
         self.providers.check(check);
+        self.check_mirror(check);
         self.check_site(check);
         self.mcp_servers.check(check);
-        self.mcp_requests.check(check);
+        sections::mcp_requests::check(&self.mcp_requests, check);
         self.limits.check(check);
-        self.mcp.check(check);
+        sections::mcp::check(&self.mcp, check);
         self.tls.check(check);
         self.check_options(check);
     }

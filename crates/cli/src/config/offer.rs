@@ -6,11 +6,11 @@ use cellblock_agent::provider::chat::ChatCompletions;
 use cellblock_agent::provider::demo::Demo;
 use cellblock_agent::provider::responses::Responses;
 use cellblock_agent::provider::script::Script;
-use cellblock_agent::provider::{Endpoint, Key, Provider as Asked};
+use cellblock_agent::provider::{Provider as Asked, ProviderEndpoint, ProviderKey};
 use cellblock_gateway::{Models, Offer};
 
 use super::check::Check;
-use super::sections::provider::{Kind, Provider};
+use super::sections::provider::{ProviderKind, ProviderSection};
 use super::{ConfigError, Loaded};
 
 impl Loaded {
@@ -37,19 +37,24 @@ impl Loaded {
         }
     }
 
-    fn provider(&self, name: &str, provider: &Provider, check: &mut Check<'_>) -> Option<Arc<dyn Asked>> {
+    fn provider(
+        &self,
+        name: &str,
+        provider: &ProviderSection,
+        check: &mut Check<'_>,
+    ) -> Option<Arc<dyn Asked>> {
         Some(match provider.kind {
-            Kind::Chat => {
+            ProviderKind::Chat => {
                 let chat = ChatCompletions::new(self.endpoint(name, provider, check)?);
                 Arc::new(chat.dialect(provider.dialect.clone()))
             }
-            Kind::Responses => Arc::new(Responses::new(self.endpoint(name, provider, check)?)),
-            Kind::Demo => Arc::new(Demo),
-            Kind::Scripted => Arc::new(self.script(name, provider, check)?),
+            ProviderKind::Responses => Arc::new(Responses::new(self.endpoint(name, provider, check)?)),
+            ProviderKind::Demo => Arc::new(Demo),
+            ProviderKind::Scripted => Arc::new(self.script(name, provider, check)?),
         })
     }
 
-    fn script(&self, name: &str, provider: &Provider, check: &mut Check<'_>) -> Option<Script> {
+    fn script(&self, name: &str, provider: &ProviderSection, check: &mut Check<'_>) -> Option<Script> {
         let path = self.path(provider.script.as_deref()?);
         match super::file::script(&path) {
             Ok(script) => Some(script),
@@ -60,10 +65,15 @@ impl Loaded {
         }
     }
 
-    fn endpoint(&self, name: &str, provider: &Provider, check: &mut Check<'_>) -> Option<Endpoint> {
+    fn endpoint(
+        &self,
+        name: &str,
+        provider: &ProviderSection,
+        check: &mut Check<'_>,
+    ) -> Option<ProviderEndpoint> {
         let key = match (&provider.key_env, &provider.key_file) {
-            (Some(variable), _) => Some(("key_env", Key::from_environment(variable))),
-            (None, Some(file)) => Some(("key_file", Key::from_file(&self.path(file)))),
+            (Some(variable), _) => Some(("key_env", ProviderKey::from_environment(variable))),
+            (None, Some(file)) => Some(("key_file", ProviderKey::from_file(&self.path(file)))),
             (None, None) => None,
         };
         let key = match key {
@@ -76,9 +86,9 @@ impl Loaded {
         };
         let base = provider.base_url.as_deref()?;
         let endpoint = if provider.allow_http {
-            Endpoint::in_the_clear(base, key)
+            ProviderEndpoint::in_the_clear(base, key)
         } else {
-            Endpoint::new(base, key)
+            ProviderEndpoint::new(base, key)
         };
         match endpoint.and_then(|endpoint| endpoint.timeouts(provider.timeouts)) {
             Ok(endpoint) => Some(endpoint.retries(provider.retries)),

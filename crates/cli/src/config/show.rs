@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::node::{Node, Value};
+use super::sections::mcp_servers::has;
 use super::{Loaded, yaml};
 
 /// The column of what is said of a value.
@@ -48,7 +49,7 @@ impl Loaded {
         let [first, name, key, ..] = path else { return true };
         if first == "mcp_servers" {
             let server = self.settings.mcp_servers.0.get(name);
-            return server.is_none_or(|server| server.has(key));
+            return server.is_none_or(|server| has(server, key));
         }
         let providers = &self.settings.providers.models;
         let provider = providers.iter().find(|(known, _)| known == name);

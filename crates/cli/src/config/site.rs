@@ -1,12 +1,25 @@
 //! The server that runs code, where that is another one than this.
 
-use cellblock_agent::provider::Key;
+use cellblock_agent::provider::ProviderKey;
 use cellblock_gateway::remote::Site;
+use cellblock_image::Mirror;
 
 use super::check::Check;
 use super::{ConfigError, ImageName, Loaded, Settings};
 
 impl Settings {
+    pub(super) fn check_mirror(&self, check: &mut Check<'_>) {
+        let Some(mirror) = &self.image_mirror else { return };
+        if has_user(mirror) {
+            check.wrong(
+                &["image_mirror"],
+                "must not contain a password; set CELLBLOCK_IMAGE_MIRROR instead",
+            );
+        } else if let Err(problem) = mirror.parse::<Mirror>() {
+            check.wrong(&["image_mirror"], &problem);
+        }
+    }
+
     pub(super) fn check_site(&self, check: &mut Check<'_>) {
         let Some(url) = &self.sandbox_url else {
             for (key, said) in [
@@ -62,8 +75,8 @@ impl Loaded {
         };
         let mut check = Check::new(&self.tree);
         let key = match (&settings.sandbox_key_env, &settings.sandbox_key_file) {
-            (Some(variable), _) => Some(("sandbox_key_env", Key::from_environment(variable))),
-            (None, Some(file)) => Some(("sandbox_key_file", Key::from_file(&self.path(file)))),
+            (Some(variable), _) => Some(("sandbox_key_env", ProviderKey::from_environment(variable))),
+            (None, Some(file)) => Some(("sandbox_key_file", ProviderKey::from_file(&self.path(file)))),
             (None, None) => None,
         };
         let key = match key {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellblock_gateway::Models;
 use cellblock_gateway::options::{Options, StickyKey};
-use cellblock_settings::Bytes;
+use cellblock_settings::Size;
 use cellblock_testkit::Schema;
 
 use super::listen::Listen;
@@ -70,7 +70,7 @@ fn a_configuration_says_everything_that_counts() {
     let settings = &loaded.settings;
     assert_eq!(settings.limits.enforced().memory_bytes, 512 << 20);
     assert_eq!(settings.limits.enforced().cpu_millis, Some(1500));
-    assert_eq!(settings.limits.enforced().cell_time, Duration::from_secs(30));
+    assert_eq!(settings.limits.enforced().cell_timeout, Duration::from_secs(30));
     assert_eq!(settings.pool.ready, 4);
     assert_eq!(settings.pool.acquire_timeout, Duration::from_secs(5));
     let options = loaded.options();
@@ -118,7 +118,7 @@ http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, g
         options.containers.max_concurrent,
     );
     assert_eq!((sandboxes, concurrent), (Some(40), Some(3)));
-    assert_eq!(options.containers.max_memory, Some(Bytes(1 << 30)));
+    assert_eq!(options.containers.max_memory, Some(Size(1 << 30)));
     let by_default = [StickyKey::Session, StickyKey::PromptCacheKey];
     assert_eq!(Options::default().containers.sticky_keys, by_default);
     assert_eq!(
@@ -286,7 +286,7 @@ fn where_code_runs_is_said_in_two_forms() {
         );
         assert!(site.key.is_none());
         let limits = loaded.settings.limits.enforced();
-        assert_eq!(limits.cell_time, Duration::from_secs(20));
+        assert_eq!(limits.cell_timeout, Duration::from_secs(20));
     }
     assert!(load("", &[]).unwrap().site().unwrap().is_none());
 }

@@ -8,8 +8,7 @@ use cellblock_agent::{ToolServer, ToolServers};
 use cellblock_mcp_client::{Address, ForeignServer, Program, RequestedServers, ServerOptions, Transport};
 
 use super::check::Check;
-use super::sections::mcp_servers::{McpServer, OfferPolicy};
-use super::{ConfigError, Loaded};
+use super::{ConfigError, Loaded, OfferPolicy};
 
 /// Bytes of a secret.
 const MOST: u64 = 64 << 10;
@@ -37,32 +36,18 @@ impl Loaded {
             let Some(transport) = self.transport(name, server, &mut check) else {
                 continue;
             };
-            let options = ServerOptions {
-                allowed_tools: server.allowed_tools.clone(),
-                timeout: server.timeout.0,
-                connect_timeout: server.connect_timeout.0,
-                max_result: server.max_result.0,
-            };
-            offered.push((
-                Arc::new(ForeignServer::new(name, transport, options)),
-                server.offer,
-            ));
+            let offer = server.offer;
+            let server = ForeignServer::new(name, transport, server.clone());
+            offered.push((Arc::new(server), offer));
         }
         if !check.mistakes.is_empty() {
             return Err(ConfigError::Wrong(check.mistakes));
         }
-        let requests = &self.settings.mcp_requests;
-        let options = ServerOptions {
-            allowed_tools: None,
-            timeout: requests.timeout.0,
-            connect_timeout: requests.connect_timeout.0,
-            max_result: requests.max_result.0,
-        };
-        let requested = RequestedServers::new(requests.patterns(), requests.allow_http, options);
+        let requested = RequestedServers::new(&self.settings.mcp_requests);
         Ok((offered, Arc::new(requested)))
     }
 
-    fn transport(&self, name: &str, server: &McpServer, check: &mut Check<'_>) -> Option<Transport> {
+    fn transport(&self, name: &str, server: &ServerOptions, check: &mut Check<'_>) -> Option<Transport> {
         let url = match (&server.url, &server.url_env) {
             (Some(url), _) => Some(("url", Ok(url.clone()))),
             (None, Some(name)) => Some(("url_env", variable(name))),

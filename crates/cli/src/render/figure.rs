@@ -7,7 +7,7 @@ use crate::sanitize;
 
 /// A file to save for an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Picture {
+pub(crate) struct SavedPicture {
     /// Its content.
     pub(crate) artifact: ArtifactId,
     /// File name made only of our own words: a sandbox's name for a figure is not a file name.
@@ -24,7 +24,7 @@ pub(crate) struct Counter {
 
 impl Counter {
     /// The files of an output: none unless it is a chart or a picture.
-    pub(crate) fn pictures(&mut self, output: &Output) -> Vec<Picture> {
+    pub(crate) fn pictures(&mut self, output: &Output) -> Vec<SavedPicture> {
         match output {
             Output::Figure(figure) => {
                 self.figures += 1;
@@ -39,7 +39,7 @@ impl Counter {
                     .map(|spec| (spec.sha256, format!("figure_{number}.vl.json")));
                 image
                     .chain(spec)
-                    .map(|(artifact, name)| Picture { artifact, name })
+                    .map(|(artifact, name)| SavedPicture { artifact, name })
                     .collect()
             }
             Output::Image(image) => {
@@ -48,7 +48,7 @@ impl Counter {
                 image
                     .image
                     .iter()
-                    .map(|image| Picture {
+                    .map(|image| SavedPicture {
                         artifact: image.sha256,
                         name: name.clone(),
                     })
@@ -60,7 +60,7 @@ impl Counter {
                 let image = chart.image.iter().map(|image| (image.sha256, "png"));
                 image
                     .chain([(chart.document.sha256, "json")])
-                    .map(|(artifact, extension)| Picture {
+                    .map(|(artifact, extension)| SavedPicture {
                         artifact,
                         name: format!("chart_{number}.{extension}"),
                     })

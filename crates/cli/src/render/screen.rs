@@ -23,7 +23,7 @@ pub(crate) struct Screen {
 #[derive(Debug)]
 struct Lane<W> {
     writer: W,
-    sandbox: sanitize::Stream,
+    sandbox: sanitize::SanitizedStream,
     /// Whether the last line that was written has not ended.
     within_line: bool,
     gone: bool,
@@ -85,7 +85,7 @@ impl<W: Write> Lane<W> {
     fn new(writer: W) -> Self {
         Self {
             writer,
-            sandbox: sanitize::Stream::default(),
+            sandbox: sanitize::SanitizedStream::default(),
             within_line: false,
             gone: false,
         }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::place::SessionPlace;
-use super::plan::{Dataset, SessionPlan};
+use super::plan::{SessionDataset, SessionPlan};
 use super::toolbox::Toolbox;
 use super::wire::Description;
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ struct Shared<T> {
     plan: SessionPlan,
     calls: AtomicU64,
     /// Those that came after the plan's.
-    datasets: StdMutex<Vec<Dataset>>,
+    datasets: StdMutex<Vec<SessionDataset>>,
     stops: mpsc::Sender<UnixStream>,
 }
 
@@ -47,7 +47,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct Ends([Signal; 3]);
 
-/// Serves until the end. Returns the clients that asked for the end and wait for it.
+/// Serves until the host stops. Returns the clients that requested the stop and wait for it.
 pub(crate) async fn serve<T: Toolbox>(
     listener: UnixListener,
     toolbox: T,
@@ -129,7 +129,7 @@ impl<T: Toolbox> Hosted for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    fn datasets(&self) -> MutexGuard<'_, Vec<Dataset>> {
+    fn datasets(&self) -> MutexGuard<'_, Vec<SessionDataset>> {
         self.datasets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -13,9 +14,9 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionPlan {
     /// The tools.
-    pub(crate) toolset: String,
+    pub(crate) toolset: ToolsetKind,
     /// What the model is asked to work with.
-    pub(crate) profile: Profile,
+    pub(crate) profile: SessionProfile,
     /// The image's id.
     pub(crate) image: String,
     /// What the user called it.
@@ -23,7 +24,7 @@ pub(crate) struct SessionPlan {
     /// The sandbox's memory.
     pub(crate) memory_bytes: Option<u64>,
     /// Files that are shown in `/tmp/data`.
-    pub(crate) datasets: Vec<Dataset>,
+    pub(crate) datasets: Vec<SessionDataset>,
     /// Where files go that commands leave in `/tmp/output`.
     pub(crate) out: PathBuf,
     /// How long the session lives while nothing is asked of it.
@@ -44,7 +45,7 @@ impl SessionPlan {
 /// A file with a name in the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Dataset {
+pub(crate) struct SessionDataset {
     /// What it is called there.
     pub(crate) name: String,
     /// Where it is on the host.
@@ -56,7 +57,7 @@ pub(crate) struct Dataset {
 /// What the model is asked to work with, and the image for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Profile {
+pub(crate) enum SessionProfile {
     /// The default image and its libraries.
     #[default]
     Default,

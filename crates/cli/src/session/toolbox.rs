@@ -10,7 +10,7 @@ use cellblock_interpreter::{Interpreter, Session};
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use super::plan::Dataset;
+use super::plan::SessionDataset;
 use super::wire::AddedDataset;
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     fn events(&self) -> broadcast::Receiver<ToolEvent>;
 
     /// Shows a file of the host in the sandbox.
-    fn add_dataset(&self, dataset: &Dataset) -> impl Future<Output = Result<AddedDataset>> + Send;
+    fn add_dataset(&self, dataset: &SessionDataset) -> impl Future<Output = Result<AddedDataset>> + Send;
 
     /// The section of a system prompt that tells a model of the tools and the data.
     fn prompt(&self) -> String;
@@ -63,7 +63,7 @@ impl Toolbox for OwnToolset {
         self.events.subscribe()
     }
 
-    async fn add_dataset(&self, dataset: &Dataset) -> Result<AddedDataset> {
+    async fn add_dataset(&self, dataset: &SessionDataset) -> Result<AddedDataset> {
         let path = dataset.path.clone();
         let source = if dataset.as_csv {
             DatasetSource::AsCsv(path)

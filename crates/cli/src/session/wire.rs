@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::plan::{Dataset, SessionPlan};
+use super::plan::{SessionDataset, SessionPlan};
 use crate::session_error::{MAX_MESSAGE, Told};
 
 /// Counts up when a command could not understand the host of another program version.
@@ -55,7 +55,7 @@ pub(crate) enum Ask {
     /// The section of a system prompt for this session.
     Prompt,
     /// A file to appear in `/tmp/data`.
-    AddDataset { dataset: Dataset },
+    AddDataset { dataset: SessionDataset },
     /// The session's end; answered when all is given back.
     Stop,
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cellblock_testkit::{Count, Owner, require};
+use cellblock_testkit::{Count, LeakOwner, require};
 
 use crate::process::{folder, passes, python};
 use crate::world::World;
@@ -39,7 +39,7 @@ fn a_hundred_runs_one_after_the_other_and_fifty_at_once_leave_no_sandbox() {
     let world = World::start("").unwrap();
     // The pool is full, and everything that is made once is made.
     soak(&world, 2, 2);
-    let mut owner = Owner::of(world.id());
+    let mut owner = LeakOwner::of(world.id());
     let before = settled(&mut owner);
     soak(&world, 100, 50);
     let after = settled(&mut owner);
@@ -56,7 +56,7 @@ fn a_hundred_runs_one_after_the_other_and_fifty_at_once_leave_no_sandbox() {
 }
 
 /// The count once it stays the same: containers end in the background, and the pool fills up.
-fn settled(owner: &mut Owner) -> Count {
+fn settled(owner: &mut LeakOwner) -> Count {
     let deadline = Instant::now() + PATIENCE;
     let mut last = (owner.count(), Instant::now());
     while last.1.elapsed() < Duration::from_secs(2) {

@@ -5,18 +5,15 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, Running};
+use cellblock_testkit::wait::block_until;
+use cellblock_testkit::{Cli, RunningCli};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::process::Model;
-
-/// How long a gateway may take to begin, and to end.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What a person would never use up, and tests do.
 const QUOTAS: [&str; 3] = [
@@ -33,7 +30,7 @@ static SHARED: Mutex<Weak<World>> = Mutex::new(Weak::new());
 /// A gateway with a model behind it. Both end when it is dropped.
 #[derive(Debug)]
 pub(crate) struct World {
-    server: Mutex<Running>,
+    server: Mutex<RunningCli>,
     id: u32,
     pub(crate) address: SocketAddr,
     key: String,
@@ -94,7 +91,7 @@ impl World {
             model,
             _folder: folder,
         };
-        world.until_ready()?;
+        block_until("the gateway begins", || world.is_ready());
         Ok(world)
     }
 
@@ -138,15 +135,6 @@ impl World {
             ended.code(),
             ended.stderr
         );
-        Ok(())
-    }
-
-    fn until_ready(&self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.is_ready() {
-            ensure!(Instant::now() < deadline, "the gateway does not begin");
-            thread::sleep(Duration::from_millis(50));
-        }
         Ok(())
     }
 

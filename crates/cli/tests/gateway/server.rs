@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cellblock_testkit::{Cli, Count, Finished, Owner, binary, home};
+use cellblock_testkit::wait::block_until_ok;
+use cellblock_testkit::{Cli, Count, Finished, LeakOwner, binary, home};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ impl Place {
 
     /// What belongs to nobody here.
     pub(crate) fn nothing(&self) -> Count {
-        let mut count = Owner::this_process().folder(self.temporary()).count();
+        let mut count = LeakOwner::this_process().folder(self.temporary()).count();
         let (mounts, entries) = (count.mounts, count.entries);
         count = Count::default();
         Count {
@@ -112,7 +113,7 @@ impl Place {
             told
         });
         let server = Server {
-            owner: Owner::of(child.id()).folder(self.temporary()),
+            owner: LeakOwner::of(child.id()).folder(self.temporary()),
             child,
             address,
             log,
@@ -129,24 +130,14 @@ fn listening(line: &str) -> Option<SocketAddr> {
 
 /// Asks until there is an answer.
 pub(crate) fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(
-            Instant::now() < deadline,
-            "it has not come to be within {PATIENCE:?}"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
+    block_until_ok(|| ask().ok_or("no answer"))
 }
 
 /// A server that runs; dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    pub(crate) owner: Owner,
+    pub(crate) owner: LeakOwner,
     pub(crate) address: SocketAddr,
     log: Arc<Mutex<String>>,
 }

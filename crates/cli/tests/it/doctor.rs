@@ -22,7 +22,7 @@ fn a_machine_that_runs_sandboxes_is_ready() -> Result<()> {
         .filter(|it| it["demand"] == "strict")
         .map(|it| it["state"].clone())
         .collect();
-    assert_eq!(strict, vec!["active"; 11]);
+    assert_eq!(strict, vec!["active"; 10]);
     Ok(())
 }
 

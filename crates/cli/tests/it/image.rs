@@ -1,9 +1,9 @@
 //! `cellblock image`.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, target_dir};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -74,6 +74,54 @@ fn an_exported_image_runs_in_a_home_that_imported_it() -> Result<()> {
         .stdin(std::fs::read(path.join(file))?)
         .run()?;
     assert_eq!(from_stdin.code(), 0, "{}", from_stdin.stderr);
+    Ok(())
+}
+
+#[test]
+fn a_folder_with_an_index_is_a_mirror() -> Result<()> {
+    small_image()?;
+    let (_folder, path) = folder(&[])?;
+    let mirror = path.join("mirror");
+    std::fs::create_dir(&mirror)?;
+    let from = mirror.to_string_lossy();
+    let exported = Cli::new([
+        "image",
+        "export",
+        "cellblock-tests",
+        "--level",
+        "1",
+        "--index",
+        "--json",
+        "--out",
+        &from,
+    ])
+    .run()?
+    .json()?;
+    let index: serde_json::Value = serde_json::from_slice(&std::fs::read(mirror.join("images.json"))?)?;
+    assert_eq!(index["images"][0]["sha256"], exported["sha256"]);
+    let home = path.join("home");
+    let pull = |arguments: &[&str]| {
+        let fixed = ["image", "pull", "cellblock-tests", "--json"];
+        Cli::new(fixed.iter().chain(arguments).copied())
+            .env("CELLBLOCK_HOME", &home)
+            .run()
+    };
+    let nowhere = pull(&[])?;
+    assert_eq!(nowhere.code(), 2);
+    assert!(
+        nowhere.stdout.contains("set CELLBLOCK_IMAGE_MIRROR"),
+        "{}",
+        nowhere.stdout
+    );
+    let other = pull(&["--from", &from, "--sha256", &"0".repeat(64)])?;
+    assert_eq!(other.code(), 2);
+    let pulled = pull(&["--from", &from])?.json()?;
+    assert_eq!(pulled["id"], exported["image"]);
+    let again = Cli::new(["image", "pull", "cellblock-tests"])
+        .env("CELLBLOCK_HOME", &home)
+        .env("CELLBLOCK_IMAGE_MIRROR", &*from)
+        .run()?;
+    assert!(again.stderr.contains("is here already"), "{}", again.stderr);
     Ok(())
 }
 
@@ -194,11 +242,7 @@ fn a_command_that_is_ended_during_a_build_leaves_no_compiler_running_and_no_pack
         let place = staging.to_string_lossy().into_owned();
         let compiles =
             || Ok::<_, anyhow::Error>(programs(&place)?.iter().any(|(_, it)| it.contains("compileall")));
-        let deadline = Instant::now() + BUILD_LIMIT;
-        while !compiles()? {
-            ensure!(Instant::now() < deadline, "nothing is compiled");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        block_until("packages are compiled", || compiles().unwrap());
         assert!(packages(&staging) > 0);
         // To this process alone, as a service manager may do it: what it started is not told.
         let id = i32::try_from(running.id())?;

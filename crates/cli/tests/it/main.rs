@@ -11,6 +11,7 @@ mod image;
 mod no_processes;
 mod notebook;
 mod places;
+mod python_client;
 mod run;
 mod support;
 mod without_namespaces;

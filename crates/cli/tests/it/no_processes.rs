@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, ORDINARY_UID, binary, home, ordinary_home, require};
 
 use crate::support::{BUILD_LIMIT, Ended, ended, small_image};
@@ -37,21 +37,15 @@ impl Group {
     }
 
     /// The kernel ends what was in a sandbox, and removes its group, a moment after `cellblock` has ended.
-    fn is_empty_soon(&self) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let is_empty = || {
+    fn becomes_empty(&self) {
+        block_until("nothing is left", || {
             let processes = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
             let groups = fs::read_dir(&self.0).into_iter().flatten().flatten();
             processes.is_empty()
-                && groups
-                    .filter(|it| it.file_type().is_ok_and(|it| it.is_dir()))
-                    .count()
-                    == 0
-        };
-        while !is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        is_empty()
+                && !groups
+                    .into_iter()
+                    .any(|it| it.file_type().is_ok_and(|it| it.is_dir()))
+        });
     }
 }
 
@@ -90,10 +84,10 @@ fn a_group_without_room_for_processes_is_a_clear_error_that_leaves_nothing() -> 
     for limit in 1..=14 {
         let worked = worked(&group.run(&limit.to_string())?);
         assert!(limit > 3 || !worked, "{limit} are too few");
-        assert!(group.is_empty_soon(), "something is left at {limit}");
+        group.becomes_empty();
     }
     assert!(worked(&group.run("max")?), "and it works again");
-    assert!(group.is_empty_soon());
+    group.becomes_empty();
     Ok(())
 }
 

@@ -187,6 +187,9 @@ fn the_doctor_fails_and_with_the_policy_reports_protections() -> Result<()> {
         report["trial"]["error"].to_string().contains("user_namespace"),
         "{report:#}"
     );
+    assert_eq!(report["ready_without_namespaces"], true, "{report:#}");
+    let next = report["next"].to_string();
+    assert!(next.contains("sysctl -w user.max_user_namespaces"), "{next}");
     let (code, report) = doctor(&["--without-namespaces"], ORDINARY_UID)?;
     assert_eq!((code, report["ready"].as_bool()), (0, Some(true)), "{report:#}");
     assert_eq!(state(&report, "user_namespace"), "missing");

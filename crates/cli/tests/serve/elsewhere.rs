@@ -1,24 +1,11 @@
 //! Code in the sandboxes of another server.
 
-use std::time::{Duration, Instant};
-
-use cellblock_testkit::{Owner, require};
+use cellblock_testkit::wait::block_until;
+use cellblock_testkit::{LeakOwner, require};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::{Server, call, serve};
-
-/// How long sandboxes may take to be gone on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// Waits until something holds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "it never came: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// How many sandboxes a server has given.
 fn given(server: &Server) -> String {
@@ -68,14 +55,14 @@ fn a_conversation_keeps_its_variables_in_the_sandboxes_of_another_server() {
     assert_eq!(given(&there), "cellblock_sandboxes 3");
 
     let mut owners = [here.owner(), there.owner()];
-    owners.iter_mut().for_each(Owner::look);
+    owners.iter_mut().for_each(LeakOwner::look);
     assert_eq!(here.end(Signal::INT), Some(0));
-    until("no sandbox is given any more", || {
+    block_until("no sandbox is given any more", || {
         given(&there) == "cellblock_sandboxes 0"
     });
     assert_eq!(there.end(Signal::TERM), Some(0));
     for mut owner in owners {
-        until("nothing is left", || {
+        block_until("nothing is left", || {
             let left = owner.count();
             (left.processes, left.namespaces, left.cgroups, left.id_locks) == (0, 0, 0, 0)
         });

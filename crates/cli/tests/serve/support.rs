@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use cellblock_testkit::{Owner, binary, home};
+use cellblock_testkit::{LeakOwner, binary, home};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -117,8 +117,8 @@ impl Server {
     }
 
     /// Whose things are to be counted when it has ended.
-    pub(crate) fn owner(&self) -> Owner {
-        Owner::of(self.child.id())
+    pub(crate) fn owner(&self) -> LeakOwner {
+        LeakOwner::of(self.child.id())
     }
 
     /// Asks a model.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use cellblock_testkit::{Count, Owner, binary};
+use cellblock_testkit::{Count, LeakOwner, binary};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -19,15 +19,15 @@ fn kill(process: u32, signal: Signal) -> Result<()> {
 }
 
 /// What is below the host of a session that has a sandbox.
-fn owner(world: &World, id: &str) -> Result<Owner> {
+fn owner(world: &World, id: &str) -> Result<LeakOwner> {
     assert_eq!(world.exec(id, &["true"])?["exit_code"], 0);
-    let mut owner = Owner::of(world.host(id)?);
+    let mut owner = LeakOwner::of(world.host(id)?);
     let count = owner.count();
     assert!(count.processes > 0 && count.namespaces > 0, "{count:?}");
     Ok(owner)
 }
 
-fn assert_nothing_is_left(world: &World, mut owner: Owner) -> Result<()> {
+fn assert_nothing_is_left(world: &World, mut owner: LeakOwner) -> Result<()> {
     assert_eq!(world.places()?, Vec::<PathBuf>::new());
     owner
         .until(&Count::default(), PATIENCE)

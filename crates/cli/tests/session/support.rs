@@ -4,10 +4,11 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, Finished, ORDINARY_UID, Running, binary, home};
+use cellblock_testkit::wait::block_until_ok;
+use cellblock_testkit::{Cli, Finished, ORDINARY_UID, RunningCli, binary, home};
 use rustix::process::geteuid;
 use serde_json::Value;
 
@@ -143,7 +144,7 @@ impl World {
     }
 
     /// Starts a call that does not end by itself, and waits until the session is busy with it.
-    pub(crate) fn busy(&self, id: &str) -> Result<Running> {
+    pub(crate) fn busy(&self, id: &str) -> Result<RunningCli> {
         let arguments = serde_json::json!({ "command": ["sleep", "250"], "timeout": 300 });
         let running = self.calling(id, "sandbox_exec", &arguments, &[]).start()?;
         until("the call's start", || {
@@ -195,10 +196,9 @@ impl Drop for World {
 
 /// Waits until something is so.
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !so()? {
-        ensure!(Instant::now() < deadline, "it did not come: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    block_until_ok(|| match so() {
+        Ok(false) => Err(what),
+        Ok(true) => Ok(Ok(())),
+        Err(error) => Ok(Err(error)),
+    })
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellblock_agent::turn::{Made, Place, Runner};
-use cellblock_agent::wire::{ApiError, Container, Ids, Item, Request};
+use cellblock_agent::wire::{ApiError, Container, Ids, Item, ResponseRequest};
 use cellblock_artifact::{About, ArtifactId, Kind};
 use futures_util::future::BoxFuture;
 
@@ -28,7 +28,7 @@ pub(super) async fn runner(
     gateway: &Gateway,
     engine: &Elsewhere,
     owner: &str,
-    request: &Request,
+    request: &ResponseRequest,
     container: Option<(usize, &Container)>,
 ) -> Result<Arc<dyn Runner>, ApiError> {
     let mut attachments = Attachments::new(gateway, owner, container.is_some()).beside_code();

@@ -7,13 +7,13 @@ use std::time::Duration;
 use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_settings::Bytes;
+use cellblock_settings::Size;
 
 use super::run;
 use crate::clock::now_ms;
 use crate::records::ContainerRow;
 use crate::state::Gateway;
-use crate::state::containers::{HeldContainer, Live, State, memory, room};
+use crate::state::containers::{ContainerState, HeldContainer, LiveContainer, memory, room};
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];
@@ -93,7 +93,7 @@ impl New {
             Some(row) => (row.id, true),
             None => (Ids::random().mint("cntr"), false),
         };
-        let live = Live {
+        let live = LiveContainer {
             auto: self.auto,
             memory_limit: self.memory_limit.clone(),
             beside: self.beside,
@@ -104,9 +104,9 @@ impl New {
             lost: Mutex::new(self.lost),
             followed: AtomicBool::new(revived),
             revived,
-            state: tokio::sync::Mutex::new(State {
+            state: tokio::sync::Mutex::new(ContainerState {
                 room,
-                ..State::default()
+                ..ContainerState::default()
             }),
         };
         let held = gateway.containers.registry.host(owner, &id, live);
@@ -152,7 +152,7 @@ pub(crate) fn memory(limit: &str, gateway: &Gateway) -> Result<u64, ApiError> {
         .options
         .containers
         .max_memory
-        .map(|Bytes(bytes)| bytes)
+        .map(|Size(bytes)| bytes)
         .or_else(memory::total);
     match most {
         Some(most) if bytes > most => Err(invalid(format!(

@@ -20,7 +20,7 @@ pub(crate) use run::address;
 pub(crate) use sweep::sweep;
 
 use cellblock_agent::turn::Runner;
-use cellblock_agent::wire::{ApiError, Container, ErrorKind, Request, Tool};
+use cellblock_agent::wire::{ApiError, Container, ErrorKind, ResponseRequest, Tool};
 use make::New;
 use place::Places;
 
@@ -43,7 +43,7 @@ const NEW: &str = "The sandbox in which code of earlier turns ran is not availab
 pub(crate) async fn runner(
     gateway: &Gateway,
     caller: &Caller,
-    request: &Request,
+    request: &ResponseRequest,
     used: Option<&str>,
     brief: bool,
 ) -> Result<Arc<dyn Runner>, ApiError> {

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cellblock_agent::turn::{Code, Place, Ran, Runner};
+use cellblock_agent::turn::{Place, Ran, Runner, ToolsetCall};
 use cellblock_agent::wire::{ApiError, Ids, Item};
 use futures_util::future::BoxFuture;
 
@@ -201,9 +201,9 @@ impl Place for In {
         })
     }
 
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), code, slot))
+        Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), call, slot))
     }
 }
 
@@ -212,7 +212,7 @@ impl Place for Nowhere {
         &self.id
     }
 
-    fn run(&self, _code: Code) -> BoxFuture<'_, Ran> {
+    fn run(&self, _call: ToolsetCall) -> BoxFuture<'_, Ran> {
         let ran = Ran::refused(self.why.clone());
         Box::pin(async move { ran })
     }

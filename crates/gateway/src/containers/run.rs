@@ -2,27 +2,34 @@
 
 use std::sync::Arc;
 
-use cellblock_agent::turn::{Code, Made, Ran, Shown, failed, tell};
+use cellblock_agent::turn::{Made, Ran, Shown, ToolsetCall, failed, tell};
 use cellblock_agent::wire::{ApiError, Ids};
 use cellblock_artifact::{ArtifactId, extension};
 use cellblock_interpreter::execution::{ProducedFile, SkippedFile};
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, Block};
-use cellblock_interpreter::{Cell, Error, Execution};
+use cellblock_interpreter::toolset::{ToolEvent, ToolResult};
+use cellblock_interpreter::{Error, Execution};
 use tokio_util::sync::CancellationToken;
 
 use super::derive;
+use crate::artifacts;
 use crate::clock::now_ms;
 use crate::files::{fetch, media, path};
 use crate::records::{ContainerFileRow, Page};
 use crate::state::Gateway;
-use crate::state::containers::{HeldContainer, Slot, State};
+use crate::state::containers::{ContainerState, HeldContainer, Slot};
 
 /// Tokens of text that pictures are looked for in: they cost none.
 const ALL: usize = usize::MAX >> 8;
 
-/// Runs code, and stops it when this is dropped. What it made until then is kept all the same.
-pub(super) async fn run(gateway: Gateway, held: Arc<HeldContainer>, code: Code, slot: Option<Slot>) -> Ran {
+/// Runs a call, and stops it when this is dropped. What it made until then is kept all the same.
+pub(super) async fn run(
+    gateway: Gateway,
+    held: Arc<HeldContainer>,
+    call: ToolsetCall,
+    slot: Option<Slot>,
+) -> Ran {
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
     let tasks = gateway.tasks.clone();
@@ -30,7 +37,7 @@ pub(super) async fn run(gateway: Gateway, held: Arc<HeldContainer>, code: Code, 
         .spawn(async move {
             // Its turn is over when it has really ended.
             let _slot = slot;
-            work(&gateway, &held, code, &stop).await
+            work(&gateway, &held, call, &stop).await
         })
         .await;
     guard.disarm();
@@ -40,17 +47,14 @@ pub(super) async fn run(gateway: Gateway, held: Arc<HeldContainer>, code: Code, 
     })
 }
 
-async fn work(gateway: &Gateway, held: &HeldContainer, code: Code, stop: &CancellationToken) -> Ran {
+async fn work(gateway: &Gateway, held: &HeldContainer, call: ToolsetCall, stop: &CancellationToken) -> Ran {
     let mut state = tokio::select! {
         biased;
         () = stop.cancelled() => return Ran::refused("The code was not run: nobody waits for it."),
         state = held.state.lock() => state,
     };
     let ran = match furnish(gateway, held, &mut state).await {
-        Ok(()) => match code.terms.clone() {
-            None => execute(gateway, held, code, stop).await,
-            Some(terms) => derive::derive(gateway, held, terms, stop).await,
-        },
+        Ok(()) => execute(gateway, held, call, stop).await,
         Err(error) => Err(error),
     };
     drop(state);
@@ -70,17 +74,35 @@ async fn work(gateway: &Gateway, held: &HeldContainer, code: Code, stop: &Cancel
 async fn execute(
     gateway: &Gateway,
     held: &HeldContainer,
-    code: Code,
+    call: ToolsetCall,
     stop: &CancellationToken,
 ) -> Result<Ran, Error> {
-    let cell = Cell::new(code.code).with_requirements(code.requirements);
-    let running = held.session.execute(cell);
-    let mut execution = held.session.until(stop.cancelled(), running).await?;
-    Ok(keep(gateway, held, &mut execution).await)
+    let interpreter = gateway.engine.interpreter();
+    let interpreter = interpreter.map_err(|error| Error::Request(error.to_string()))?;
+    let mut pictures = Vec::new();
+    let mut watch = |event| {
+        if let ToolEvent::Visualization { sha256, .. } = event {
+            pictures.push(sha256);
+        }
+    };
+    let running = call.over(interpreter, held.session.clone(), &mut watch);
+    match held.session.until(stop.cancelled(), running).await? {
+        ToolResult::Cell { mut execution, .. } => Ok(keep(gateway, held, &mut execution).await),
+        ToolResult::Derived(derived) => Ok(derive::tell(gateway, held, *derived).await),
+        ToolResult::Json(result) => {
+            if let Err(error) = artifacts::grant(&gateway.records, &held.owner, pictures).await {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "let a caller read the pictures of a tool"
+                );
+            }
+            Ok(Ran::json(&result))
+        }
+    }
 }
 
 /// Makes sure that there is a sandbox, with all files of users in it.
-async fn furnish(gateway: &Gateway, held: &HeldContainer, state: &mut State) -> Result<(), Error> {
+async fn furnish(gateway: &Gateway, held: &HeldContainer, state: &mut ContainerState) -> Result<(), Error> {
     let prepared = held.session.prepare().await?;
     if state.sandbox.as_ref() != Some(&prepared.sandbox) {
         state.placed.clear();

@@ -10,7 +10,7 @@ use crate::clock::now_ms;
 use crate::files::fetch;
 use crate::records::whereabouts;
 use crate::state::Gateway;
-use crate::state::containers::{Live, memory};
+use crate::state::containers::{LiveContainer, memory};
 
 /// How often containers are looked after.
 const EVERY: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub(crate) async fn sweep(gateway: Gateway) {
 }
 
 /// Ends containers. One that does not want to end holds up no other.
-fn end(gateway: &Gateway, containers: Vec<Arc<Resident<Live>>>) {
+fn end(gateway: &Gateway, containers: Vec<Arc<Resident<LiveContainer>>>) {
     for live in containers {
         tracing::info!(container = live.id, "a container ends");
         let ending = gateway.clone();

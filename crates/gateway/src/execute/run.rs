@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::execution::SkippedFile;
-use cellblock_interpreter::session::{CommandEnd, Program, ProgramRun, SessionOptions};
+use cellblock_interpreter::session::{CommandEnd, ProgramRun, SandboxProgram, SessionOptions};
 use cellblock_interpreter::{Error, Interpreter, Session};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -85,7 +85,7 @@ async fn in_session(session: &Session, options: &ExecuteOptions, job: Job) -> Re
     session.remove_file(&mark).await?;
     // As a program and not as a cell: an uncaught exception is exit code 1 with its traceback on stderr, `sys.exit(3)` is 3, `__main__` is a
     // real file that can be started again (`multiprocessing`), and what is killed at the deadline is all that it started.
-    let program = Program {
+    let program = SandboxProgram {
         argv: vec!["python3".to_owned(), SCRIPT.to_owned()],
         env: [("OUTPUT_DIR".to_owned(), format!("{FOLDER}/{OUTPUT}"))].into(),
         requirements: job.requirements,

@@ -2,12 +2,12 @@
 
 use reqwest::Url;
 
-use super::error::ExecuteError;
+use super::error::ExecuteServerError;
 
 /// Reads the base address of a server. Without encryption it must be of this machine, unless that is allowed.
-pub(super) fn base(address: &str, allow_plain: bool) -> Result<Url, ExecuteError> {
+pub(super) fn base(address: &str, allow_plain: bool) -> Result<Url, ExecuteServerError> {
     let wrong =
-        |reason: String| ExecuteError::Request(format!("the address of the execution server {reason}"));
+        |reason: String| ExecuteServerError::Request(format!("the address of the execution server {reason}"));
     let mut url = Url::parse(address).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(wrong(

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::error::ExecuteError;
+use super::error::ExecuteServerError;
 
 /// The most files of one call.
 const FILES: usize = 64;
@@ -17,7 +17,7 @@ const NOT_INSTALLED: &str = "package installation failed:";
 
 /// Code that was run, or could not be, by a server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExecuteAnswer {
+pub struct ExecuteServerAnswer {
     /// Outcome.
     pub ended: ExecuteEnd,
     /// What it wrote.
@@ -71,8 +71,8 @@ struct Body {
 }
 
 /// Reads an answer.
-pub(super) fn read(bytes: &[u8]) -> Result<ExecuteAnswer, ExecuteError> {
-    let unread = |reason: String| ExecuteError::Unread { reason };
+pub(super) fn read(bytes: &[u8]) -> Result<ExecuteServerAnswer, ExecuteServerError> {
+    let unread = |reason: String| ExecuteServerError::Unread { reason };
     let body: Body = serde_json::from_slice(bytes).map_err(|error| {
         unread(format!(
             "it cannot be read at line {}, column {}",
@@ -89,7 +89,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ExecuteAnswer, ExecuteError> {
         ("error", code) => ExecuteEnd::Failed(code),
         _ => return Err(unread("its status is neither `success` nor `error`".to_owned())),
     };
-    let mut executed = ExecuteAnswer {
+    let mut executed = ExecuteServerAnswer {
         ended,
         stdout: body.stdout.unwrap_or_default(),
         stderr,

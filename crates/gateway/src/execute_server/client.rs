@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use cellblock_agent::provider::Key;
+use cellblock_agent::provider::ProviderKey;
 use cellblock_interpreter::text::or_space;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response, Url};
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
 use super::address::base;
-use super::answer::{ExecuteAnswer, read};
-use super::error::ExecuteError;
+use super::answer::{ExecuteServerAnswer, read};
+use super::error::ExecuteServerError;
 
 /// How long one try to connect may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -37,16 +37,16 @@ const MESSAGE: usize = 500;
 
 /// How a server is spoken to.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExecuteServerOptions {
     /// Sent as `Authorization: Bearer …`.
-    pub key: Option<Key>,
+    pub key: Option<ProviderKey>,
     /// Whether code and key may travel unencrypted to another machine.
     pub allow_plain: bool,
     /// The most bytes of an answer, files in base64 included.
     pub answer_bytes: usize,
 }
 
-impl Default for Options {
+impl Default for ExecuteServerOptions {
     fn default() -> Self {
         Self {
             key: None,
@@ -60,7 +60,7 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub struct ExecuteServer {
     base: Url,
-    options: Options,
+    options: ExecuteServerOptions,
     client: Client,
 }
 
@@ -109,7 +109,7 @@ struct Body<'a> {
 
 impl ExecuteServer {
     /// A server at this address. Nothing is sent yet.
-    pub fn new(address: &str, options: Options) -> Result<Self, ExecuteError> {
+    pub fn new(address: &str, options: ExecuteServerOptions) -> Result<Self, ExecuteServerError> {
         let base = base(address, options.allow_plain)?;
         // An error means that a provider of cryptography is there already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -121,7 +121,7 @@ impl ExecuteServer {
             .pool_max_idle_per_host(0)
             .retry(reqwest::retry::never())
             .build()
-            .map_err(|error| ExecuteError::Request(format!("prepare a client: {error}")))?;
+            .map_err(|error| ExecuteServerError::Request(format!("prepare a client: {error}")))?;
         Ok(Self {
             base,
             options,
@@ -130,12 +130,12 @@ impl ExecuteServer {
     }
 
     /// Connects, and makes sure that Python can be run.
-    pub async fn health(&self) -> Result<ServerHealth, ExecuteError> {
+    pub async fn health(&self) -> Result<ServerHealth, ExecuteServerError> {
         let url = self.url("health")?;
         let asked = async {
             let response = self.send(|| self.client.get(url.clone())).await?;
             let bytes = self.ok(response, SMALL).await?;
-            serde_json::from_slice::<ServerHealth>(&bytes).map_err(|error| ExecuteError::Unread {
+            serde_json::from_slice::<ServerHealth>(&bytes).map_err(|error| ExecuteServerError::Unread {
                 reason: format!(
                     "its health cannot be read at line {}, column {}",
                     error.line(),
@@ -143,13 +143,12 @@ impl ExecuteServer {
                 ),
             })
         };
-        let health =
-            timeout(HEALTH_LIMIT + CONNECT_LIMIT, asked)
-                .await
-                .map_err(|_| ExecuteError::NotReady {
-                    reason: format!("it did not tell its health within {} s", HEALTH_LIMIT.as_secs()),
-                })??;
-        let not = |what: &str, said: &str| ExecuteError::NotReady {
+        let health = timeout(HEALTH_LIMIT + CONNECT_LIMIT, asked).await.map_err(|_| {
+            ExecuteServerError::NotReady {
+                reason: format!("it did not tell its health within {} s", HEALTH_LIMIT.as_secs()),
+            }
+        })??;
+        let not = |what: &str, said: &str| ExecuteServerError::NotReady {
             reason: format!("its {what} is `{}`", visible(said)),
         };
         if health.status != "healthy" {
@@ -162,7 +161,7 @@ impl ExecuteServer {
     }
 
     /// Runs code once. Only a connection that could not be made is tried again.
-    pub async fn run(&self, execute: &Execute) -> Result<ExecuteAnswer, ExecuteError> {
+    pub async fn run(&self, execute: &Execute) -> Result<ExecuteServerAnswer, ExecuteServerError> {
         let seconds = execute.timeout.as_secs_f64().ceil().max(1.0);
         #[expect(
             clippy::cast_possible_truncation,
@@ -181,7 +180,7 @@ impl ExecuteServer {
                 .collect(),
         };
         let body = serde_json::to_vec(&body)
-            .map_err(|error| ExecuteError::Request(format!("write the request: {error}")))?;
+            .map_err(|error| ExecuteServerError::Request(format!("write the request: {error}")))?;
         let body = Bytes::from(body);
         let url = self.url("execute")?;
         // Its packages have as long as the code.
@@ -199,20 +198,22 @@ impl ExecuteServer {
             .await
             .map_err(|error| late(error, limit))?;
         let whole = timeout(limit, self.ok(response, self.options.answer_bytes));
-        let bytes = whole.await.map_err(|_| ExecuteError::Late { limit })?;
+        let bytes = whole.await.map_err(|_| ExecuteServerError::Late { limit })?;
         read(&bytes.map_err(|error| late(error, limit))?)
     }
 
-    fn url(&self, operation: &str) -> Result<Url, ExecuteError> {
+    fn url(&self, operation: &str) -> Result<Url, ExecuteServerError> {
         let url = self.base.join(operation);
-        url.map_err(|error| ExecuteError::Request(format!("the operation's address cannot be made: {error}")))
+        url.map_err(|error| {
+            ExecuteServerError::Request(format!("the operation's address cannot be made: {error}"))
+        })
     }
 
     /// Sends what `request` makes until it is sent.
-    async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ExecuteError> {
+    async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ExecuteServerError> {
         let once = || {
             let request = request();
-            match self.options.key.as_ref().and_then(Key::header) {
+            match self.options.key.as_ref().and_then(ProviderKey::header) {
                 Some(key) => request.header(AUTHORIZATION, key),
                 None => request,
             }
@@ -236,14 +237,14 @@ impl ExecuteServer {
     }
 
     /// The bytes of an answer that is one.
-    async fn ok(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, ExecuteError> {
+    async fn ok(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, ExecuteServerError> {
         let status = response.status();
         let limit = if status.is_success() { limit } else { SMALL };
         let mut whole = Vec::new();
         loop {
             match response.chunk().await {
                 Ok(Some(bytes)) if whole.len() + bytes.len() <= limit => whole.extend_from_slice(&bytes),
-                Ok(Some(_)) if status.is_success() => return Err(ExecuteError::TooLarge { limit }),
+                Ok(Some(_)) if status.is_success() => return Err(ExecuteServerError::TooLarge { limit }),
                 Ok(Some(_) | None) => break,
                 Err(_) if !status.is_success() => break,
                 Err(error) => return Err(cut(&error)),
@@ -254,8 +255,8 @@ impl ExecuteServer {
         }
         let reason = self.told(&whole);
         Err(match status.as_u16() {
-            429 => ExecuteError::Busy { reason },
-            status => ExecuteError::Status { status, reason },
+            429 => ExecuteServerError::Busy { reason },
+            status => ExecuteServerError::Status { status, reason },
         })
     }
 
@@ -285,9 +286,9 @@ fn visible(text: &str) -> String {
     visible.take(MESSAGE).collect::<String>().trim().to_owned()
 }
 
-fn unsent(error: &reqwest::Error) -> ExecuteError {
+fn unsent(error: &reqwest::Error) -> ExecuteServerError {
     if error.is_connect() {
-        ExecuteError::Unreachable {
+        ExecuteServerError::Unreachable {
             reason: reason(error),
         }
     } else {
@@ -296,21 +297,21 @@ fn unsent(error: &reqwest::Error) -> ExecuteError {
 }
 
 /// What is known of an answer that did not come, or not whole.
-fn cut(error: &reqwest::Error) -> ExecuteError {
+fn cut(error: &reqwest::Error) -> ExecuteServerError {
     if error.is_timeout() {
         // The caller knows how long that was.
-        return ExecuteError::Late {
+        return ExecuteServerError::Late {
             limit: Duration::ZERO,
         };
     }
-    ExecuteError::Cut {
+    ExecuteServerError::Cut {
         reason: reason(error),
     }
 }
 
-fn late(error: ExecuteError, limit: Duration) -> ExecuteError {
+fn late(error: ExecuteServerError, limit: Duration) -> ExecuteServerError {
     match error {
-        ExecuteError::Late { .. } => ExecuteError::Late { limit },
+        ExecuteServerError::Late { .. } => ExecuteServerError::Late { limit },
         other => other,
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What went wrong between the gateway and the server. Code that fails is none of these.
 #[derive(Debug, thiserror::Error)]
-pub enum ExecuteError {
+pub enum ExecuteServerError {
     /// The address, the key or the request cannot be used.
     #[error("{0}")]
     Request(String),
@@ -62,7 +62,7 @@ pub enum ExecuteError {
     },
 }
 
-impl ExecuteError {
+impl ExecuteServerError {
     /// Whether nothing can have run.
     pub const fn ran_nothing(&self) -> bool {
         match self {

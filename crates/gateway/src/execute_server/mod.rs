@@ -12,8 +12,8 @@ mod show;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{ExecuteAnswer, ExecuteEnd, Produced};
-pub use client::{Execute, ExecuteServer, Options, ServerHealth};
-pub use error::ExecuteError;
+pub use answer::{ExecuteEnd, ExecuteServerAnswer, Produced};
+pub use client::{Execute, ExecuteServer, ExecuteServerOptions, ServerHealth};
+pub use error::ExecuteServerError;
 pub use runner::{ExecuteRunner, Keep};
-pub use show::{NOTHING_KEPT, Shown, show};
+pub use show::{NOTHING_KEPT, ShownAnswer, show};

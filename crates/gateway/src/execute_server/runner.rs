@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_agent::turn::{Code, Made, Place, Ran, Runner};
+use cellblock_agent::turn::{Made, Place, Ran, Runner, ToolsetCall};
 use cellblock_agent::wire::Ids;
 use futures_util::future::BoxFuture;
 
@@ -88,11 +88,11 @@ impl Place for Call {
     }
 
     /// Dropping it closes the connection; the server notices that nobody listens, or that the code's time is over.
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
             let execute = Execute {
-                code: code.code,
-                requirements: code.requirements,
+                code: call.code().to_owned(),
+                requirements: call.requirements(),
                 timeout: self.runner.timeout,
                 files: self.runner.files.clone(),
             };

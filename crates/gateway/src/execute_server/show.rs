@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_agent::wire::{InterpreterOutput, ItemStatus, Output, Part};
+use cellblock_agent::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
 use cellblock_interpreter::render;
 
-use super::answer::{ExecuteAnswer, ExecuteEnd, Produced};
+use super::answer::{ExecuteEnd, ExecuteServerAnswer, Produced};
 
 /// Tokens of text that a model reads of each stream.
 const TOKENS: usize = 4000;
@@ -18,17 +18,17 @@ pub const NOTHING_KEPT: &str = "Nothing is kept from call to call here: the next
 
 /// What the client is shown, and what the model reads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
+pub struct ShownAnswer {
     /// How far the call is.
     pub status: ItemStatus,
     /// For the client.
     pub outputs: Vec<InterpreterOutput>,
     /// For the model.
-    pub result: Output,
+    pub result: FunctionOutput,
 }
 
 /// Shows what came of code. `limit` is what it was given, in seconds.
-pub fn show(executed: &ExecuteAnswer, limit: f64) -> Shown {
+pub fn show(executed: &ExecuteServerAnswer, limit: f64) -> ShownAnswer {
     let mut shown = Parts::default();
     if !executed.stdout.is_empty() {
         shown.say(render::stream(&executed.stdout, TOKENS));
@@ -65,14 +65,14 @@ pub fn show(executed: &ExecuteAnswer, limit: f64) -> Shown {
     shown.parts.push(Part::InputText {
         text: NOTHING_KEPT.to_owned(),
     });
-    Shown {
+    ShownAnswer {
         status: match executed.ended {
             ExecuteEnd::Succeeded | ExecuteEnd::Failed(_) => ItemStatus::Completed,
             ExecuteEnd::Stopped => ItemStatus::Incomplete,
             ExecuteEnd::NotInstalled => ItemStatus::Failed,
         },
         outputs: shown.outputs,
-        result: Output::Parts(shown.parts),
+        result: FunctionOutput::Parts(shown.parts),
     }
 }
 

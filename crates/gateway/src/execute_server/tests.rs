@@ -12,9 +12,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_agent::provider::Key;
-use cellblock_agent::turn::{Code, Made, Runner};
-use cellblock_agent::wire::{InterpreterOutput, ItemStatus, Output, Part};
+use cellblock_agent::provider::ProviderKey;
+use cellblock_agent::turn::{Made, Runner, ToolsetCall};
+use cellblock_agent::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,8 +22,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::{
-    Execute, ExecuteEnd, ExecuteError, ExecuteRunner, ExecuteServer, Keep, NOTHING_KEPT, Options, Produced,
-    show,
+    Execute, ExecuteEnd, ExecuteRunner, ExecuteServer, ExecuteServerError, ExecuteServerOptions, Keep,
+    NOTHING_KEPT, Produced, show,
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
@@ -87,7 +87,7 @@ async fn answering(answer: Value) -> Server {
 }
 
 fn client(server: &Server) -> ExecuteServer {
-    ExecuteServer::new(&server.address, Options::default()).unwrap()
+    ExecuteServer::new(&server.address, ExecuteServerOptions::default()).unwrap()
 }
 
 fn print() -> Execute {
@@ -116,9 +116,9 @@ async fn code_is_sent_as_it_is_and_its_output_comes_back() {
         ok("42\n").to_string().into_response()
     })
     .await;
-    let options = Options {
-        key: Some(Key::new("sk-x").unwrap()),
-        ..Options::default()
+    let options = ExecuteServerOptions {
+        key: Some(ProviderKey::new("sk-x").unwrap()),
+        ..ExecuteServerOptions::default()
     };
     let client = ExecuteServer::new(&server.address, options).unwrap();
     let execute = Execute {
@@ -208,11 +208,7 @@ async fn a_model_reads_that_nothing_is_kept() {
     let other = runner.place(1).await;
     assert!(place.container().starts_with("cntr_"), "{}", place.container());
     assert_ne!(place.container(), other.container());
-    let code = Code {
-        code: "print(6 * 7)".to_owned(),
-        ..Code::default()
-    };
-    let ran = place.run(code).await;
+    let ran = place.run(ToolsetCall::cell("print(6 * 7)", &[])).await;
     assert_eq!(ran.status, ItemStatus::Completed);
     assert_eq!(
         ran.outputs,
@@ -224,7 +220,7 @@ async fn a_model_reads_that_nothing_is_kept() {
         text: text.to_owned(),
     };
     let read = vec![text("42\n"), text("[exit code] 0"), text(NOTHING_KEPT)];
-    assert_eq!(ran.result, Output::Parts(read));
+    assert_eq!(ran.result, FunctionOutput::Parts(read));
     assert_eq!(ran.made, []);
 }
 
@@ -250,8 +246,7 @@ async fn files_are_stored_where_possible() {
     .await;
     let runner = ExecuteRunner::new(client(&server), Duration::from_secs(5)).keeping(Arc::new(Shelf));
     let place = runner.place(0).await;
-    let code = Code { ..Code::default() };
-    let ran = place.run(code).await;
+    let ran = place.run(ToolsetCall::cell("", &[])).await;
     let made = Made {
         container: place.container().to_owned(),
         id: "cfile_3".to_owned(),
@@ -309,7 +304,10 @@ async fn an_invalid_result_is_an_error() {
     ] {
         let server = serve(json!({"status": "healthy"}), move |_, _| body.into_response()).await;
         let error = client(&server).run(&print()).await.unwrap_err();
-        assert!(matches!(error, ExecuteError::Unread { .. }), "{body}: {error}");
+        assert!(
+            matches!(error, ExecuteServerError::Unread { .. }),
+            "{body}: {error}"
+        );
         assert_eq!(server.calls.load(Ordering::SeqCst), 1);
     }
 }
@@ -322,27 +320,24 @@ async fn an_answer_without_end_is_read_no_further_than_the_limit() {
         Body::from_stream(endless).into_response()
     })
     .await;
-    let options = Options {
+    let options = ExecuteServerOptions {
         answer_bytes: 1 << 20,
-        ..Options::default()
+        ..ExecuteServerOptions::default()
     };
     let client = ExecuteServer::new(&server.address, options).unwrap();
     let error = client.run(&print()).await.unwrap_err();
     assert!(
-        matches!(error, ExecuteError::TooLarge { limit: 1_048_576 }),
+        matches!(error, ExecuteServerError::TooLarge { limit: 1_048_576 }),
         "{error}"
     );
 }
 
 #[tokio::test]
 async fn an_unreachable_server_is_tried_four_times_and_reported() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let client = ExecuteServer::new(&address, Options::default()).unwrap();
+    let client = ExecuteServer::new("http://127.0.0.1:1", ExecuteServerOptions::default()).unwrap();
     let before = std::time::Instant::now();
     let error = client.run(&print()).await.unwrap_err();
-    assert!(matches!(error, ExecuteError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, ExecuteServerError::Unreachable { .. }), "{error}");
     assert!(error.ran_nothing());
     assert!(!error.to_string().contains("127.0.0.1"), "{error}");
     // The pauses between the tries.
@@ -366,9 +361,9 @@ async fn requests_that_may_have_arrived_are_never_resent() {
                 let _ = stream.write_all(begun.as_bytes()).await;
             }
         });
-        let client = ExecuteServer::new(&address, Options::default()).unwrap();
+        let client = ExecuteServer::new(&address, ExecuteServerOptions::default()).unwrap();
         let error = client.run(&print()).await.unwrap_err();
-        assert!(matches!(error, ExecuteError::Cut { .. }), "{error}");
+        assert!(matches!(error, ExecuteServerError::Cut { .. }), "{error}");
         assert!(!error.ran_nothing());
         assert_eq!(calls.load(Ordering::SeqCst), 1, "{begun:?}");
         task.abort();
@@ -407,9 +402,9 @@ async fn only_a_server_that_is_healthy_and_runs_python_is_used() {
 #[test]
 fn an_unencrypted_address_is_rejected() {
     let wrong = |address: &str, allow_plain| {
-        let options = Options {
+        let options = ExecuteServerOptions {
             allow_plain,
-            ..Options::default()
+            ..ExecuteServerOptions::default()
         };
         ExecuteServer::new(address, options).unwrap_err().to_string()
     };
@@ -425,6 +420,6 @@ fn an_unencrypted_address_is_rejected() {
         "http://localhost",
         "https://host",
     ] {
-        ExecuteServer::new(fit, Options::default()).unwrap();
+        ExecuteServer::new(fit, ExecuteServerOptions::default()).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_agent::wire::{ApiError, Item, Output, Part};
+use cellblock_agent::wire::{ApiError, FunctionOutput, Item, Part};
 use cellblock_artifact::{About, ArtifactId, Kind};
 
 use super::fetch::failed;
@@ -89,8 +89,8 @@ impl<'a> Attachments<'a> {
             let (key, parts) = match item {
                 Item::Message(message) => ("content", &message.content[..]),
                 Item::FunctionCallOutput(call) => match &call.output {
-                    Output::Parts(parts) => ("output", &parts[..]),
-                    Output::Text(_) => continue,
+                    FunctionOutput::Parts(parts) => ("output", &parts[..]),
+                    FunctionOutput::Text(_) => continue,
                 },
                 _ => continue,
             };
@@ -108,8 +108,8 @@ impl<'a> Attachments<'a> {
             let parts = match item {
                 Item::Message(message) => &mut message.content,
                 Item::FunctionCallOutput(call) => match &mut call.output {
-                    Output::Parts(parts) => parts,
-                    Output::Text(_) => continue,
+                    FunctionOutput::Parts(parts) => parts,
+                    FunctionOutput::Text(_) => continue,
                 },
                 _ => continue,
             };

@@ -10,7 +10,7 @@ use cellblock_agent::wire::Ids;
 
 use crate::records::{Allowance, Records, RecordsError, keys as rows};
 
-pub use crate::records::keys::{Found, Key};
+pub use crate::records::keys::{ApiKey, KeyLookup};
 pub use secret::Secret;
 
 /// The longest name.
@@ -61,13 +61,13 @@ impl Keys {
         name: &str,
         expires_at: Option<u64>,
         allowance: Allowance,
-    ) -> Result<(Key, Secret), KeysError> {
+    ) -> Result<(ApiKey, Secret), KeysError> {
         let length = name.chars().count();
         if length == 0 || length > LONGEST_NAME || name.chars().any(cellblock_interpreter::text::acts) {
             return Err(KeysError::Name);
         }
         let secret = Secret::random();
-        let key = Key {
+        let key = ApiKey {
             id: Ids::random().mint("key"),
             name: name.to_owned(),
             allowance,
@@ -90,12 +90,12 @@ impl Keys {
     }
 
     /// All keys, the oldest first; those that were revoked are among them.
-    pub async fn list(&self) -> Result<Vec<Key>, KeysError> {
+    pub async fn list(&self) -> Result<Vec<ApiKey>, KeysError> {
         Ok(self.records.with(|connection| rows::list(connection)).await?)
     }
 
     /// Revokes a key, by its id or name. From now on it is refused, by gateways that run, too.
-    pub async fn revoke(&self, wanted: &str) -> Result<Key, KeysError> {
+    pub async fn revoke(&self, wanted: &str) -> Result<ApiKey, KeysError> {
         let now = super::now();
         let asked = wanted.to_owned();
         let revoked = self
@@ -117,7 +117,7 @@ impl Keys {
     }
 
     /// Looks for the key of a secret.
-    pub async fn find(&self, secret: Option<Secret>) -> Result<Found, RecordsError> {
+    pub async fn find(&self, secret: Option<Secret>) -> Result<KeyLookup, RecordsError> {
         let now = super::now();
         let hash = secret.map(|secret| secret.hash());
         self.records

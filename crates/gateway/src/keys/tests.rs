@@ -22,11 +22,14 @@ fn a_secret_is_read_back_and_never_shown_by_accident() {
 #[tokio::test]
 async fn a_key_is_found_by_its_secret_and_by_no_other() {
     let keys = keys();
-    assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), Found::Open);
+    assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), KeyLookup::Open);
     let (key, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
-    assert_eq!(keys.find(Some(secret)).await.unwrap(), Found::Key(key.id));
-    assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), Found::Unknown);
-    assert_eq!(keys.find(None).await.unwrap(), Found::Unknown);
+    assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Key(key.id));
+    assert_eq!(
+        keys.find(Some(Secret::random())).await.unwrap(),
+        KeyLookup::Unknown
+    );
+    assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);
 }
 
 #[tokio::test]
@@ -51,9 +54,9 @@ async fn a_revoked_key_is_rejected_and_opens_nothing() {
     let revoked = keys.revoke("ci").await.unwrap();
     assert_eq!(revoked.id, key.id);
     assert!(revoked.revoked_at.is_some());
-    assert_eq!(keys.find(Some(secret)).await.unwrap(), Found::Revoked);
+    assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Revoked);
     // Without any usable key, a key is still asked for.
-    assert_eq!(keys.find(None).await.unwrap(), Found::Unknown);
+    assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);
     assert!(!keys.any_usable().await.unwrap());
     assert!(matches!(keys.revoke("ci").await, Err(KeysError::Missing { .. })));
     // The name is free again; the id is not a name.
@@ -69,14 +72,17 @@ async fn a_key_expires() {
         .create("old", Some(crate::now()), Allowance::default())
         .await
         .unwrap();
-    assert_eq!(keys.find(Some(secret)).await.unwrap(), Found::Expired);
+    assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Expired);
     assert!(!key.is_usable(crate::now()));
     let later = crate::now() + 3600;
     let (_, secret) = keys
         .create("new", Some(later), Allowance::default())
         .await
         .unwrap();
-    assert!(matches!(keys.find(Some(secret)).await.unwrap(), Found::Key(_)));
+    assert!(matches!(
+        keys.find(Some(secret)).await.unwrap(),
+        KeyLookup::Key(_)
+    ));
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::records::Quota;
-use cellblock_agent::wire::Usage;
+use cellblock_agent::wire::TokenUsage;
 
 pub(crate) use provider::Observed;
 
@@ -89,7 +89,7 @@ fn asked(provider: &str, model: &str) {
 }
 
 /// A model has counted what it read and wrote.
-fn spent(provider: &str, model: &str, usage: &Usage) {
+fn spent(provider: &str, model: &str, usage: &TokenUsage) {
     let tokens = [("input", usage.input_tokens), ("output", usage.output_tokens)];
     for (direction, count) in tokens {
         let labels = [

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cellblock_agent::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
-use cellblock_agent::wire::{Item, Output, Part};
+use cellblock_agent::wire::{FunctionOutput, Item, Part};
 use futures_util::future::BoxFuture;
 
 use super::Offer;
@@ -64,7 +64,7 @@ fn hide_pictures(item: &mut Item) {
     let Item::FunctionCallOutput(output) = item else {
         return;
     };
-    let Output::Parts(parts) = &mut output.output else {
+    let FunctionOutput::Parts(parts) = &mut output.output else {
         return;
     };
     for part in parts

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_agent::provider::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
-use cellblock_agent::wire::{FunctionCallOutput, Item, ItemStatus, Message, Output, Part, Role};
+use cellblock_agent::wire::{FunctionCallOutput, FunctionOutput, Item, ItemStatus, Message, Part, Role};
 use futures_util::future::BoxFuture;
 
 use super::{ModelListOptions, Models, Offer};
@@ -176,7 +176,7 @@ fn picture() -> Part {
 
 #[tokio::test]
 async fn a_model_is_asked_under_its_own_name_and_without_pictures_that_it_cannot_see() {
-    let scripted = Arc::new(Scripted::new([Answer::new(), Answer::new()]));
+    let scripted = Arc::new(Scripted::new([ScriptedAnswer::new(), ScriptedAnswer::new()]));
     let mut offered = offer("local", &["qwen3"], Arc::clone(&scripted) as Arc<dyn Provider>);
     offered.rename = [("fast".to_owned(), "qwen3".to_owned())].into();
     offered.vision = false;
@@ -190,7 +190,7 @@ async fn a_model_is_asked_under_its_own_name_and_without_pictures_that_it_cannot
             id: "fco".to_owned(),
             status: ItemStatus::Completed,
             call_id: "a".to_owned(),
-            output: Output::Parts(parts),
+            output: FunctionOutput::Parts(parts),
         })
     };
     let shown = Item::Message(Message {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_settings::{Bytes, Time};
+use cellblock_settings::{Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,12 @@ pub struct ContainerOptions {
     #[serde(with = "Time")]
     pub wait_timeout: Duration,
     /// Maximum memory that a client can request for a container; by default the machine's memory.
-    pub max_memory: Option<Bytes>,
+    pub max_memory: Option<Size>,
     /// How long expired containers and their files are kept.
     #[serde(with = "Time")]
     pub retention: Duration,
     /// Maximum size of an image that is sent inline; for larger ones, the address is sent.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_inline_image: u64,
     /// Request fields that identify the container of a conversation that is sent back as bare text;
     /// the first field present applies. `session` is `metadata.session`. `user` and

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellblock_settings::{Bytes, Time};
+use cellblock_settings::{Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct HttpServerOptions {
     /// Maximum size of a request body; uploads have their own limit.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_body: usize,
     /// Accepted host names, in addition to `localhost` and the server's address. Beyond loopback
     /// all names are accepted unless some are listed.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cellblock_agent::tools::{Tools, TurnOptions};
 use cellblock_agent::wire::{ApiError, Tool};
-use cellblock_interpreter::limits::MAX_CELL_TIME;
+use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
 
 pub use containers::{ContainerOptions, StickyKey};
 pub use http::{HttpServerOptions, MetricsOptions, TlsOptions};
@@ -77,7 +77,7 @@ impl Default for Options {
             tools: Tools::default(),
             code_interpreter: true,
             chat_interpreter: false,
-            max_cell_timeout: MAX_CELL_TIME,
+            max_cell_timeout: MAX_CELL_TIMEOUT,
         }
     }
 }

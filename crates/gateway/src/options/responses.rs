@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cellblock_agent::wire::Dialect;
-use cellblock_settings::{Bytes, Time};
+use cellblock_settings::{Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,13 +50,13 @@ impl Default for ResponseOptions {
 #[serde(default, deny_unknown_fields)]
 pub struct FileOptions {
     /// Maximum size of an upload.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_upload: u64,
     /// Maximum size of file text that a model reads in a request without the interpreter.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_inline_text: u64,
     /// Maximum size of an image that a model is shown.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_image: u64,
 }
 

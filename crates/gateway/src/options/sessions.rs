@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
-use cellblock_settings::{Bytes, Time};
+use cellblock_settings::{Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,15 +22,15 @@ pub struct SessionsOptions {
     /// Maximum number of finished cells that a session keeps.
     pub max_cells: usize,
     /// Maximum size of an upload: a file, an input or a dataset.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_upload: u64,
     /// Maximum size of all inputs and datasets of a session.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_data: u64,
     /// Maximum bytes of JSON of the cells that a session keeps; the last cell is always kept.
     #[serde(skip)]
     pub max_cell_bytes: usize,
-    /// Toolsets that a session can have.
+    /// Toolsets that a session can have, and that a request for a response can name.
     #[serde(skip)]
     pub toolsets: Vec<ToolsetKind>,
     /// Maximum number of requests that wait for the one that uses their session.
@@ -67,7 +67,7 @@ pub struct ExecuteOptions {
     #[serde(with = "Time")]
     pub max_timeout: Duration,
     /// Maximum size of a request.
-    #[serde(with = "Bytes")]
+    #[serde(with = "Size")]
     pub max_body: usize,
     /// Maximum time until a request's body is complete.
     #[serde(skip)]

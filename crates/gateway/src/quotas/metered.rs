@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_agent::turn::{Code, Place, Ran, Runner};
+use cellblock_agent::turn::{Place, Ran, Runner, ToolsetCall};
 use cellblock_agent::wire::Item;
 use futures_util::future::BoxFuture;
 
@@ -78,7 +78,7 @@ impl Place for MeteredPlace {
         self.place.container()
     }
 
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+    fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
             // Dropped when the code has run, or when nobody waits for it any more.
             let mut permit = match self.quotas.cell_in_turn(&self.owner, self.wait).await {
@@ -89,7 +89,7 @@ impl Place for MeteredPlace {
                 return refused;
             }
             permit.begin();
-            self.place.run(code).await
+            self.place.run(call).await
         })
     }
 }

@@ -54,14 +54,14 @@ struct Inner {
 
 /// A quota that has no room now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct ExceededQuota {
     quota: Quota,
     most: u64,
     /// After how many seconds it may have some.
     seconds: u64,
 }
 
-impl Refused {
+impl ExceededQuota {
     /// The error that says so; it is logged and counted.
     pub(crate) fn of(self, owner: &str) -> ApiError {
         refuse(owner, self.quota, self.most, self.seconds)
@@ -107,11 +107,11 @@ impl Quotas {
         }
     }
 
-    async fn try_cell(&self, owner: &str) -> Result<Result<CellPermit, Refused>, RecordsError> {
+    async fn try_cell(&self, owner: &str) -> Result<Result<CellPermit, ExceededQuota>, RecordsError> {
         self.load(owner).await?;
         let mut ledger = self.ledger();
         let account = ledger.account(owner);
-        let refused = |quota, most, seconds| Ok(Err(Refused { quota, most, seconds }));
+        let refused = |quota, most, seconds| Ok(Err(ExceededQuota { quota, most, seconds }));
         let most = account.most(Quota::ConcurrentCells);
         if u64::from(account.cells) >= most {
             return refused(Quota::ConcurrentCells, most, SOON);
@@ -148,13 +148,13 @@ impl Quotas {
     pub(crate) async fn try_sandbox(
         &self,
         owner: &str,
-    ) -> Result<Result<SandboxPermit, Refused>, RecordsError> {
+    ) -> Result<Result<SandboxPermit, ExceededQuota>, RecordsError> {
         self.load(owner).await?;
         let mut ledger = self.ledger();
         let account = ledger.account(owner);
         let most = account.most(Quota::Sandboxes);
         if u64::from(account.sandboxes) >= most {
-            return Ok(Err(Refused {
+            return Ok(Err(ExceededQuota {
                 quota: Quota::Sandboxes,
                 most,
                 seconds: LATER,

@@ -1,6 +1,6 @@
 //! Results of tools, which count against the bytes that their owner may have stored.
 
-use cellblock_agent::turn::Room;
+use cellblock_agent::turn::EvidenceRoom;
 use cellblock_agent::wire::ApiError;
 use futures_util::future::BoxFuture;
 
@@ -26,7 +26,7 @@ impl ResultRoom {
     }
 }
 
-impl Room for ResultRoom {
+impl EvidenceRoom for ResultRoom {
     fn ask(&self, held: Vec<KeptResult>, new: KeptResult) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let kept = kept(&self.records, &self.owner, held, &new).await;

@@ -6,7 +6,7 @@ use super::Allowance;
 
 /// A key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct ApiKey {
     /// Its id, which owns what it makes.
     pub id: String,
     /// What a person calls it. No two keys that can be used have the same name.
@@ -23,7 +23,7 @@ pub struct Key {
     pub last_used_at: Option<u64>,
 }
 
-impl Key {
+impl ApiKey {
     /// Whether it can be used at a time.
     pub fn is_usable(&self, now: u64) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
@@ -32,7 +32,7 @@ impl Key {
 
 /// What was found for a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum KeyLookup {
     /// There are no keys, and never were.
     Open,
     /// The key with this id.
@@ -48,7 +48,7 @@ pub enum Found {
 const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at";
 
 /// Adds a key, unless one that was not revoked has its name.
-pub(crate) fn insert(connection: &Connection, key: &Key, hash: [u8; 32]) -> rusqlite::Result<bool> {
+pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> rusqlite::Result<bool> {
     let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
     let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
@@ -67,14 +67,14 @@ pub(crate) fn insert(connection: &Connection, key: &Key, hash: [u8; 32]) -> rusq
 }
 
 /// All keys, the oldest first.
-pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<Key>> {
+pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<ApiKey>> {
     let mut statement =
         connection.prepare(&format!("SELECT {COLUMNS} FROM keys ORDER BY created_at, rowid"))?;
     statement.query_map([], key)?.collect()
 }
 
 /// Revokes a usable key by its id or name.
-pub(crate) fn revoke(connection: &Connection, wanted: &str, now: u64) -> rusqlite::Result<Option<Key>> {
+pub(crate) fn revoke(connection: &Connection, wanted: &str, now: u64) -> rusqlite::Result<Option<ApiKey>> {
     let sql = format!(
         "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = ?1) RETURNING {COLUMNS}"
     );
@@ -84,7 +84,7 @@ pub(crate) fn revoke(connection: &Connection, wanted: &str, now: u64) -> rusqlit
 }
 
 /// Looks for a key by the hash of its secret.
-pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) -> rusqlite::Result<Found> {
+pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) -> rusqlite::Result<KeyLookup> {
     let sql = "SELECT id, expires_at, revoked_at FROM keys WHERE hash = ?1";
     let row = match hash {
         Some(hash) => {
@@ -96,14 +96,14 @@ pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) ->
     };
     if let Some((id, expires_at, revoked_at)) = row {
         return Ok(match (expires_at, revoked_at) {
-            (_, Some(_)) => Found::Revoked,
-            (Some(end), None) if end <= now => Found::Expired,
-            _ => Found::Key(id),
+            (_, Some(_)) => KeyLookup::Revoked,
+            (Some(end), None) if end <= now => KeyLookup::Expired,
+            _ => KeyLookup::Key(id),
         });
     }
     let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys)")?;
     let any: bool = statement.query_row([], |row| row.get(0))?;
-    Ok(if any { Found::Unknown } else { Found::Open })
+    Ok(if any { KeyLookup::Unknown } else { KeyLookup::Open })
 }
 
 /// What a key's quotas are, where it says so; `None` where there is no such key.
@@ -121,8 +121,8 @@ pub(crate) fn used(connection: &Connection, id: &str, at: u64) -> rusqlite::Resu
     Ok(())
 }
 
-fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
-    Ok(Key {
+fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
+    Ok(ApiKey {
         id: row.get(0)?,
         name: row.get(1)?,
         allowance: parse(&row.get::<_, String>(2)?),

@@ -52,7 +52,7 @@ pub(crate) struct Kept {
 
 /// The conversation that led to a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Conversation {
+pub(crate) struct StoredConversation {
     /// The response's status.
     pub(crate) status: String,
     /// Items as JSON lists, the oldest turn first.
@@ -159,7 +159,11 @@ pub(crate) fn events(connection: &Connection, owner: &str, id: &str) -> Result<O
 }
 
 /// The conversation that led to a response of an owner.
-pub(crate) fn conversation(connection: &Connection, owner: &str, id: &str) -> Result<Option<Conversation>> {
+pub(crate) fn conversation(
+    connection: &Connection,
+    owner: &str,
+    id: &str,
+) -> Result<Option<StoredConversation>> {
     let status: Option<String> = connection
         .query_row(
             "SELECT status FROM responses WHERE id = ?1 AND owner = ?2",
@@ -190,7 +194,7 @@ pub(crate) fn conversation(connection: &Connection, owner: &str, id: &str) -> Re
         container = used.or(container);
         evidence = fetched.or(evidence);
     }
-    Ok(Some(Conversation {
+    Ok(Some(StoredConversation {
         status,
         turns,
         container,

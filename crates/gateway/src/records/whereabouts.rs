@@ -13,7 +13,7 @@ pub(crate) enum Lead {
 
 /// A key that a client repeats in each request of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct ConversationKey {
     pub(crate) owner: String,
     /// The kind of the key, and the SHA-256 of its value.
     pub(crate) text: String,
@@ -47,7 +47,7 @@ pub(crate) fn by_leads(connection: &Connection, owner: &str, leads: &[Lead]) -> 
 /// key has begun one before, it is shared from then on: nobody can say which of them a request goes on from, so it leads to none.
 pub(crate) fn by_key(
     connection: &Connection,
-    key: &Key,
+    key: &ConversationKey,
     begins: bool,
     now_ms: i64,
 ) -> Result<Option<String>> {
@@ -69,7 +69,12 @@ pub(crate) fn by_key(
 }
 
 /// Notes the container that a conversation with a key has used. One that is forgotten already is passed over.
-pub(crate) fn bind(connection: &Connection, key: &Key, container: &str, now_ms: i64) -> Result<()> {
+pub(crate) fn bind(
+    connection: &Connection,
+    key: &ConversationKey,
+    container: &str,
+    now_ms: i64,
+) -> Result<()> {
     connection.execute(
         "INSERT INTO container_keys (owner, key, container, used_ms)
          SELECT ?1, ?2, id, ?4 FROM containers WHERE id = ?3 AND owner = ?1
@@ -108,8 +113,8 @@ mod tests {
         records.with(|connection| test(connection)).await.unwrap();
     }
 
-    fn key(text: &str, one_conversation: bool) -> Key {
-        Key {
+    fn key(text: &str, one_conversation: bool) -> ConversationKey {
+        ConversationKey {
             owner: "ann".to_owned(),
             text: text.to_owned(),
             one_conversation,
@@ -129,7 +134,7 @@ mod tests {
             // Nothing leads to the container of somebody else.
             bind(connection, &session, "hers", 6)?;
             assert_eq!(by_key(connection, &session, true, 7)?.as_deref(), Some("two"));
-            let eve = Key {
+            let eve = ConversationKey {
                 owner: "eve".to_owned(),
                 ..session.clone()
             };

@@ -3,7 +3,7 @@
 mod routes;
 mod socket;
 
-use cellblock_agent::provider::Key;
+use cellblock_agent::provider::ProviderKey;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig, http_status};
@@ -11,7 +11,7 @@ use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig, http_status};
 pub(crate) use routes::routes;
 pub use socket::upgrade;
 
-use crate::execute_server::{ExecuteError, ExecuteServer, Options, ServerHealth};
+use crate::execute_server::{ExecuteServer, ExecuteServerError, ExecuteServerOptions, ServerHealth};
 
 /// The path of the full protocol below an address.
 const SANDBOX: &str = "v1/sandbox";
@@ -22,7 +22,7 @@ pub struct Site {
     /// The server's address, below which are `/v1/sandbox` or `/execute` and `/health`.
     pub url: String,
     /// Sent as `Authorization: Bearer …`.
-    pub key: Option<Key>,
+    pub key: Option<ProviderKey>,
     /// Whether code, data and key may travel unencrypted to another machine.
     pub allow_plain: bool,
     /// What is asked of each protection. A server that only executes tells of none, and is not asked.
@@ -31,7 +31,7 @@ pub struct Site {
 
 /// What was found.
 #[derive(Debug)]
-pub enum Found {
+pub enum FoundServer {
     /// Another Cellblock: sessions, files and everything else work as on this machine.
     Cellblock(Box<RemoteBackend>),
     /// A server that runs code and keeps nothing.
@@ -55,12 +55,12 @@ pub enum ConnectError {
         /// The address.
         url: String,
         /// Why.
-        source: ExecuteError,
+        source: ExecuteServerError,
     },
 }
 
 /// Finds out what is at an address: sandboxes, or else, where the server says that it has none, a server that only executes.
-pub async fn connect(site: &Site) -> Result<Found, ConnectError> {
+pub async fn connect(site: &Site) -> Result<FoundServer, ConnectError> {
     let url = site.url.trim_end_matches('/');
     let sandboxes = |error: cellblock_interpreter::Error| ConnectError::Sandboxes {
         url: shown(url),
@@ -74,7 +74,7 @@ pub async fn connect(site: &Site) -> Result<Found, ConnectError> {
                 image = backend.manifest().short_id(),
                 "code runs in the sandboxes of another Cellblock"
             );
-            return Ok(Found::Cellblock(Box::new(backend)));
+            return Ok(FoundServer::Cellblock(Box::new(backend)));
         }
         Err(error) => error,
     };
@@ -85,10 +85,10 @@ pub async fn connect(site: &Site) -> Result<Found, ConnectError> {
         url: shown(url),
         source,
     };
-    let options = Options {
+    let options = ExecuteServerOptions {
         key: site.key.clone(),
         allow_plain: site.allow_plain,
-        ..Options::default()
+        ..ExecuteServerOptions::default()
     };
     let server = ExecuteServer::new(url, options).map_err(execute)?;
     let health = server.health().await.map_err(execute)?;
@@ -97,7 +97,7 @@ pub async fn connect(site: &Site) -> Result<Found, ConnectError> {
         runtime = health.runtime_version,
         "code runs at a server that only executes: variables and files are not kept from call to call, and it tells of no protection"
     );
-    Ok(Found::Execute(Box::new(server), health))
+    Ok(FoundServer::Execute(Box::new(server), health))
 }
 
 fn config(site: &Site, url: &str) -> Result<RemoteConfig, Error> {

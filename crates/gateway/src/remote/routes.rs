@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::Response;
 use axum::routing::any;
-use cellblock_interpreter::remote::Terms;
+use cellblock_interpreter::remote::ServeTerms;
 
 use super::socket;
 use crate::problem::Problem;
@@ -37,7 +37,7 @@ async fn sandbox(
     Ok(socket::upgrade(
         upgrade,
         interpreter,
-        Terms::default(),
+        ServeTerms::default(),
         async move {
             let _held = (permit, work);
             ending.cancelled().await;

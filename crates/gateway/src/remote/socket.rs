@@ -5,7 +5,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::MAX_MESSAGE;
-use cellblock_interpreter::remote::Terms;
+use cellblock_interpreter::remote::ServeTerms;
 use futures_util::{SinkExt as _, TryStreamExt as _, future};
 
 /// Upgrades a request whose caller may have a sandbox, with the limits that the protocol has.
@@ -14,7 +14,7 @@ use futures_util::{SinkExt as _, TryStreamExt as _, future};
 pub fn upgrade<I>(
     upgrade: WebSocketUpgrade,
     interpreter: I,
-    terms: Terms,
+    terms: ServeTerms,
     gone: impl Future<Output = ()> + Send + 'static,
 ) -> Response
 where
@@ -32,7 +32,7 @@ where
 }
 
 /// Gives a sandbox, until the connection ends.
-async fn serve(socket: WebSocket, interpreter: &Interpreter, terms: Terms) {
+async fn serve(socket: WebSocket, interpreter: &Interpreter, terms: ServeTerms) {
     let messages = socket
         .try_filter_map(|message| {
             future::ok(match message {

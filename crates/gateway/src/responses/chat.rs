@@ -35,7 +35,7 @@ pub(super) async fn create(
     let job = prepare(&gateway, &caller, chat.request, Dialect::default(), None).await?;
     let mut events = play(job).await?;
     if stream {
-        let frames = move |event: cellblock_agent::wire::Event| {
+        let frames = move |event: cellblock_agent::wire::StreamEvent| {
             let pieces = pieces.take(event.kind).into_iter();
             pieces.map(|piece| completion.frames(piece)).collect()
         };

@@ -6,7 +6,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response as Answer};
 use cellblock_agent::provider::{ModelEvent, ModelRequest, ProviderError};
 use cellblock_agent::wire::{
-    ApiError, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, Request, Role, Usage,
+    ApiError, Compaction, ErrorKind, Ids, Item, ItemStatus, Message, Part, ResponseRequest, Role, TokenUsage,
 };
 use futures_util::StreamExt as _;
 use serde::Serialize;
@@ -35,7 +35,7 @@ struct Compacted {
     object: &'static str,
     created_at: u64,
     output: Vec<Item>,
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 pub(super) async fn compact(
@@ -84,10 +84,10 @@ pub(super) async fn compact(
 }
 
 /// The request, which may leave its input out if it names a response. It offers no tools, whatever it says.
-fn request(body: &[u8]) -> Result<Request, ApiError> {
+fn request(body: &[u8]) -> Result<ResponseRequest, ApiError> {
     let mut ids = Ids::random();
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(body) else {
-        return Request::parse(body, &mut ids);
+        return ResponseRequest::parse(body, &mut ids);
     };
     let goes_on = ["previous_response_id", "conversation"]
         .iter()
@@ -98,7 +98,7 @@ fn request(body: &[u8]) -> Result<Request, ApiError> {
     for field in ["tools", "tool_choice", "stream", "background", "truncation"] {
         fields.remove(field);
     }
-    Request::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)
+    ResponseRequest::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)
 }
 
 fn ask(job: &Job) -> ModelRequest {
@@ -121,8 +121,8 @@ fn ask(job: &Job) -> ModelRequest {
 
 async fn summary(
     mut answer: cellblock_agent::provider::ModelStream,
-) -> Result<(String, Usage), ProviderError> {
-    let (mut text, mut usage) = (String::new(), Usage::default());
+) -> Result<(String, TokenUsage), ProviderError> {
+    let (mut text, mut usage) = (String::new(), TokenUsage::default());
     while let Some(event) = answer.next().await {
         match event? {
             ModelEvent::Text(delta) => {

@@ -6,23 +6,23 @@
 
 use std::fmt::Write as _;
 
-use cellblock_agent::wire::{ApiError, Container, Item, Request, Role, Tool};
+use cellblock_agent::wire::{ApiError, Container, Item, ResponseRequest, Role, Tool};
 use ring::digest::{SHA256, digest};
 
 use super::prepare::Earlier;
 use crate::clock::now_ms;
 use crate::options::StickyKey;
-use crate::records::whereabouts::{self, Key, Lead};
+use crate::records::whereabouts::{self, ConversationKey, Lead};
 use crate::state::Gateway;
 
 /// Returns the container, and the key by which later requests of the conversation find it.
 pub(super) async fn find(
     gateway: &Gateway,
     owner: &str,
-    request: &Request,
+    request: &ResponseRequest,
     leads: Vec<Lead>,
     earlier: &Earlier,
-) -> Result<(Option<String>, Option<Key>), ApiError> {
+) -> Result<(Option<String>, Option<ConversationKey>), ApiError> {
     let asking = owner.to_owned();
     let found = gateway
         .records
@@ -43,7 +43,7 @@ pub(super) async fn find(
 }
 
 /// Notes the container that a response has used under its conversation's key.
-pub(super) async fn bind(gateway: &Gateway, key: Key, container: String) {
+pub(super) async fn bind(gateway: &Gateway, key: ConversationKey, container: String) {
     let bound = gateway
         .records
         .with(move |connection| whereabouts::bind(connection, &key, &container, now_ms()));
@@ -56,7 +56,7 @@ pub(super) async fn bind(gateway: &Gateway, key: Key, container: String) {
 }
 
 /// The first of the configured keys that a request has, if its code can run in a container that is found.
-fn key(known: &[StickyKey], owner: &str, request: &Request) -> Option<Key> {
+fn key(known: &[StickyKey], owner: &str, request: &ResponseRequest) -> Option<ConversationKey> {
     let automatic = |tool: &Tool| {
         matches!(
             tool,
@@ -81,7 +81,7 @@ fn key(known: &[StickyKey], owner: &str, request: &Request) -> Option<Key> {
             // Writing to a string does not fail.
             let _ = write!(text, "{byte:02x}");
         }
-        Some(Key {
+        Some(ConversationKey {
             owner: owner.to_owned(),
             text,
             one_conversation: *kind == StickyKey::PromptCacheKey,
@@ -90,7 +90,7 @@ fn key(known: &[StickyKey], owner: &str, request: &Request) -> Option<Key> {
 }
 
 /// Whether a request begins a conversation: nothing in it was said by a model in answer to the user.
-fn begins(request: &Request) -> bool {
+fn begins(request: &ResponseRequest) -> bool {
     let mut asked = false;
     request.previous_response_id.is_none()
         && request.conversation.is_none()
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use cellblock_agent::wire::Ids;
 
-    fn request(mut fields: Value) -> Request {
+    fn request(mut fields: Value) -> ResponseRequest {
         fields["model"] = json!("m");
         if fields["input"].is_null() {
             fields["input"] = json!("go");
@@ -119,7 +119,7 @@ mod tests {
         if fields["tools"].is_null() {
             fields["tools"] = json!([{"type": "code_interpreter", "container": {"type": "auto"}}]);
         }
-        Request::parse(fields.to_string().as_bytes(), &mut Ids::counted()).unwrap()
+        ResponseRequest::parse(fields.to_string().as_bytes(), &mut Ids::counted()).unwrap()
     }
 
     #[test]

@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response as Answer};
-use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Event, EventKind, Ids, Request, ResponseStatus};
+use cellblock_agent::wire::{
+    ApiError, Dialect, ErrorKind, EventKind, Ids, ResponseRequest, ResponseStatus, StreamEvent,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -29,7 +31,7 @@ pub(super) async fn create(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer, Problem> {
     let body = read(body)?;
-    let request = Request::parse(&body, &mut Ids::random())?;
+    let request = ResponseRequest::parse(&body, &mut Ids::random())?;
     let dialect = dialect(&gateway, &headers);
     let job = prepare(&gateway, &caller, request, dialect, None).await?;
     let (stream, background) = (job.request.stream, job.request.background);
@@ -50,7 +52,7 @@ pub(super) async fn create(
 }
 
 /// Plays a turn, and gives its events as they come. A client that drops them is gone.
-pub(super) async fn play(job: Job) -> Result<mpsc::Receiver<Event>, ApiError> {
+pub(super) async fn play(job: Job) -> Result<mpsc::Receiver<StreamEvent>, ApiError> {
     if job.request.store {
         keep::begun(&job.gateway, &job.owner, &job.request, &job.response).await?;
     }
@@ -132,7 +134,7 @@ impl Drop for Listed {
 }
 
 /// The response, when it is whole. One that failed before anything came of it is an error.
-async fn whole(mut events: mpsc::Receiver<Event>) -> Result<Answer, ApiError> {
+async fn whole(mut events: mpsc::Receiver<StreamEvent>) -> Result<Answer, ApiError> {
     let mut error = None;
     while let Some(event) = events.recv().await {
         match event.kind {

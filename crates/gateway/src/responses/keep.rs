@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cellblock_agent::provider::INTERPRETER;
 use cellblock_agent::wire::{
-    ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, Item, ItemStatus, McpCall, Output,
-    Request, Response, ResponseStatus,
+    ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, FunctionOutput, Item, ItemStatus,
+    McpCall, Response, ResponseRequest, ResponseStatus,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub(super) async fn begun(
     gateway: &Gateway,
     owner: &str,
-    request: &Request,
+    request: &ResponseRequest,
     response: &Response,
 ) -> Result<(), ApiError> {
     let mut body = response.clone();
@@ -280,7 +280,7 @@ pub(super) fn mend(conversation: &mut Vec<Item>) {
                 id: format!("fco_{call_id}"),
                 status: ItemStatus::Incomplete,
                 call_id,
-                output: Output::Text("(it was stopped, and what it gave is lost)".to_owned()),
+                output: FunctionOutput::Text("(it was stopped, and what it gave is lost)".to_owned()),
             };
             place += 1;
             conversation.insert(place, Item::FunctionCallOutput(output));

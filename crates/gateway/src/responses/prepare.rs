@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
 use cellblock_agent::turn::{Evidence, Turn};
-use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Request, Response, Truncation};
+use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Truncation};
 
 use super::research::{Before, referenced, research};
 use super::resolve::{Resolved, resolve};
@@ -45,7 +45,7 @@ pub(super) struct Earlier {
 pub(super) async fn prepare(
     gateway: &Gateway,
     caller: &Caller,
-    request: Request,
+    request: ResponseRequest,
     dialect: Dialect,
     memory: Option<&Memory>,
 ) -> Result<Job, ApiError> {
@@ -115,7 +115,7 @@ pub(super) async fn prepare(
 async fn earlier(
     gateway: &Gateway,
     caller: &Caller,
-    request: &Request,
+    request: &ResponseRequest,
     memory: Option<&Memory>,
 ) -> Result<Earlier, ApiError> {
     if let Some(id) = &request.conversation {

@@ -3,11 +3,12 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use cellblock_agent::tools::{ContractRule, sources};
+use cellblock_agent::tools::{ContractRule, OfferedToolset, Source, sources};
 use cellblock_agent::turn::{ChartIntent, Deriving, Evidence, Plan, Research, Runner};
-use cellblock_agent::wire::{ApiError, Item, Request, Response};
+use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest};
 use cellblock_artifact::{ArtifactId, Urls};
-use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::derivation::DerivationPolicy;
+use cellblock_interpreter::toolset::{ToolsetTerms, python};
 use serde_json::{Value, json};
 
 use super::returned;
@@ -35,29 +36,52 @@ pub(super) enum Before {
 pub(super) async fn research(
     gateway: &Gateway,
     owner: &str,
-    request: &Request,
+    request: &ResponseRequest,
     id: &str,
     before: Before,
     runner: &dyn Runner,
     conversation: &mut Vec<Item>,
 ) -> Result<Option<Research>, ApiError> {
-    let sources = sources(&gateway.options.tools, request)?;
-    if sources.is_empty() && matches!(before, Before::Nothing) {
+    let sources = sources(&gateway.options.tools, &toolsets(gateway, id), request)?;
+    let earlier = !matches!(before, Before::Nothing);
+    if sources.is_empty() && !earlier {
         return Ok(None);
     }
     let room = ResultRoom::new(gateway.quotas.clone(), gateway.records.clone(), owner.to_owned());
     let evidence = evidence(gateway, id, before).await.within(Arc::new(room));
-    returned::take_over(gateway, owner, &evidence, conversation).await;
-    let fetches = !sources.is_empty();
+    returned::take_over(gateway, owner, &sources, &evidence, conversation).await;
+    let fetches = sources.iter().any(Source::fetches);
+    let derives = runner.derives() && (fetches || earlier);
     Ok(Some(Research {
         sources,
         evidence,
-        deriving: runner.derives().then(|| deriving(gateway, fetches)).flatten(),
+        deriving: derives.then(|| deriving(gateway, fetches)).flatten(),
         plan: plan(request),
         chart_boost: gateway.options.turn.chart_steps,
         tokens: gateway.options.turn.max_tool_tokens,
         urls: urls(gateway),
     }))
+}
+
+/// Toolsets whose tools work where a response's code runs, so that a request may name them. Cells and
+/// derivations are what `code_interpreter` does already.
+fn toolsets(gateway: &Gateway, response: &str) -> Vec<OfferedToolset> {
+    let options = &gateway.options;
+    if !options.code_interpreter || gateway.interpreter().is_err() {
+        return Vec::new();
+    }
+    let max_timeout = options.max_cell_timeout;
+    let kinds = options.sessions.toolsets.iter().copied();
+    let kinds = kinds.filter(|kind| *kind != python::KIND && !kind.on_results);
+    let offered = kinds.map(|kind| OfferedToolset {
+        kind,
+        terms: ToolsetTerms {
+            owner: format!("{response}_{}", kind.name),
+            max_timeout,
+            ..ToolsetTerms::default()
+        },
+    });
+    offered.collect()
 }
 
 /// What tools gave before a request that refers to items by their ids: what the response of the last one remembers. Items of conversations that do not
@@ -120,18 +144,18 @@ fn deriving(gateway: &Gateway, fetches: bool) -> Option<Deriving> {
     let interpreter = gateway.interpreter().ok()?;
     Some(Deriving {
         required,
-        policy: Policy {
+        policy: DerivationPolicy {
             max_attempts: options.max_attempts,
             low_coverage: options.low_coverage,
-            cell_time: interpreter.limits().cell_time,
+            cell_timeout: interpreter.limits().cell_timeout,
             urls: urls(gateway),
-            ..Policy::default()
+            ..DerivationPolicy::default()
         },
         interpreter: Arc::clone(interpreter),
     })
 }
 
-fn plan(request: &Request) -> Plan {
+fn plan(request: &ResponseRequest) -> Plan {
     let intent = request.metadata.get(CHART_INTENT);
     // Notes are the client's own: one that says something else is not about this.
     let chart_intent: ChartIntent = intent

@@ -3,8 +3,9 @@
 use std::error::Error;
 
 use cellblock_agent::provider::called;
+use cellblock_agent::tools::Source;
 use cellblock_agent::turn::{Evidence, whole_elsewhere};
-use cellblock_agent::wire::{Item, McpCall, Output};
+use cellblock_agent::wire::{FunctionOutput, Item, McpCall};
 use cellblock_artifact::ArtifactId;
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::state::Gateway;
 pub(super) async fn take_over(
     gateway: &Gateway,
     owner: &str,
+    sources: &[Source],
     evidence: &Evidence,
     conversation: &mut Vec<Item>,
 ) {
@@ -25,11 +27,15 @@ pub(super) async fn take_over(
             continue;
         };
         let mut pair = called(call, index);
-        if let (Some(value), Item::FunctionCallOutput(shown)) =
-            (result(gateway, owner, call).await, &mut pair[1])
-        {
+        let of_toolset = |source: &Source| source.label == call.server_label && !source.fetches();
+        let value = if sources.iter().any(of_toolset) {
+            None
+        } else {
+            result(gateway, owner, call).await
+        };
+        if let (Some(value), Item::FunctionCallOutput(shown)) = (value, &mut pair[1]) {
             match evidence.record(&call.name, &value, &shown.id).await {
-                Ok((_, text)) => shown.output = Output::Text(text),
+                Ok((_, text)) => shown.output = FunctionOutput::Text(text),
                 Err(error) => tracing::warn!(
                     error = &error as &dyn Error,
                     "a result that a client sent back is not kept"

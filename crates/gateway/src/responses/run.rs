@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cellblock_agent::turn::{Evidence, Turn};
 use cellblock_agent::wire::{
-    ApiError, Dialect, Draft, ErrorKind, Event, EventKind, Failure, Incomplete, Item, Numbers, Request,
-    Response, ResponseStatus, StreamError, Usage,
+    ApiError, Dialect, Draft, ErrorKind, EventKind, Failure, Incomplete, Item, Numbers, Response,
+    ResponseRequest, ResponseStatus, StreamError, StreamEvent, TokenUsage,
 };
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -19,7 +19,7 @@ use super::keep;
 use super::research;
 use crate::now;
 use crate::records::ItemRow;
-use crate::records::whereabouts::Key;
+use crate::records::whereabouts::ConversationKey;
 use crate::state::Gateway;
 use crate::state::responses::Log;
 
@@ -34,7 +34,7 @@ const MAX_SAID: usize = 16 << 20;
 pub(super) struct Job {
     pub(super) gateway: Gateway,
     pub(super) owner: String,
-    pub(super) request: Request,
+    pub(super) request: ResponseRequest,
     /// Its response before anything came of it.
     pub(super) response: Response,
     /// Everything that the model reads.
@@ -48,7 +48,7 @@ pub(super) struct Job {
     /// The container that was used last.
     pub(super) container: Option<String>,
     /// The key by which the conversation's container is found.
-    pub(super) key: Option<Key>,
+    pub(super) key: Option<ConversationKey>,
     /// What its tools gave, if it has any.
     pub(super) evidence: Option<Evidence>,
     pub(super) turn: Turn,
@@ -61,7 +61,7 @@ pub(super) struct Job {
 #[derive(Debug)]
 pub(super) enum Ear {
     /// A client. When it is gone, the turn ends.
-    Client(mpsc::Sender<Event>),
+    Client(mpsc::Sender<StreamEvent>),
     /// The log of a response that goes on without a client.
     Log(Arc<Log>),
 }
@@ -197,7 +197,7 @@ impl Job {
             remembered,
         };
         let mut last = relay.end(&played.response, error).await;
-        let events = |last: &Event| relay.ear.log().map(|log| log.text() + &last.frame());
+        let events = |last: &StreamEvent| relay.ear.log().map(|log| log.text() + &last.frame());
         let kept = keep::ended(&gateway, &owner, previous, own, &played, events(&last)).await;
         if let Err(ended) = kept {
             keep::fail(&mut played.response);
@@ -226,10 +226,10 @@ fn cut_short(response: &mut Response, left: Option<Left>) {
 }
 
 /// A response that is empty and whole.
-async fn warm_up(response: Response, events: &mpsc::Sender<Event>) -> Response {
+async fn warm_up(response: Response, events: &mpsc::Sender<StreamEvent>) -> Response {
     let mut draft = Draft::begin(response);
     let begun = draft.take();
-    let (response, last) = draft.complete(Usage::default(), now());
+    let (response, last) = draft.complete(TokenUsage::default(), now());
     for event in begun.into_iter().chain(last) {
         if events.send(event).await.is_err() {
             break;
@@ -256,9 +256,9 @@ impl Relay {
     /// Sends all events except the last, which is returned: a client that sees the end can rely on the records.
     async fn follow(
         &mut self,
-        mut events: mpsc::Receiver<Event>,
+        mut events: mpsc::Receiver<StreamEvent>,
         cancel: &CancellationToken,
-    ) -> (Option<Event>, Option<Left>) {
+    ) -> (Option<StreamEvent>, Option<Left>) {
         loop {
             let event = tokio::select! {
                 biased;
@@ -296,7 +296,7 @@ impl Relay {
     }
 
     /// Gives an event to who listens, and waits for one that is slow, though not for ever.
-    async fn deliver(&self, event: Event) -> Option<Left> {
+    async fn deliver(&self, event: StreamEvent) -> Option<Left> {
         match &self.ear {
             Ear::Log(log) => {
                 log.push(&event);
@@ -311,7 +311,7 @@ impl Relay {
     }
 
     /// The event that tells the end, after that of an error.
-    async fn end(&mut self, response: &Response, error: Option<ApiError>) -> Event {
+    async fn end(&mut self, response: &Response, error: Option<ApiError>) -> StreamEvent {
         if let Some(error) = error {
             let event = self.numbers.next(EventKind::Error(StreamError(error)));
             self.deliver(event).await;

@@ -9,7 +9,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::response::Response as Answer;
-use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Ids, Request, ResponseStatus};
+use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Ids, ResponseRequest, ResponseStatus};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -249,8 +249,8 @@ impl Connection {
 }
 
 /// A request, and whether the model is asked: not if it says `generate: false`, which makes a conversation ready to be gone on from.
-fn create(text: &str) -> Result<(Request, bool), ApiError> {
-    let mut request = Request::parse(text.as_bytes(), &mut Ids::random());
+fn create(text: &str) -> Result<(ResponseRequest, bool), ApiError> {
+    let mut request = ResponseRequest::parse(text.as_bytes(), &mut Ids::random());
     // What is wrong is told in this order: the JSON, then its type, then the request.
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     if body.is_object() && body["type"] != "response.create" {

@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_agent::wire::{InterpreterOutput, Item, Output, Part};
+use cellblock_agent::wire::{FunctionOutput, InterpreterOutput, Item, Part};
 use cellblock_artifact::{About, ArtifactId, Kind, Store};
 
 use crate::state::Gateway;
@@ -96,8 +96,8 @@ fn urls(item: &mut Item) -> Vec<&mut String> {
     match item {
         Item::Message(message) => in_parts(&mut message.content),
         Item::FunctionCallOutput(output) => match &mut output.output {
-            Output::Parts(parts) => in_parts(parts),
-            Output::Text(_) => Vec::new(),
+            FunctionOutput::Parts(parts) => in_parts(parts),
+            FunctionOutput::Text(_) => Vec::new(),
         },
         Item::CodeInterpreterCall(call) => {
             let outputs = call.outputs.iter_mut().flatten();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse, Response as Answer};
-use cellblock_agent::wire::{DONE, Event};
+use cellblock_agent::wire::{DONE, StreamEvent};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -23,8 +23,8 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// The events of a turn, whose client is gone when this is dropped. `frame` writes each; an empty frame is not sent.
 pub(super) fn live(
     gateway: &Gateway,
-    events: mpsc::Receiver<Event>,
-    frame: impl FnMut(Event) -> String + Send + 'static,
+    events: mpsc::Receiver<StreamEvent>,
+    frame: impl FnMut(StreamEvent) -> String + Send + 'static,
 ) -> Answer {
     let keep_alive = gateway.options.responses.keep_alive;
     let frames = stream::unfold(Some((events, frame)), move |listening| async move {

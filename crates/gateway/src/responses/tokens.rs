@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use cellblock_agent::provider::chat;
 use cellblock_agent::turn::told;
-use cellblock_agent::wire::{ApiError, Dialect, Ids, Request};
+use cellblock_agent::wire::{ApiError, Dialect, Ids, ResponseRequest};
 use serde_json::{Value, json};
 
 use super::create::read;
@@ -20,7 +20,7 @@ pub(super) async fn count(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Value>, Problem> {
     // Nothing begins by being counted, so that the key still leads to the conversation that does.
-    let request = Request {
+    let request = ResponseRequest {
         prompt_cache_key: None,
         ..request(&read(body)?)?
     };
@@ -46,10 +46,10 @@ pub(super) async fn count(
 }
 
 /// The request, which may leave its input out, and is never answered.
-fn request(body: &[u8]) -> Result<Request, ApiError> {
+fn request(body: &[u8]) -> Result<ResponseRequest, ApiError> {
     let mut ids = Ids::random();
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(body) else {
-        return Request::parse(body, &mut ids);
+        return ResponseRequest::parse(body, &mut ids);
     };
     if fields.get("input").is_none_or(Value::is_null) {
         fields.insert("input".to_owned(), json!([]));
@@ -57,5 +57,5 @@ fn request(body: &[u8]) -> Result<Request, ApiError> {
     for field in ["stream", "background", "store"] {
         fields.remove(field);
     }
-    Request::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)
+    ResponseRequest::parse(Value::Object(fields).to_string().as_bytes(), &mut ids)
 }

@@ -91,12 +91,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use cellblock_agent::provider::scripted::{Answer, Scripted};
-    use cellblock_agent::wire::{Ids, Request};
+    use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+    use cellblock_agent::wire::{Ids, ResponseRequest};
 
     fn items(input: &serde_json::Value) -> Vec<Item> {
         let body = json!({"model": "m", "input": input}).to_string();
-        Request::parse(body.as_bytes(), &mut Ids::counted())
+        ResponseRequest::parse(body.as_bytes(), &mut Ids::counted())
             .unwrap()
             .input
     }
@@ -151,9 +151,9 @@ mod tests {
     #[tokio::test]
     async fn a_conversation_is_cut_until_the_provider_answers() {
         let answers = [
-            Answer::new().fails(too_long()),
-            Answer::new().fails(too_long()),
-            Answer::new().text("ok"),
+            ScriptedAnswer::new().fails(too_long()),
+            ScriptedAnswer::new().fails(too_long()),
+            ScriptedAnswer::new().text("ok"),
         ];
         let provider = Arc::new(Scripted::new(answers));
         let truncating = Truncating::new(Arc::clone(&provider) as Arc<dyn Provider>);
@@ -165,7 +165,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_conversation_at_its_minimum_gets_the_providers_error() {
-        let provider = Arc::new(Scripted::new((0..9).map(|_| Answer::new().fails(too_long()))));
+        let provider = Arc::new(Scripted::new(
+            (0..9).map(|_| ScriptedAnswer::new().fails(too_long())),
+        ));
         let truncating = Truncating::new(Arc::clone(&provider) as Arc<dyn Provider>);
         let error = truncating.stream(request()).await.err().unwrap();
         assert!(error.is_too_long());
@@ -174,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn other_errors_are_returned_unchanged() {
-        let provider = Arc::new(Scripted::new([Answer::new().fails(ProviderError::Cut)]));
+        let provider = Arc::new(Scripted::new([ScriptedAnswer::new().fails(ProviderError::Cut)]));
         let truncating = Truncating::new(provider as Arc<dyn Provider>);
         let events: Vec<_> = truncating.stream(request()).await.unwrap().collect().await;
         assert!(matches!(events[..], [Err(ProviderError::Cut)]));

@@ -11,7 +11,7 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use super::mount::refused;
 use super::throttle::Throttle;
-use crate::keys::{Found, Secret};
+use crate::keys::{KeyLookup, Secret};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -38,19 +38,19 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
     };
     let required = gateway.options.auth.required || !gateway.options.listen.ip().is_loopback();
     let caller = match (found, secret.is_some()) {
-        (Found::Key(owner), _) => {
+        (KeyLookup::Key(owner), _) => {
             gateway.quotas.seen(&owner);
             Caller { owner }
         }
-        (Found::Open, _) if !required => Caller::local(),
-        (Found::Expired, _) => return refuse(&request, "expired", "the API key has expired"),
-        (Found::Revoked, _) => return refuse(&request, "revoked", "the API key was revoked"),
-        (Found::Open | Found::Unknown, true) => {
+        (KeyLookup::Open, _) if !required => Caller::local(),
+        (KeyLookup::Expired, _) => return refuse(&request, "expired", "the API key has expired"),
+        (KeyLookup::Revoked, _) => return refuse(&request, "revoked", "the API key was revoked"),
+        (KeyLookup::Open | KeyLookup::Unknown, true) => {
             // LiteLLM knows a wrong key by the first words, which are OpenAI's.
             let message = "Incorrect API key provided: it is not known here";
             return refuse(&request, "unknown", message);
         }
-        (Found::Open | Found::Unknown, false) => {
+        (KeyLookup::Open | KeyLookup::Unknown, false) => {
             let message = "an API key is needed; send it as `Authorization: Bearer <key>`";
             return refuse(&request, "missing", message);
         }

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WARNING};
 use axum::http::uri::Authority;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -36,7 +36,7 @@ pub(super) fn cors(origins: &[String], mounts: &[Mount]) -> CorsLayer {
         name("x-api-key"),
         name("api-key"),
     ];
-    let mut written = vec![REQUEST_ID, RETRY_AFTER];
+    let mut written = vec![REQUEST_ID, RETRY_AFTER, WARNING];
     for mount in mounts {
         read.extend_from_slice(mount.read());
         written.extend_from_slice(mount.written());

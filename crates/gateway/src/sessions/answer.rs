@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::toolset::ToolsetKind;
 use serde::Serialize;
 
 use crate::state::sessions::{HostedSession, lock};
@@ -32,8 +33,7 @@ pub(crate) struct SessionAnswer {
     id: String,
     /// `session`.
     object: &'static str,
-    #[schemars(with = "ToolsetName")]
-    toolset: &'static str,
+    toolset: ToolsetKind,
     /// Whether code is running in it.
     status: Status,
     /// In seconds since 1970, like the others.
@@ -56,19 +56,6 @@ pub(crate) struct SessionAnswer {
     /// Limits of the session; each can be lowered when a session is created.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     limits: Limits,
-}
-
-/// Toolset of a session.
-#[derive(schemars::JsonSchema, utoipa::ToSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "it describes the names of the built-in toolsets")]
-pub(crate) enum ToolsetName {
-    /// Cells, as `run_python`.
-    Interpreter,
-    /// Calls under a contract, over recorded tool results.
-    Derivation,
-    /// Commands and files, in addition to cells.
-    Workbench,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
@@ -98,7 +85,7 @@ impl SessionAnswer {
         Self {
             id: held.id.clone(),
             object: "session",
-            toolset: held.toolset.name,
+            toolset: held.toolset,
             status: if held.holds() > 0 {
                 Status::Busy
             } else {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -16,12 +16,13 @@ use cellblock_settings::renamed::IDLE_SECONDS;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answer::{SessionAnswer, ToolsetName};
+use super::answer::SessionAnswer;
 use super::body;
 use super::inputs::{self, Given};
 use super::limits;
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::renamed::{RenamedWarning, either};
 use crate::state::sessions::{RestSession, SessionTerms, StoredCells};
 use crate::state::{Caller, Gateway};
 
@@ -33,7 +34,7 @@ const PRELUDES: [&str; 3] = ["analysis", "documents", "derivation"];
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CreateRequest {
     /// Toolset of the session.
-    #[schema(default = "interpreter", value_type = ToolsetName)]
+    #[schema(default = "interpreter", value_type = crate::openapi::ToolsetName)]
     toolset: Option<String>,
     /// Limits below those of the gateway; `limits` of a session lists them. A derivation always
     /// uses the gateway's limits.
@@ -63,7 +64,9 @@ pub(crate) struct CreateRequest {
     post, operation_id = "create_session", path = "/v1/sessions", tag = "sessions",
     request_body = CreateRequest,
     responses(
-        (status = 201, description = "The session", body = crate::openapi::Session),
+        (status = 201, description = "The session", body = crate::openapi::Session, headers(
+            ("Warning" = String, description = "Only if the request uses the old name of a field: `299 - \"…\"`, which gives the new name"),
+        )),
         (status = 400, description = "A field is invalid", body = crate::openapi::Error),
         (status = 429, description = "The caller has too many sessions", body = crate::openapi::Error),
     )
@@ -73,8 +76,10 @@ pub(crate) async fn create(
     caller: Caller,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<(StatusCode, Json<SessionAnswer>), Problem> {
-    let request: CreateRequest = body::json_or_default(&headers, &body)?;
+) -> Result<(StatusCode, RenamedWarning, Json<SessionAnswer>), Problem> {
+    let mut request: CreateRequest = body::json_or_default(&headers, &body)?;
+    let (idle_timeout, warning) = either(&IDLE_SECONDS, request.idle_timeout, request.idle_seconds)?;
+    request.idle_timeout = idle_timeout;
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
     let terms = terms(&gateway, toolset, &request)?;
     let id = Ids::random().mint("sess");
@@ -105,6 +110,7 @@ pub(crate) async fn create(
         terms,
         session,
         tools,
+        definitions: OnceLock::new(),
         cells: Mutex::new(StoredCells::new(options.max_cells, options.max_cell_bytes)),
         inputs: Mutex::default(),
         data: AtomicU64::new(0),
@@ -114,7 +120,7 @@ pub(crate) async fn create(
         inputs::bind_given(&gateway, &caller, &held, &name, given).await?;
     }
     let held = Arc::clone(&*place.fill(held)?);
-    Ok((StatusCode::CREATED, Json(SessionAnswer::of(&held))))
+    Ok((StatusCode::CREATED, warning, Json(SessionAnswer::of(&held))))
 }
 
 fn toolset(gateway: &Gateway, name: Option<&str>) -> Result<ToolsetKind, Problem> {
@@ -159,7 +165,7 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
         },
     };
     let options = &gateway.options.sessions;
-    let idle = match idle_timeout(request)? {
+    let idle = match request.idle_timeout {
         None => options.idle_timeout,
         Some(seconds) => {
             let longest = options.max_idle_timeout;
@@ -182,16 +188,4 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
         rescue: request.rescue.unwrap_or(usual.rescue),
         idle,
     })
-}
-
-/// Returns the idle timeout under its name or its old one, which is logged once.
-fn idle_timeout(request: &CreateRequest) -> Result<Option<f64>, Problem> {
-    static WARNED: Once = Once::new();
-    if request.idle_seconds.is_some() {
-        if request.idle_timeout.is_some() {
-            return Err(Problem::invalid(IDLE_SECONDS.old, IDLE_SECONDS.both()));
-        }
-        WARNED.call_once(|| tracing::warn!(field = IDLE_SECONDS.old, "{}", IDLE_SECONDS.warning()));
-    }
-    Ok(request.idle_timeout.or(request.idle_seconds))
 }

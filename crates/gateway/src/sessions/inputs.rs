@@ -1,5 +1,6 @@
 //! `PUT /v1/sessions/{id}/inputs/{name}`: data that code finds bound to a name.
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
 
@@ -250,7 +251,7 @@ pub(super) fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Optio
 }
 
 /// A name in a request that nobody has.
-pub(super) fn unknown(what: &str, name: &str, known: &[String]) -> Problem {
+pub(super) fn unknown(what: &str, name: &str, known: &[impl Borrow<str>]) -> Problem {
     let shown: String = name.chars().take(60).collect();
     ApiError {
         kind: ErrorKind::NotFound,

@@ -16,7 +16,7 @@ pub(super) fn lowered(
 ) -> Result<Limits, Problem> {
     let field = |name: &str| format!("limits.{name}");
     let usual = Limits {
-        cell_time: most.cell_time.min(longest),
+        cell_timeout: most.cell_timeout.min(longest),
         ..most.clone()
     };
     let Ok(Value::Object(mut limits)) = serde_json::to_value(usual) else {
@@ -71,14 +71,17 @@ mod tests {
     #[test]
     fn a_cell_has_no_more_time_than_the_gateway_lets_code_run() {
         let limits = within(600, &json!({"cell_time": 600})).unwrap();
-        assert_eq!(limits.cell_time, Duration::from_mins(10));
+        assert_eq!(limits.cell_timeout, Duration::from_mins(10));
         for (longest, asked) in [(600, 601), (20, 21)] {
             let problem = within(longest, &json!({"cell_time": asked})).unwrap_err();
             let said = format!("it is {asked}, and this gateway allows {longest} at most");
             assert_eq!(problem.error().message, said);
         }
         // Nor one that does not say how much it needs.
-        assert_eq!(within(20, &json!({})).unwrap().cell_time, Duration::from_secs(20));
+        assert_eq!(
+            within(20, &json!({})).unwrap().cell_timeout,
+            Duration::from_secs(20)
+        );
         assert_eq!(within(600, &json!({})).unwrap(), Limits::default());
     }
 
@@ -86,7 +89,7 @@ mod tests {
     fn requested_limits_replace_the_defaults() {
         let limits = ask(&json!({"memory_bytes": 1_048_576, "cell_time": 2.5, "cpu_millis": 500})).unwrap();
         assert_eq!(limits.memory_bytes, 1 << 20);
-        assert_eq!(limits.cell_time, Duration::from_millis(2500));
+        assert_eq!(limits.cell_timeout, Duration::from_millis(2500));
         assert_eq!(limits.cpu_millis, Some(500));
         assert_eq!(limits.processes, Limits::default().processes);
         assert_eq!(ask(&json!({})).unwrap(), Limits::default());

@@ -59,7 +59,7 @@ pub(crate) async fn list(
     Path(id): Path<String>,
 ) -> Result<Json<Listed<ToolAnswer>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let definitions = held.tools.definitions().into_iter();
+    let definitions = held.definitions().iter().cloned();
     Ok(Json(Listed::new(definitions.map(ToolAnswer::from).collect())))
 }
 
@@ -84,15 +84,10 @@ pub(crate) async fn call(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let known: Vec<_> = held
-        .tools
-        .definitions()
-        .into_iter()
-        .map(|tool| tool.name)
-        .collect();
+    let known = held.definitions().iter().map(|tool| tool.name.as_str());
     let alias = held.toolset == python::KIND && name == CODE_INTERPRETER;
-    if !known.contains(&name) && !alias {
-        return Err(unknown("tool", &name, &known));
+    if !alias && !known.clone().any(|it| it == name) {
+        return Err(unknown("tool", &name, &known.collect::<Vec<_>>()));
     }
     let arguments: Value = body::json(&headers, &body)?;
     let turn = held.turn().await?;

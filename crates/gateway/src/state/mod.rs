@@ -28,11 +28,11 @@ use crate::records::Records;
 
 /// A gateway: what its routes share.
 #[derive(Clone, Debug)]
-pub struct Gateway(Arc<Shared>);
+pub struct Gateway(Arc<GatewayState>);
 
 /// What routes share.
 #[derive(Debug)]
-pub struct Shared {
+pub struct GatewayState {
     /// How it is set up.
     pub options: Options,
     /// What it remembers.
@@ -58,7 +58,7 @@ pub struct Shared {
     /// Canceled some time after that, when running work has to end: turns fail, streams and sandboxes are closed.
     pub ending: CancellationToken,
     /// What responses share.
-    pub(crate) responses: responses::Live,
+    pub(crate) responses: responses::LiveResponses,
     /// What goes on without a client and is waited for at the end.
     pub tasks: TaskTracker,
     /// Canceled by a second signal: stop without waiting.
@@ -66,9 +66,9 @@ pub struct Shared {
 }
 
 impl std::ops::Deref for Gateway {
-    type Target = Shared;
+    type Target = GatewayState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &GatewayState {
         &self.0
     }
 }
@@ -77,10 +77,10 @@ impl Gateway {
     /// A gateway that nobody can reach yet.
     pub fn new(options: Options, records: Records, models: Models, engine: impl Into<Engine>) -> Self {
         crate::metrics::start();
-        let responses = responses::Live::new(&options.responses);
+        let responses = responses::LiveResponses::new(&options.responses);
         let containers = Containers::new(&options.containers);
         let engine = engine.into();
-        Self(Arc::new(Shared {
+        Self(Arc::new(GatewayState {
             keys: Keys::new(records.clone()),
             quotas: Quotas::new(Allowance::from(&options.quotas), records.clone()),
             sessions: Sessions::new(&options.sessions),

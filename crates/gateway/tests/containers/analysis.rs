@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::support::{bench, block_on, logs, paths, runs, start};
@@ -17,7 +17,7 @@ fn an_uploaded_table_is_analysed_in_two_responses_over_one_container() {
         let table = bench.file("sales.csv", SALES).await;
         let read = "import csv\nrows = list(csv.DictReader(open('/mnt/data/sales.csv')))\n\
                     total = sum(int(row['sold']) for row in rows)\ntotal";
-        let first = bench.script("two", [runs("c1", read), Answer::new().text("It is 7.")]);
+        let first = bench.script("two", [runs("c1", read), ScriptedAnswer::new().text("It is 7.")]);
         let auto = json!({"type": "auto", "file_ids": [table]});
         let one = bench
             .respond("two", &json!("What is the total?"), &auto)
@@ -33,7 +33,7 @@ fn an_uploaded_table_is_analysed_in_two_responses_over_one_container() {
         let draw = "import matplotlib.pyplot as plt\nplt.plot([1, total])\nplt.savefig('/mnt/data/chart.png')\n\
                     open('note.txt', 'w').write(open('sales.csv').read());";
         let answer = "Größe: [the chart](sandbox:/mnt/data/chart.png)";
-        bench.script("two", [runs("c2", draw), Answer::new().text(answer)]);
+        bench.script("two", [runs("c2", draw), ScriptedAnswer::new().text(answer)]);
         let input = json!([
             {"role": "user", "content": "What is the total?"}, call, {"role": "user", "content": "Draw it."},
         ]);
@@ -79,7 +79,7 @@ fn calls_of_one_step_have_containers_of_their_own_and_the_first_is_gone_on_with(
     block_on(async {
         let bench = bench().await;
         let table = bench.file("sales.csv", SALES).await;
-        let both = Answer::new()
+        let both = ScriptedAnswer::new()
             .call(
                 "c1",
                 "code_interpreter",
@@ -92,7 +92,7 @@ fn calls_of_one_step_have_containers_of_their_own_and_the_first_is_gone_on_with(
             );
         bench.script(
             "side",
-            [both, runs("c3", "print(x)"), Answer::new().text("Done.")],
+            [both, runs("c3", "print(x)"), ScriptedAnswer::new().text("Done.")],
         );
         let auto = json!({"type": "auto", "file_ids": [table]});
         let response = bench.respond("side", &json!("go"), &auto).await.ok();
@@ -107,7 +107,10 @@ fn calls_of_one_step_have_containers_of_their_own_and_the_first_is_gone_on_with(
         assert_eq!(logs(&output[2]).trim(), "1");
 
         // A client that sends the calls back goes on in the first one's container, though the second one's came last.
-        bench.script("side", [runs("c4", "print(x)"), Answer::new().text("Done.")]);
+        bench.script(
+            "side",
+            [runs("c4", "print(x)"), ScriptedAnswer::new().text("Done.")],
+        );
         let input = json!([{"role": "user", "content": "go"}, output[0], output[1], {"role": "user", "content": "again"}]);
         let again = bench.respond("side", &input, &json!({"type": "auto"})).await.ok();
         assert_eq!(again["output"][0]["container_id"], *containers[0]);
@@ -126,7 +129,7 @@ fn a_picture_that_was_only_shown_is_a_file_of_the_container_too() {
         let answers = [
             runs("c1", draw),
             runs("c2", draw),
-            Answer::new().text("Here they are."),
+            ScriptedAnswer::new().text("Here they are."),
         ];
         bench.script("draw", answers);
         let response = bench
@@ -161,7 +164,7 @@ fn the_model_reads_exit_codes_and_is_told_the_directory_that_code_is_in() {
                 runs("c1", place),
                 runs("c2", "1 / 0"),
                 runs("c3", " \n"),
-                Answer::new().text("Done."),
+                ScriptedAnswer::new().text("Done."),
             ],
         );
         let response = bench
@@ -222,12 +225,16 @@ fn a_container_that_is_shared_runs_one_call_after_the_other() {
         let container = bench.container().await;
         bench.run(&container, "order = []").await;
         let code = |n: u32| json!({"code": format!("import time; time.sleep({}); order.append({n})", 0.2 / f64::from(n))});
-        let three = (1..=3).fold(Answer::new(), |answer, n| {
+        let three = (1..=3).fold(ScriptedAnswer::new(), |answer, n| {
             answer.call(&format!("c{n}"), "code_interpreter", &code(n).to_string())
         });
         bench.script(
             "shared",
-            [three, runs("c4", "print(order)"), Answer::new().text("Done.")],
+            [
+                three,
+                runs("c4", "print(order)"),
+                ScriptedAnswer::new().text("Done."),
+            ],
         );
         let response = bench
             .respond("shared", &json!("go"), &json!(container))

@@ -1,6 +1,6 @@
 //! Files and pictures in messages.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_gateway::records::Records;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn a_file_of_a_message_is_in_the_container_and_the_model_is_told_where() {
         let table = bench.file("table.csv", b"a\n1\n").await;
         let answers = [
             runs("c", "print(open('table.csv').read(), open('table-2.csv').read())"),
-            Answer::new().text("ok"),
+            ScriptedAnswer::new().text("ok"),
         ];
         let script = bench.script("attach", answers);
         let input = json!([{"role": "user", "content": [
@@ -54,7 +54,7 @@ fn a_file_of_a_message_is_in_the_container_and_the_model_is_told_where() {
             "attach",
             [
                 runs("c", "print(open('table.csv').read())"),
-                Answer::new().text("ok"),
+                ScriptedAnswer::new().text("ok"),
             ],
         );
         let again = bench.respond("attach", &input, &json!(container)).await.ok();
@@ -87,7 +87,7 @@ fn without_the_interpreter_text_is_read_to_the_model_and_pictures_are_shown() {
                 json!({"type": "input_image", "image_url": url, "file_id": null, "detail": "auto"}),
             ),
         ] {
-            let script = bench.script("plain", [Answer::new().text("ok")]);
+            let script = bench.script("plain", [ScriptedAnswer::new().text("ok")]);
             plain(&bench, "plain", &part).await.ok();
             assert_eq!(json!(script.asked()[0].items)[0]["content"][1], read);
         }

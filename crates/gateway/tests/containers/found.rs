@@ -1,6 +1,6 @@
 //! A conversation finds its container again, however its client sends it back.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_gateway::options::StickyKey;
 use cellblock_gateway::records::Records;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn body(model: &str, more: Value) -> Value {
 
 /// A response whose model runs code first.
 async fn turn(bench: &Bench, model: &str, code: &str, more: Value) -> Value {
-    bench.script(model, [runs("c", code), Answer::new().text("Done.")]);
+    bench.script(model, [runs("c", code), ScriptedAnswer::new().text("Done.")]);
     bench.post("responses", &body(model, more)).await.ok()
 }
 
@@ -84,7 +84,7 @@ fn a_compaction_leads_to_the_container_of_its_conversation() {
     block_on(async {
         let bench = bench().await.of("cora");
         let done = first(&bench, "cora", json!({"input": "keep"})).await;
-        bench.script("cora", [Answer::new().text("x was set.")]);
+        bench.script("cora", [ScriptedAnswer::new().text("x was set.")]);
         let compact = json!({"model": "cora", "previous_response_id": done["id"]});
         let compacted = bench.post("responses/compact", &compact).await.ok();
         let mut input = compacted["output"].clone();

@@ -1,14 +1,15 @@
 //! Containers come, are used, expire and go; nobody else sees them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_gateway::records::Records;
-use cellblock_settings::Bytes;
+use cellblock_settings::Size;
 use cellblock_testkit::require;
+use cellblock_testkit::wait::until;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, bench, block_on, logs, paths, runs, start};
+use crate::support::{bench, block_on, logs, paths, runs, start};
 
 #[test]
 fn a_container_is_made_told_and_deleted_in_the_form_that_clients_know() {
@@ -107,7 +108,7 @@ fn containers_are_listed_in_pages() {
 fn what_no_container_can_be_is_refused_by_name() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |options| {
-            options.containers.max_memory = Some(Bytes(2 << 30));
+            options.containers.max_memory = Some(Size(2 << 30));
         })
         .await;
         let anchor = |anchor: &str, minutes: u64| json!({"anchor": anchor, "minutes": minutes});
@@ -217,7 +218,7 @@ fn nobody_sees_what_belongs_to_somebody_else() {
             .await;
         assert_eq!(attach.status, 404);
         // A call that somebody else made does not lead to their container.
-        eve.script("eve", [runs("c", "1 + 1"), Answer::new().text("ok")]);
+        eve.script("eve", [runs("c", "1 + 1"), ScriptedAnswer::new().text("ok")]);
         let call =
             json!({"type": "code_interpreter_call", "id": "ci_1", "container_id": container, "code": "1"});
         let got = eve
@@ -256,11 +257,11 @@ fn a_container_that_nobody_uses_expires_and_leaves_its_files() {
             bench.content(&format!("{path}/files/{file}/content")).await,
             b"left"
         );
-        let deadline = Instant::now() + PATIENCE;
-        while !bench.gateway.interpreter().unwrap().sandboxes_in_use().is_empty() {
-            assert!(Instant::now() < deadline, "its sandbox is still there");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let interpreter = bench.gateway.interpreter().unwrap();
+        until("its sandbox is gone", || {
+            interpreter.sandboxes_in_use().is_empty()
+        })
+        .await;
     });
 }
 
@@ -314,7 +315,7 @@ fn an_owner_has_so_many_containers_and_no_more() {
         })
         .await;
         let run = async |model: &str| {
-            bench.script(model, [runs("c", "6 * 7"), Answer::new().text("ok")]);
+            bench.script(model, [runs("c", "6 * 7"), ScriptedAnswer::new().text("ok")]);
             let response = bench
                 .respond(model, &json!("go"), &json!({"type": "auto"}))
                 .await
@@ -375,7 +376,7 @@ fn containers_and_uploads_count_against_the_quotas_of_their_owner() {
         let cy = bench.of("cy");
         let mut used = Vec::new();
         for _ in 0..2 {
-            cy.script("cy", [runs("c", "1 + 1"), Answer::new().text("ok")]);
+            cy.script("cy", [runs("c", "1 + 1"), ScriptedAnswer::new().text("ok")]);
             let got = cy
                 .respond("cy", &json!("go"), &json!({"type": "auto"}))
                 .await
@@ -400,9 +401,9 @@ fn a_response_that_goes_on_from_another_has_its_container() {
             "dora",
             [
                 runs("a", "x = 41"),
-                Answer::new().text("kept"),
+                ScriptedAnswer::new().text("kept"),
                 runs("b", "x + 1"),
-                Answer::new().text("there"),
+                ScriptedAnswer::new().text("there"),
             ],
         );
         let auto = json!({"type": "auto"});

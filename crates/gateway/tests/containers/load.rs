@@ -1,13 +1,14 @@
 //! Many requests at once wait their turn, and leave few sandboxes behind.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_gateway::records::Records;
+use cellblock_testkit::wait::until;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{Bench, PATIENCE, block_on, logs, runs, start};
+use crate::support::{Bench, block_on, logs, runs, start};
 
 /// Requests of one burst.
 const BURST: usize = 60;
@@ -24,7 +25,10 @@ async fn shot(bench: &Bench, number: usize, store: bool) -> Value {
     let model = format!("shot-{number}");
     bench.script(
         &model,
-        [runs("c", &format!("{number} * 2")), Answer::new().text("Done.")],
+        [
+            runs("c", &format!("{number} * 2")),
+            ScriptedAnswer::new().text("Done."),
+        ],
     );
     let response = bench.post("responses", &body(&model, store)).await.ok();
     assert_eq!(response["status"], "completed", "{response}");
@@ -33,12 +37,11 @@ async fn shot(bench: &Bench, number: usize, store: bool) -> Value {
 
 /// Waits until so few sandboxes are in use.
 async fn until_few(bench: &Bench, most: usize) {
-    let deadline = Instant::now() + PATIENCE;
-    let in_use = || bench.gateway.interpreter().unwrap().sandboxes_in_use().len();
-    while in_use() > most {
-        assert!(Instant::now() < deadline, "{} sandboxes are left", in_use());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let interpreter = bench.gateway.interpreter().unwrap();
+    until("few sandboxes are left", || {
+        interpreter.sandboxes_in_use().len() <= most
+    })
+    .await;
 }
 
 #[test]
@@ -110,9 +113,12 @@ fn a_container_that_nothing_leads_back_to_ends_soon() {
         shot(&bench, 2, true).await;
         let mut keyed = body("shot-2", false);
         keyed["metadata"] = json!({"session": "s"});
-        bench.script("shot-2", [runs("c", "1"), Answer::new().text("Done.")]);
+        bench.script("shot-2", [runs("c", "1"), ScriptedAnswer::new().text("Done.")]);
         bench.post("responses", &keyed).await.ok();
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        // What ends soon is taken out in the order in which it fell idle, so that these would be gone with the next one.
+        shot(&bench, 3, false).await;
+        until_few(&bench, 2).await;
+        assert_eq!(bench.gateway.containers.count(), 2);
         assert_eq!(bench.gateway.interpreter().unwrap().sandboxes_in_use().len(), 2);
     });
 }
@@ -136,7 +142,10 @@ fn a_call_that_waits_too_long_is_told_to_the_model_and_a_client_that_left_does_n
         })
         .await;
         let place = patient.container().await;
-        patient.script("gone", [runs("c", "open('gone.txt', 'w')"), Answer::new()]);
+        patient.script(
+            "gone",
+            [runs("c", "open('gone.txt', 'w')"), ScriptedAnswer::new()],
+        );
         let gone = patient
             .request("POST", "responses")
             .header("content-type", "application/json");
@@ -167,7 +176,7 @@ fn a_container_that_gave_way_has_its_files_again_and_the_model_is_told_what_is_g
             "m",
             [
                 runs("c", "x = 41\nopen('kept.txt', 'w').write('kept');"),
-                Answer::new().text("Done."),
+                ScriptedAnswer::new().text("Done."),
             ],
         );
         let first = bench.post("responses", &body("m", true)).await.ok();
@@ -180,7 +189,11 @@ fn a_container_that_gave_way_has_its_files_again_and_the_model_is_told_what_is_g
         let look = "print(globals().get('x'), open('kept.txt').read())";
         let script = bench.script(
             "m",
-            [runs("c", look), runs("d", "x = 1"), Answer::new().text("Done.")],
+            [
+                runs("c", look),
+                runs("d", "x = 1"),
+                ScriptedAnswer::new().text("Done."),
+            ],
         );
         let mut again = body("m", true);
         again["previous_response_id"] = first["id"].clone();
@@ -203,7 +216,7 @@ fn a_container_that_gave_way_has_its_files_again_and_the_model_is_told_what_is_g
         assert!(json!(asked[1].items).to_string().contains("are gone"));
         assert!(!logs(&second["output"][1]).contains("are gone"), "{second}");
         let third = json!({"previous_response_id": second["id"]});
-        let script = bench.script("m", [runs("c", "x + 1"), Answer::new().text("Done.")]);
+        let script = bench.script("m", [runs("c", "x + 1"), ScriptedAnswer::new().text("Done.")]);
         let mut more = body("m", true);
         more["previous_response_id"] = third["previous_response_id"].clone();
         let third = bench.post("responses", &more).await.ok();
@@ -223,13 +236,13 @@ fn after_a_restart_a_conversation_goes_on_with_its_files_and_is_told_so() {
             "m",
             [
                 runs("c", "x = 41\nopen('kept.txt', 'w').write('kept');"),
-                Answer::new().text("Done."),
+                ScriptedAnswer::new().text("Done."),
             ],
         );
         let first = before.post("responses", &body("m", true)).await.ok();
         let after = start(Records::open(&records).unwrap(), |_| {}).await;
         let look = "print(globals().get('x'), open('kept.txt').read())";
-        after.script("m", [runs("c", look), Answer::new().text("Done.")]);
+        after.script("m", [runs("c", look), ScriptedAnswer::new().text("Done.")]);
         let mut again = body("m", true);
         again["previous_response_id"] = first["id"].clone();
         let second = after.post("responses", &again).await.ok();

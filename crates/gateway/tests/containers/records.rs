@@ -1,6 +1,6 @@
 //! Records of responses refer to pictures: the bytes are in the artifact store once.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_gateway::records::Records;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn body(more: &Value) -> Value {
 fn a_chart_is_kept_once_and_the_records_refer_to_it() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |_| {}).await;
-        bench.script("m", [runs("c", CHART), Answer::new().text("Done.")]);
+        bench.script("m", [runs("c", CHART), ScriptedAnswer::new().text("Done.")]);
         let response = bench
             .post("responses", &body(&json!({"input": "draw"})))
             .await
@@ -73,7 +73,7 @@ fn a_chart_is_kept_once_and_the_records_refer_to_it() {
                 {"role": "user", "content": "again"},
             ]}),
         ] {
-            let script = bench.script("m", [Answer::new().text("Fine.")]);
+            let script = bench.script("m", [ScriptedAnswer::new().text("Fine.")]);
             bench.post("responses", &body(&next)).await.ok();
             let asked = json!(script.asked()[0].items).to_string();
             assert!(asked.contains(&picture), "{asked}");
@@ -85,7 +85,7 @@ fn a_chart_is_kept_once_and_the_records_refer_to_it() {
 fn an_address_that_looks_like_a_reference_leads_to_no_artifact() {
     block_on(async {
         let bench = start(Records::in_memory().unwrap(), |_| {}).await;
-        bench.script("m", [runs("c", CHART), Answer::new().text("Done.")]);
+        bench.script("m", [runs("c", CHART), ScriptedAnswer::new().text("Done.")]);
         bench
             .post("responses", &body(&json!({"input": "draw"})))
             .await
@@ -98,7 +98,13 @@ fn an_address_that_looks_like_a_reference_leads_to_no_artifact() {
             .to_owned();
 
         let eve = bench.of("eve");
-        eve.script("m", [Answer::new().text("Fine."), Answer::new().text("Fine.")]);
+        eve.script(
+            "m",
+            [
+                ScriptedAnswer::new().text("Fine."),
+                ScriptedAnswer::new().text("Fine."),
+            ],
+        );
         let forged = json!([{"role": "user", "content": [{"type": "input_image", "image_url": reference}]}]);
         let sent = eve
             .post("responses", &body(&json!({"input": forged, "background": true})))

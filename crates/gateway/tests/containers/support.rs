@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_agent::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
+use cellblock_testkit::wait::until_ok;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -23,9 +23,6 @@ use tokio::sync::OnceCell;
 /// The gateway's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static USUAL: OnceCell<Bench> = OnceCell::const_new();
-
-/// How long a test waits for what has to happen.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
@@ -135,7 +132,11 @@ impl Bench {
     }
 
     /// Has a model give these answers, one for each of its steps.
-    pub(crate) fn script(&self, model: &str, answers: impl IntoIterator<Item = Answer>) -> Arc<Scripted> {
+    pub(crate) fn script(
+        &self,
+        model: &str,
+        answers: impl IntoIterator<Item = ScriptedAnswer>,
+    ) -> Arc<Scripted> {
         let script = Arc::new(Scripted::new(answers));
         let mut scripts = self.scripts.0.lock().unwrap();
         scripts.insert(model.to_owned(), Arc::clone(&script));
@@ -223,28 +224,24 @@ impl Bench {
     /// What code gives in a container: the item of its call.
     pub(crate) async fn run(&self, container: &str, code: &str) -> Value {
         let model = format!("run-{container}");
-        self.script(&model, [runs("c", code), Answer::new().text("Done.")]);
+        self.script(&model, [runs("c", code), ScriptedAnswer::new().text("Done.")]);
         let response = self.respond(&model, &json!("go"), &json!(container)).await.ok();
         response["output"][0].clone()
     }
 
     /// Waits until something is so.
     pub(crate) async fn until(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        until_ok(async || {
             let got = self.get(path).await.body;
-            if is(&got) {
-                return got;
-            }
-            assert!(Instant::now() < deadline, "{got}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            if is(&got) { Ok(got) } else { Err(got) }
+        })
+        .await
     }
 }
 
 /// An answer that runs code.
-pub(crate) fn runs(id: &str, code: &str) -> Answer {
-    Answer::new().call(id, "code_interpreter", &json!({"code": code}).to_string())
+pub(crate) fn runs(id: &str, code: &str) -> ScriptedAnswer {
+    ScriptedAnswer::new().call(id, "code_interpreter", &json!({"code": code}).to_string())
 }
 
 /// The logs of a call, joined.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::support::{block_on, scripted, serve_with};
@@ -138,7 +138,7 @@ fn a_body_that_is_too_large_is_refused() {
 #[test]
 fn fields_that_nobody_here_knows_are_ignored() {
     block_on(async {
-        let (server, _) = scripted([Answer::new().text("ok")]).await;
+        let (server, _) = scripted([ScriptedAnswer::new().text("ok")]).await;
         let response = server
             .create(json!({
                 "input": [{"role": "user", "content": "x", "novelty": 1}],

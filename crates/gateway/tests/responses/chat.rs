@@ -1,7 +1,7 @@
 //! Chat Completions: the loop of the Responses API behind OpenAI's older form.
 
 use cellblock_agent::provider::ProviderError;
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, frames, runs, scripted, serve_with};
@@ -84,7 +84,10 @@ fn code_runs_inside_and_the_client_sees_an_ordinary_completion() {
     block_on(async {
         let answers = || {
             let code = runs("c1", "print(6 * 7)");
-            [code, Answer::new().reasoning("hm").text("It is forty-two.")]
+            [
+                code,
+                ScriptedAnswer::new().reasoning("hm").text("It is forty-two."),
+            ]
         };
         let (server, provider) = scripted(answers().into_iter().chain(answers())).await;
         let fields = json!({"messages": user("6 * 7?"), "tools": interpreter()});
@@ -125,7 +128,7 @@ fn code_runs_inside_and_the_client_sees_an_ordinary_completion() {
 #[test]
 fn a_stream_ends_with_the_usage_where_it_is_wanted() {
     block_on(async {
-        let (server, _) = scripted([Answer::new().text("hello")]).await;
+        let (server, _) = scripted([ScriptedAnswer::new().text("hello")]).await;
         let wanted = json!({"messages": user("x"), "stream_options": {"include_usage": true}});
         let chunks = stream(&server, wanted).await;
         let (last, before) = chunks.split_last().unwrap();
@@ -143,12 +146,12 @@ fn a_stream_ends_with_the_usage_where_it_is_wanted() {
 fn functions_are_handed_to_the_client_and_their_results_to_the_model() {
     block_on(async {
         let calls = || {
-            Answer::new()
+            ScriptedAnswer::new()
                 .text("Let me look.")
                 .call("c1", "weather", r#"{"city": "Rome", "days": 12345}"#)
                 .call("c2", "weather", r#"{"city": "Oslo"}"#)
         };
-        let (server, provider) = scripted([calls(), calls(), Answer::new().text("Sunny.")]).await;
+        let (server, provider) = scripted([calls(), calls(), ScriptedAnswer::new().text("Sunny.")]).await;
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
         let tools = json!([
             {"type": "function", "function": {"name": "weather", "description": "d", "parameters": schema, "strict": true}},
@@ -216,7 +219,7 @@ fn functions_are_handed_to_the_client_and_their_results_to_the_model() {
 #[test]
 fn requested_settings_reach_the_model() {
     block_on(async {
-        let (server, provider) = scripted([Answer::new().text("{}")]).await;
+        let (server, provider) = scripted([ScriptedAnswer::new().text("{}")]).await;
         let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
         let picture = "data:image/png;base64,AA==";
         ask(
@@ -277,8 +280,8 @@ fn the_interpreter_is_offered_to_every_chat_only_where_the_configuration_says_so
     block_on(async {
         for on in [false, true] {
             let provider = std::sync::Arc::new(cellblock_agent::provider::scripted::Scripted::new([
-                Answer::new().text("a"),
-                Answer::new().text("b"),
+                ScriptedAnswer::new().text("a"),
+                ScriptedAnswer::new().text("b"),
             ]));
             let server = serve_with(provider.clone(), |options| options.chat_interpreter = on).await;
             ask(&server, json!({"messages": user("x")})).await;
@@ -306,12 +309,12 @@ fn files_of_code_are_linked_by_the_addresses_of_their_content() {
         let said = "Überall: [the table](sandbox:/mnt/data/a.csv), as you wanted.";
         let answers = || {
             [
-                Answer::new().text("First I compute.").call(
+                ScriptedAnswer::new().text("First I compute.").call(
                     "c1",
                     "code_interpreter",
                     &json!({"code": code}).to_string(),
                 ),
-                Answer::new().text(said),
+                ScriptedAnswer::new().text(said),
             ]
         };
         let (server, _) = scripted(answers().into_iter().chain(answers())).await;
@@ -364,10 +367,10 @@ fn an_answer_in_json_is_json_whatever_code_has_made() {
     block_on(async {
         let code = "open('/mnt/data/a.csv', 'w').write('x')";
         let answers = || {
-            let first = Answer::new().text("{\"thinking\": true}");
+            let first = ScriptedAnswer::new().text("{\"thinking\": true}");
             [
                 first.call("c1", "code_interpreter", &json!({"code": code}).to_string()),
-                Answer::new().text("{\"sum\": 3}"),
+                ScriptedAnswer::new().text("{\"sum\": 3}"),
             ]
         };
         let (server, _) = scripted(answers().into_iter().chain(answers())).await;
@@ -387,7 +390,7 @@ fn a_provider_that_fails_is_an_error_at_once_and_in_a_stream() {
             message: "slow down".to_owned(),
             retry_after: None,
         };
-        let failing = || Answer::new().text("so").fails(refused());
+        let failing = || ScriptedAnswer::new().text("so").fails(refused());
         let (server, _) = scripted([failing(), failing()]).await;
         let got = server
             .post("chat/completions", &body(json!({"messages": user("x")})))

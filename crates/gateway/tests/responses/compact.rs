@@ -1,6 +1,6 @@
 //! Conversations in short.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, scripted, told};
@@ -15,9 +15,9 @@ async fn compact(server: &Server, fields: Value) -> Value {
 fn a_sealed_compaction_continues_with_its_summary() {
     block_on(async {
         let answers = [
-            Answer::new().text("Nice to meet you, Ann."),
-            Answer::new().text("The user is Ann."),
-            Answer::new().text("Ann"),
+            ScriptedAnswer::new().text("Nice to meet you, Ann."),
+            ScriptedAnswer::new().text("The user is Ann."),
+            ScriptedAnswer::new().text("Ann"),
         ];
         let (server, provider) = scripted(answers).await;
         let first = server.create(json!({"input": "I am Ann."})).await.ok();
@@ -60,7 +60,7 @@ fn a_sealed_compaction_continues_with_its_summary() {
 #[test]
 fn a_changed_or_foreign_compaction_is_rejected() {
     block_on(async {
-        let (server, provider) = scripted([Answer::new().text("short")]).await;
+        let (server, provider) = scripted([ScriptedAnswer::new().text("short")]).await;
         let compaction = compact(&server, json!({"input": "long"})).await;
         let item = &compaction["output"][0];
         let refused = (400, "invalid_encrypted_content");
@@ -84,7 +84,7 @@ fn a_changed_or_foreign_compaction_is_rejected() {
 #[test]
 fn a_compaction_needs_a_model_and_something_to_compact() {
     block_on(async {
-        let (server, _) = scripted([Answer::new()]).await;
+        let (server, _) = scripted([ScriptedAnswer::new()]).await;
         let got = server.post("responses/compact", &json!({"input": "x"})).await;
         assert_eq!(got.error(), (400, "missing_required_parameter"));
         assert_eq!(got.body["error"]["param"], "model");

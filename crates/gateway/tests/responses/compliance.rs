@@ -1,14 +1,14 @@
 //! What the compliance suite of Open Responses asserts over HTTP, asserted here again; its WebSocket tests are in `socket`, those of
 //! compactions in `compact`.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::order::Order;
 use crate::support::{block_on, events, names, scripted};
 
 /// A response of a request that has to succeed, both ways.
-async fn both(fields: Value, answer: fn() -> Answer) -> Value {
+async fn both(fields: Value, answer: fn() -> ScriptedAnswer) -> Value {
     let (server, _) = scripted([answer(), answer()]).await;
     let stream = server.stream(fields.clone()).await;
     let events = events(&stream.text().await.unwrap());
@@ -111,8 +111,8 @@ fn resource(response: &Value) {
     }
 }
 
-fn hello() -> Answer {
-    Answer::new().text("Hello to you!")
+fn hello() -> ScriptedAnswer {
+    ScriptedAnswer::new().text("Hello to you!")
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_function_is_called_and_returned_with_its_keys() {
             "required": ["location"],
         });
         let tools = json!([{"type": "function", "name": "get_weather", "description": "d", "parameters": parameters}]);
-        let call = || Answer::new().call("call_1", "get_weather", "{\"location\": \"Paris\"}");
+        let call = || ScriptedAnswer::new().call("call_1", "get_weather", "{\"location\": \"Paris\"}");
         let response = both(json!({"input": "weather?", "tools": tools}), call).await;
         assert_eq!(response["output"][0]["type"], "function_call");
         let tool = response["tools"][0].as_object().unwrap();

@@ -1,12 +1,12 @@
 //! Conversations that go on from a response before.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::support::{block_on, interpreter_tool, runs, scripted, told};
 
-fn says(text: &str) -> Answer {
-    Answer::new().text(text)
+fn says(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::new().text(text)
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_response_that_is_not_there_cannot_be_gone_on_from() {
 #[test]
 fn calls_and_outputs_that_do_not_belong_together_are_rejected() {
     block_on(async {
-        let call = Answer::new().call("c1", "get_weather", "{}");
+        let call = ScriptedAnswer::new().call("c1", "get_weather", "{}");
         let (server, provider) = scripted([call, says("sunny")]).await;
         let output = |id: &str| json!([{"type": "function_call_output", "call_id": id, "output": "sun"}]);
         let got = server.create(json!({"input": output("c1")})).await;
@@ -175,7 +175,7 @@ fn calls_and_outputs_that_do_not_belong_together_are_rejected() {
 #[test]
 fn sealed_reasoning_is_carried_both_ways() {
     block_on(async {
-        let thinks = Answer::new().reasoning("hm").sealed("opaque").call(
+        let thinks = ScriptedAnswer::new().reasoning("hm").sealed("opaque").call(
             "c1",
             "code_interpreter",
             "{\"code\": \"1\"}",

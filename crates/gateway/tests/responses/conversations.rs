@@ -1,6 +1,6 @@
 //! The Conversations API, and responses that go on in conversations.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, events, interpreter_tool, runs, scripted, told};
@@ -34,11 +34,11 @@ fn a_conversation_continues_with_its_items_and_container() {
     block_on(async {
         let (server, provider) = scripted([
             runs("c1", "x = 41"),
-            Answer::new().text("kept"),
+            ScriptedAnswer::new().text("kept"),
             runs("c2", "print(x + 1)"),
-            Answer::new().text("forty-two"),
-            Answer::new().text("not stored"),
-            Answer::new().text("last"),
+            ScriptedAnswer::new().text("forty-two"),
+            ScriptedAnswer::new().text("not stored"),
+            ScriptedAnswer::new().text("last"),
         ])
         .await;
         let id = conversation(
@@ -119,7 +119,7 @@ fn a_conversation_continues_with_its_items_and_container() {
 #[test]
 fn items_are_added_listed_read_and_deleted() {
     block_on(async {
-        let (server, provider) = scripted([Answer::new().text("ok")]).await;
+        let (server, provider) = scripted([ScriptedAnswer::new().text("ok")]).await;
         let id = conversation(&server, &json!({"metadata": {"topic": "x"}})).await;
         let at = format!("conversations/{id}");
         let texts = ["one", "two", "three"];
@@ -189,8 +189,11 @@ fn items_are_added_listed_read_and_deleted() {
 #[test]
 fn a_call_of_a_function_is_answered_in_the_next_response_of_its_conversation() {
     block_on(async {
-        let (server, provider) =
-            scripted([Answer::new().call("c1", "f", "{}"), Answer::new().text("done")]).await;
+        let (server, provider) = scripted([
+            ScriptedAnswer::new().call("c1", "f", "{}"),
+            ScriptedAnswer::new().text("done"),
+        ])
+        .await;
         let id = conversation(&server, &json!({})).await;
         let tools = json!([{"type": "function", "name": "f"}]);
         server
@@ -230,7 +233,7 @@ fn a_failed_response_does_not_change_its_conversation() {
 #[test]
 fn a_key_cannot_see_or_change_conversations_of_another_key() {
     block_on(async {
-        let (server, _) = scripted([Answer::new().text("ok")]).await;
+        let (server, _) = scripted([ScriptedAnswer::new().text("ok")]).await;
         let id = conversation(&server, &json!({"items": [message("secret")]})).await;
         let item = items(&server, &id, "").await[0]["id"]
             .as_str()

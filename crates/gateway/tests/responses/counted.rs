@@ -1,18 +1,18 @@
 //! What is counted of tools that turns call.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_agent::tools::ConfiguredServer;
 use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 use cellblock_interpreter::toolset::ToolDefinition;
+use cellblock_testkit::wait::until_ok;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use crate::streams::until;
-use crate::support::{PATIENCE, Server, block_on, interpreter_tool, serve_with};
+use crate::support::{Server, block_on, interpreter_tool, serve_with};
 
 /// The name under which the operator has set one up. Metrics are those of the process: no other test has a server of this name.
 const LABEL: &str = "desk";
@@ -68,7 +68,7 @@ impl ToolServers for Anywhere {
     }
 }
 
-async fn start(answers: Vec<Answer>) -> Server {
+async fn start(answers: Vec<ScriptedAnswer>) -> Server {
     let provider = Arc::new(Scripted::new(answers)) as Arc<dyn Provider>;
     serve_with(provider, |options| {
         options.tools.configured = vec![ConfiguredServer {
@@ -80,9 +80,9 @@ async fn start(answers: Vec<Answer>) -> Server {
     .await
 }
 
-fn calls(tools: &[&str]) -> Answer {
+fn calls(tools: &[&str]) -> ScriptedAnswer {
     let numbered = tools.iter().enumerate();
-    numbered.fold(Answer::new(), |answer, (at, tool)| {
+    numbered.fold(ScriptedAnswer::new(), |answer, (at, tool)| {
         answer.call(&format!("c{at}"), tool, "{}")
     })
 }
@@ -103,7 +103,7 @@ async fn ended(server: &Server, label: &str, outcome: &str) -> Option<u64> {
 fn calls_of_tools_are_counted_by_their_server_and_how_they_ended() {
     block_on(async {
         let first = calls(&["answer", "fail", "answer", "die", "no_such"]);
-        let answers = vec![first, Answer::new().text("Done."), calls(&["hang"])];
+        let answers = vec![first, ScriptedAnswer::new().text("Done."), calls(&["hang"])];
         let server = start(answers).await;
         let asked = json!({"input": "Ask.", "tools": interpreter_tool()});
         let response = server.create(asked.clone()).await.ok();
@@ -123,12 +123,11 @@ fn calls_of_tools_are_counted_by_their_server_and_how_they_ended() {
         let mut stream = server.stream(asked).await;
         until(&mut stream, "response.mcp_call.in_progress").await;
         drop(stream);
-        let cancelled = async {
-            while ended(&server, LABEL, "cancelled").await != Some(1) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, cancelled).await.unwrap();
+        until_ok(async || match ended(&server, LABEL, "cancelled").await {
+            Some(1) => Ok(()),
+            other => Err(format!("cancelled: {other:?}")),
+        })
+        .await;
         assert_eq!(counted(&server, &timed).await, Some(4));
     });
 }
@@ -137,7 +136,7 @@ fn calls_of_tools_are_counted_by_their_server_and_how_they_ended() {
 fn servers_at_addresses_of_requests_are_counted_as_one_whatever_they_are_called() {
     block_on(async {
         for label in [LABEL, "made_up"] {
-            let server = start(vec![calls(&["answer"]), Answer::new().text("Done.")]).await;
+            let server = start(vec![calls(&["answer"]), ScriptedAnswer::new().text("Done.")]).await;
             let before = ended(&server, "(requested)", "completed").await.unwrap_or(0);
             let tool = json!({
                 "type": "mcp", "server_label": label, "server_url": "https://desk.example.com/mcp",

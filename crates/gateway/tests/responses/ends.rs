@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::chat::ChatCompletions;
-use cellblock_agent::provider::scripted::{Answer, Scripted};
-use cellblock_agent::provider::{Endpoint, Provider, ProviderError, Retries};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_agent::provider::{Provider, ProviderEndpoint, ProviderError, Retries};
 use serde_json::{Value, json};
 
 use crate::order::Order;
@@ -57,7 +57,7 @@ fn a_provider_that_fails_before_it_says_anything_is_an_http_error() {
     block_on(async {
         for (failure, status, code) in failures() {
             let words = failure.to_string();
-            let (server, _) = scripted([Answer::new().fails(failure)]).await;
+            let (server, _) = scripted([ScriptedAnswer::new().fails(failure)]).await;
             let got = server.create(json!({"input": "x"})).await;
             assert_eq!(got.error(), (status, code), "{words}");
         }
@@ -69,7 +69,7 @@ fn a_provider_that_fails_in_a_stream_ends_it_with_the_error() {
     block_on(async {
         for (failure, _, code) in failures() {
             let words = failure.to_string();
-            let (server, _) = scripted([Answer::new().text("half").fails(failure)]).await;
+            let (server, _) = scripted([ScriptedAnswer::new().text("half").fails(failure)]).await;
             let stream = server.stream(json!({"input": "x"})).await;
             let events = events(&stream.text().await.unwrap());
             Order::check(&events).unwrap();
@@ -95,7 +95,7 @@ fn a_provider_that_fails_in_a_stream_ends_it_with_the_error() {
 #[test]
 fn the_output_of_a_failed_response_is_returned() {
     block_on(async {
-        let (server, _) = scripted([Answer::new().text("half").fails(ProviderError::Cut)]).await;
+        let (server, _) = scripted([ScriptedAnswer::new().text("half").fails(ProviderError::Cut)]).await;
         let response = server.create(json!({"input": "x"})).await.ok();
         assert_eq!(response["status"], "failed");
         assert_eq!(response["output"][0]["content"][0]["text"], "half");
@@ -109,7 +109,10 @@ fn a_conversation_that_is_too_long_is_cut_where_that_is_allowed() {
             message: "maximum context length".to_owned(),
             code: None,
         };
-        let answers = [Answer::new().fails(long()), Answer::new().text("ok")];
+        let answers = [
+            ScriptedAnswer::new().fails(long()),
+            ScriptedAnswer::new().text("ok"),
+        ];
         let (server, provider) = scripted(answers).await;
         let input = json!([{"role": "user", "content": "old"}, {"role": "user", "content": "new"}]);
         let response = server
@@ -132,18 +135,14 @@ fn an_unreachable_provider_is_reported_without_its_address() {
             first_wait: Duration::from_millis(1),
             max_wait: Duration::from_millis(1),
         };
-        // A port that was free a moment ago.
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
-        let endpoint = Endpoint::new(&format!("http://{address}/v1"), None)
+        let endpoint = ProviderEndpoint::new("http://127.0.0.1:1/v1", None)
             .unwrap()
             .retries(retries);
         let server = serve(Arc::new(ChatCompletions::new(endpoint)) as Arc<dyn Provider>).await;
         let got = server.create(json!({"input": "x"})).await;
         assert_eq!(got.error(), (500, "server_error"));
         assert_eq!(got.body["error"]["type"], "model_error");
-        assert!(!got.body.to_string().contains(&address.port().to_string()));
+        assert!(!got.body.to_string().contains("127.0.0.1"));
         let stream = server.stream(json!({"input": "x"})).await;
         let events = events(&stream.text().await.unwrap());
         assert_eq!(
@@ -190,9 +189,9 @@ fn a_model_that_calls_for_ever_comes_to_an_end() {
 fn broken_arguments_and_tools_that_are_not_there_are_results_for_the_model() {
     block_on(async {
         let answers = [
-            Answer::new().call("c1", "code_interpreter", "{\"code\": \"1"),
-            Answer::new().call("c2", "browse", "{}"),
-            Answer::new().text("sorry"),
+            ScriptedAnswer::new().call("c1", "code_interpreter", "{\"code\": \"1"),
+            ScriptedAnswer::new().call("c2", "browse", "{}"),
+            ScriptedAnswer::new().text("sorry"),
         ];
         let (server, provider) = scripted(answers).await;
         let response = server

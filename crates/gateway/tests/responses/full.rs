@@ -1,11 +1,10 @@
 //! Records that cannot be written: no response is left unfinished, and the gateway says that it is not ready.
 
-use std::time::Instant;
-
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
+use cellblock_testkit::wait::until_ok;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Server, block_on, events, names, scripted};
+use crate::support::{Server, block_on, events, names, scripted};
 
 /// Bytes of an answer that needs more room than is left.
 const LONG: usize = 1 << 17;
@@ -33,15 +32,15 @@ async fn ready(server: &Server) -> (u16, Value) {
 }
 
 async fn until_ready(server: &Server) {
-    let deadline = Instant::now() + PATIENCE;
-    while ready(server).await.0 != 200 {
-        assert!(Instant::now() < deadline, "not ready: {:?}", ready(server).await);
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    until_ok(async || match ready(server).await {
+        (200, _) => Ok(()),
+        (status, told) => Err(format!("{status}: {told}")),
+    })
+    .await;
 }
 
 async fn full() -> Server {
-    let answers = (0..3).map(|_| Answer::new().text(&"x".repeat(LONG)));
+    let answers = (0..3).map(|_| ScriptedAnswer::new().text(&"x".repeat(LONG)));
     let (server, _) = scripted(answers).await;
     assert_eq!(ready(&server).await.0, 200);
     fill(&server).await;

@@ -4,21 +4,25 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_gateway::Options;
 use cellblock_gateway::records::Records;
+use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
 use crate::models::Waiting;
-use crate::support::{PATIENCE, Server, block_on, gateway, scripted, serve, told};
+use crate::support::{Server, block_on, gateway, scripted, serve, told};
 
 #[test]
 fn a_stored_response_is_whole_and_its_owners() {
     block_on(async {
-        let (server, _) = scripted([Answer::new().text("hello"), Answer::new().text("hello")]).await;
+        let (server, _) = scripted([
+            ScriptedAnswer::new().text("hello"),
+            ScriptedAnswer::new().text("hello"),
+        ])
+        .await;
         let made = server
             .create(json!({"input": "x", "metadata": {"a": "b"}, "service_tier": "flex", "top_logprobs": 2}))
             .await
@@ -54,7 +58,7 @@ fn a_stored_response_is_whole_and_its_owners() {
 #[test]
 fn the_input_of_a_response_is_listed_unchanged() {
     block_on(async {
-        let (server, _) = scripted([Answer::new().text("hello")]).await;
+        let (server, _) = scripted([ScriptedAnswer::new().text("hello")]).await;
         let input = json!([
             {"role": "developer", "content": "be kind", "id": "msg_1"},
             {"role": "user", "content": "hi", "id": "msg_2"},
@@ -113,7 +117,7 @@ fn after_a_kill_what_was_whole_is_whole_and_what_ran_has_failed() {
         let streamed = id(streamed).await;
         victim.kill().unwrap();
         victim.wait().unwrap();
-        let answers = [Answer::new().text("still here")];
+        let answers = [ScriptedAnswer::new().text("still here")];
         let provider = Arc::new(Scripted::new(answers));
         let path = dir.path().join("records.sqlite");
         let again = serve_in(&path, Arc::clone(&provider) as Arc<dyn Provider>).await;
@@ -189,7 +193,7 @@ fn old_responses_are_gone_when_the_gateway_starts() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.sqlite");
-        let provider = Arc::new(Scripted::new([Answer::new().text("hello")])) as Arc<dyn Provider>;
+        let provider = Arc::new(Scripted::new([ScriptedAnswer::new().text("hello")])) as Arc<dyn Provider>;
         let server = serve_in(&path, provider).await;
         let made = server.create(json!({"input": "x"})).await.ok();
         let id = made["id"].as_str().unwrap().to_owned();
@@ -205,11 +209,13 @@ fn old_responses_are_gone_when_the_gateway_starts() {
             .await
             .unwrap();
         let again = serve_in(&path, Arc::new(Scripted::new([])) as Arc<dyn Provider>).await;
-        let deadline = Instant::now() + PATIENCE;
-        while again.get(&format!("responses/{id}")).await.status != 404 {
-            assert!(Instant::now() < deadline);
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until_ok(
+            async || match again.get(&format!("responses/{id}")).await.status {
+                404 => Ok(()),
+                status => Err(status),
+            },
+        )
+        .await;
     });
 }
 

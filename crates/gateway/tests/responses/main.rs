@@ -12,6 +12,8 @@ mod conversations;
 mod counted;
 mod ends;
 mod full;
+#[path = "../../../mcp/tests/it/greeter.rs"]
+mod greeter;
 mod kept;
 mod market;
 mod models;
@@ -25,3 +27,4 @@ mod stored;
 mod streams;
 mod support;
 mod tokens;
+mod toolsets;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_agent::tools::ConfiguredServer;
 use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerError};
 use cellblock_gateway::Options;
@@ -77,7 +77,7 @@ pub(crate) fn tools(options: &mut Options) {
 }
 
 pub(crate) async fn start(
-    answers: Vec<Answer>,
+    answers: Vec<ScriptedAnswer>,
     change: impl FnOnce(&mut Options),
 ) -> (Server, Arc<Scripted>) {
     let provider = Arc::new(Scripted::new(answers));
@@ -89,14 +89,14 @@ pub(crate) async fn start(
     (server.await, provider)
 }
 
-pub(crate) fn fetches() -> Answer {
-    Answer::new()
+pub(crate) fn fetches() -> ScriptedAnswer {
+    ScriptedAnswer::new()
         .call("c1", "get_price_history", r#"{"symbol": "ACME"}"#)
         .call("c2", "get_net_flow", r#"{"symbol": "ACME"}"#)
 }
 
 /// A call of the interpreter under a contract.
-pub(crate) fn derives(code: &str, artifacts: &[&str]) -> Answer {
+pub(crate) fn derives(code: &str, artifacts: &[&str]) -> ScriptedAnswer {
     let arguments = json!({
         "intent": "compare price and flow",
         "code": code,
@@ -107,11 +107,11 @@ pub(crate) fn derives(code: &str, artifacts: &[&str]) -> Answer {
             "expectedArtifacts": artifacts,
         },
     });
-    Answer::new().call("c3", "code_interpreter", &arguments.to_string())
+    ScriptedAnswer::new().call("c3", "code_interpreter", &arguments.to_string())
 }
 
-pub(crate) fn says(text: &str) -> Answer {
-    Answer::new().text(text)
+pub(crate) fn says(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::new().text(text)
 }
 
 pub(crate) const DRAWS: &str = "\

@@ -1,6 +1,6 @@
 //! Functions in namespaces, as Codex offers them: called, answered, and gone on from in each way that a client can.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::support::{block_on, events, interpreter_tool, scripted};
@@ -16,8 +16,8 @@ fn tools() -> Value {
     ])
 }
 
-fn calls() -> Answer {
-    Answer::new()
+fn calls() -> ScriptedAnswer {
+    ScriptedAnswer::new()
         .reasoning("hm")
         .call("c1", "agents__spawn_agent", "{\"task\": \"look\"}")
 }
@@ -29,7 +29,7 @@ fn output() -> Value {
 #[test]
 fn a_function_in_a_namespace_is_called_and_answered_by_items_that_are_sent_back() {
     block_on(async {
-        let (server, provider) = scripted([calls(), Answer::new().text("done")]).await;
+        let (server, provider) = scripted([calls(), ScriptedAnswer::new().text("done")]).await;
         // As Codex asks: streamed, not stored, with fields of its own.
         let codex = |input: Value| {
             json!({
@@ -68,7 +68,7 @@ fn a_function_in_a_namespace_is_called_and_answered_by_items_that_are_sent_back(
 #[test]
 fn a_stored_call_keeps_its_namespace() {
     block_on(async {
-        let (server, provider) = scripted([calls(), Answer::new().text("done")]).await;
+        let (server, provider) = scripted([calls(), ScriptedAnswer::new().text("done")]).await;
         let first = server.create(json!({"input": "go", "tools": tools()})).await.ok();
         let id = first["id"].as_str().unwrap();
         let read = server.get(&format!("responses/{id}")).await.ok();
@@ -112,8 +112,8 @@ fn unsupported_tools_of_codex_are_errors() {
 #[test]
 fn a_call_of_the_client_is_its_own_whatever_its_name_in_a_namespace() {
     block_on(async {
-        let call = Answer::new().call("c1", "agents__code_interpreter", "{}");
-        let (server, provider) = scripted([call, Answer::new().text("done")]).await;
+        let call = ScriptedAnswer::new().call("c1", "agents__code_interpreter", "{}");
+        let (server, provider) = scripted([call, ScriptedAnswer::new().text("done")]).await;
         let function = json!({"type": "function", "name": "code_interpreter"});
         let tools = json!([{"type": "namespace", "name": "agents", "description": "d", "tools": [function]}]);
         let first = server.create(json!({"input": "go", "tools": tools})).await.ok();

@@ -1,6 +1,6 @@
 //! Turns that fetch with tools of servers and derive from what these gave, in real sandboxes.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_agent::tools::ContractRule;
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ fn a_chart_is_drawn_from_one_result_without_code() {
                 "alias": alias, "title": "Flow", "alt": "flow by day",
                 "spec": {"type": "line", "xKey": x, "series": [{"key": "net_flow"}]},
             });
-            Answer::new().call("c3", "render_chart", &arguments.to_string())
+            ScriptedAnswer::new().call("c3", "render_chart", &arguments.to_string())
         };
         let answers = vec![
             fetches(),
@@ -191,7 +191,7 @@ fn a_chart_is_drawn_from_one_result_without_code() {
 #[test]
 fn code_without_a_contract_runs_only_where_the_operator_lets_it() {
     let plain = || {
-        Answer::new().call(
+        ScriptedAnswer::new().call(
             "c1",
             "code_interpreter",
             &json!({"code": "print(6 * 7)"}).to_string(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use cellblock_gateway::Options;
 use serde_json::{Value, json};
 
@@ -163,7 +163,7 @@ fn a_client_can_continue_with_item_ids() {
 #[test]
 fn a_turn_that_fetches_nothing_runs_code_with_a_contract_and_without() {
     block_on(async {
-        let plain = Answer::new().call(
+        let plain = ScriptedAnswer::new().call(
             "c4",
             "code_interpreter",
             &json!({"code": "print(6 * 7)"}).to_string(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -84,8 +84,8 @@ fn refusal(error: &Value) -> (u64, String) {
     (error["status"].as_u64().unwrap(), code)
 }
 
-fn says(text: &str) -> Answer {
-    Answer::new().text(text)
+fn says(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::new().text(text)
 }
 
 #[test]

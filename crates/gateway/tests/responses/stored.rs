@@ -1,6 +1,6 @@
 //! Results of tools against the quota of stored bytes.
 
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::market::{DAYS, fetches, items, read, says, series, start};
@@ -15,15 +15,15 @@ fn limit() -> u64 {
     bytes("get_net_flow") + 100
 }
 
-fn flows() -> Answer {
-    Answer::new().call("c2", "get_net_flow", "{}")
+fn flows() -> ScriptedAnswer {
+    ScriptedAnswer::new().call("c2", "get_net_flow", "{}")
 }
 
-fn prices() -> Answer {
-    Answer::new().call("c1", "get_price_history", "{}")
+fn prices() -> ScriptedAnswer {
+    ScriptedAnswer::new().call("c1", "get_price_history", "{}")
 }
 
-async fn started(answers: Vec<Answer>) -> (Server, std::sync::Arc<Scripted>) {
+async fn started(answers: Vec<ScriptedAnswer>) -> (Server, std::sync::Arc<Scripted>) {
     let answers = answers.into_iter();
     let turns = answers.flat_map(|answer| [answer, says("Seen.")]).collect();
     start(turns, |options| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::models::{Endless, Panicking, Waiting};
@@ -38,7 +38,7 @@ pub(crate) async fn until(stream: &mut reqwest::Response, words: &str) {
 #[test]
 fn a_stream_tells_everything_in_order_and_what_it_ends_with_is_kept() {
     block_on(async {
-        let (server, _) = scripted([runs("c1", "print(1)"), Answer::new().text("done")]).await;
+        let (server, _) = scripted([runs("c1", "print(1)"), ScriptedAnswer::new().text("done")]).await;
         let stream = server
             .stream(json!({"input": "x", "tools": interpreter_tool(), "include": ["code_interpreter_call.outputs"]}))
             .await;
@@ -61,12 +61,12 @@ fn a_stream_tells_everything_in_order_and_what_it_ends_with_is_kept() {
 #[test]
 fn the_event_of_failed_code_is_for_those_who_ask_for_it() {
     block_on(async {
-        let failing = || Answer::new().call("c1", "code_interpreter", "{\"code\": 1}");
+        let failing = || ScriptedAnswer::new().call("c1", "code_interpreter", "{\"code\": 1}");
         let answers = [
             failing(),
-            Answer::new().text("a"),
+            ScriptedAnswer::new().text("a"),
             failing(),
-            Answer::new().text("b"),
+            ScriptedAnswer::new().text("b"),
         ];
         let (server, _) = scripted(answers).await;
         let body = json!({"model": "m", "input": "x", "tools": interpreter_tool(), "stream": true});
@@ -135,7 +135,8 @@ fn a_client_that_does_not_wait_for_its_answer_cancels_the_response() {
 #[test]
 fn a_conversation_goes_on_after_code_that_was_broken_off() {
     block_on(async {
-        let (server, provider) = scripted([runs("c1", "while True: pass"), Answer::new().text("ok")]).await;
+        let (server, provider) =
+            scripted([runs("c1", "while True: pass"), ScriptedAnswer::new().text("ok")]).await;
         let mut stream = server
             .stream(json!({"input": "x", "tools": interpreter_tool()}))
             .await;

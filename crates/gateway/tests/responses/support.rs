@@ -1,17 +1,18 @@
 //! A gateway with a provider of the test's own, and short ways to ask it for things.
 
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use cellblock_agent::provider::Provider;
-use cellblock_agent::provider::scripted::{Answer, Scripted};
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_artifact::Store;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
+use cellblock_testkit::wait::until_ok;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -53,7 +54,7 @@ pub(crate) struct Server {
 }
 
 /// The model `m` gives these answers, each request the next one.
-pub(crate) async fn scripted(answers: impl IntoIterator<Item = Answer>) -> (Server, Arc<Scripted>) {
+pub(crate) async fn scripted(answers: impl IntoIterator<Item = ScriptedAnswer>) -> (Server, Arc<Scripted>) {
     let provider = Arc::new(Scripted::new(answers));
     (serve(Arc::clone(&provider) as Arc<dyn Provider>).await, provider)
 }
@@ -201,15 +202,15 @@ impl Server {
 
     /// Waits until a response has this status, and gives it.
     pub(crate) async fn until(&self, id: &str, status: &str) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        until_ok(async || {
             let response = self.get(&format!("responses/{id}")).await.ok();
             if response["status"] == status {
-                return response;
+                Ok(response)
+            } else {
+                Err(format!("not {status}: {response}"))
             }
-            assert!(Instant::now() < deadline, "not {status}: {response}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        })
+        .await
     }
 }
 
@@ -252,8 +253,8 @@ pub(crate) fn interpreter_tool() -> Value {
 }
 
 /// An answer that runs code.
-pub(crate) fn runs(id: &str, code: &str) -> Answer {
-    Answer::new().call(id, "code_interpreter", &json!({"code": code}).to_string())
+pub(crate) fn runs(id: &str, code: &str) -> ScriptedAnswer {
+    ScriptedAnswer::new().call(id, "code_interpreter", &json!({"code": code}).to_string())
 }
 
 /// The texts of items, each with its kind.

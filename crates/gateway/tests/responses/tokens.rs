@@ -1,6 +1,6 @@
 //! `POST /v1/responses/input_tokens`.
 
-use cellblock_agent::provider::scripted::Answer;
+use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
 use crate::support::{Server, block_on, interpreter_tool, scripted};
@@ -16,7 +16,7 @@ async fn count(server: &Server, mut fields: Value) -> u64 {
 #[test]
 fn tokens_are_counted_of_everything_that_the_model_would_read() {
     block_on(async {
-        let (server, provider) = scripted([Answer::new().text("hello there")]).await;
+        let (server, provider) = scripted([ScriptedAnswer::new().text("hello there")]).await;
         let plain = count(&server, json!({"input": "eight ch"})).await;
         assert_eq!(plain, 4 + 2);
         let told = json!({"input": "eight ch", "instructions": "be brief"});

@@ -1,7 +1,7 @@
 //! Cells: their answers, their events, and what stops them.
 
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Api, block_on, ending, events, until};
 
@@ -206,15 +206,37 @@ fn deleting_a_session_stops_its_code() {
 }
 
 #[test]
+fn a_field_under_its_old_name_is_accepted_with_a_warning_that_names_the_new_one() {
+    block_on(async {
+        let api = Api::of("renamed").await;
+        for (field, warning) in [
+            (
+                "idle_seconds",
+                Some(
+                    "299 - \"`idle_seconds`: renamed to `idle_timeout`; the next release rejects the old name\"",
+                ),
+            ),
+            ("idle_timeout", None),
+        ] {
+            let response = api.start("/v1/sessions", &json!({field: 77})).await;
+            let told = response
+                .headers()
+                .get("warning")
+                .map(|value| value.to_str().unwrap());
+            assert_eq!(told, warning);
+            let session: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+            assert_eq!(
+                (&session["idle_timeout"], &session["idle_seconds"]),
+                (&json!(77.0), &json!(77.0))
+            );
+        }
+    });
+}
+
+#[test]
 fn an_unused_session_expires() {
     block_on(async {
         let api = Api::of("idle").await;
-        let old_name = api.session(&json!({"idle_seconds": 77})).await;
-        let (_, told) = api.get(&old_name).await;
-        assert_eq!(
-            (&told["idle_timeout"], &told["idle_seconds"]),
-            (&json!(77.0), &json!(77.0))
-        );
         let session = api.session(&json!({"idle_timeout": 1})).await;
         api.run(&session, "1").await;
         // Whoever looks at it does not use it.

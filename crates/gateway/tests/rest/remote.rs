@@ -7,23 +7,24 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::routing::any;
-use cellblock_agent::provider::Key;
+use cellblock_agent::provider::ProviderKey;
 use cellblock_artifact::Store;
 use cellblock_gateway::Gateway;
 use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
-use cellblock_gateway::remote::{ConnectError, Found, Site, connect, upgrade};
+use cellblock_gateway::remote::{ConnectError, FoundServer, Site, connect, upgrade};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::RemoteBackend;
-use cellblock_interpreter::remote::{Remote, Terms};
+use cellblock_interpreter::remote::{Remote, ServeTerms};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Interpreter};
 use cellblock_sandbox::jail::protection::{Demand, Protection, State};
 use cellblock_sandbox::pool::PoolConfig;
+use cellblock_testkit::wait::until;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -49,7 +50,7 @@ async fn serve(interpreter: Arc<Interpreter>, gone: watch::Receiver<bool>) -> Si
     let route = any(move |request: WebSocketUpgrade| {
         let (interpreter, mut gone) = (Arc::clone(&interpreter), gone.clone());
         async move {
-            upgrade(request, interpreter, Terms::default(), async move {
+            upgrade(request, interpreter, ServeTerms::default(), async move {
                 let _ = gone.wait_for(|gone| *gone).await;
             })
         }
@@ -90,7 +91,7 @@ async fn a_session_runs_in_the_sandbox_of_another_gateway_and_ends_with_it() {
     let interpreter = Arc::new(local().await);
     let (go, gone) = watch::channel(false);
     let site = serve(Arc::clone(&interpreter), gone).await;
-    let Found::Cellblock(backend) = connect(&site).await.unwrap() else {
+    let FoundServer::Cellblock(backend) = connect(&site).await.unwrap() else {
         panic!("it has sandboxes");
     };
     let here = far(*backend);
@@ -106,12 +107,7 @@ async fn a_session_runs_in_the_sandbox_of_another_gateway_and_ends_with_it() {
     assert_eq!(interpreter.sandboxes_in_use().len(), 1);
 
     go.send_replace(true);
-    let gone = async {
-        while !interpreter.sandboxes_in_use().is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    until("gone", || interpreter.sandboxes_in_use().is_empty()).await;
     let error = session.execute("1").await.unwrap_err();
     assert_eq!(error.blame(), Blame::Backend, "{error}");
 }
@@ -131,20 +127,20 @@ async fn a_gateway_whose_sandboxes_lack_a_demanded_protection_is_not_used() {
     }
     match connect(&site).await {
         Err(ConnectError::Sandboxes { source, .. }) => assert_eq!(source.blame(), Blame::Policy, "{source}"),
-        Ok(Found::Cellblock(_)) => assert!(site.demands.0.is_empty()),
+        Ok(FoundServer::Cellblock(_)) => assert!(site.demands.0.is_empty()),
         other => panic!("{other:?}"),
     }
 }
 
 /// A gateway with a key whose owner may have one sandbox.
-async fn gateway(serve: bool) -> (Gateway, Key) {
+async fn gateway(serve: bool) -> (Gateway, ProviderKey) {
     let mut options = Options::default();
     options.remote.serve = serve;
     let records = Records::in_memory().unwrap();
     let gateway = Gateway::new(options, records, Models::default(), local().await);
     let allowance = Allowance::default().with(Quota::Sandboxes, Some(1));
     let made = gateway.keys.create("far", None, allowance).await.unwrap();
-    (gateway, Key::new(&made.1.reveal()).unwrap())
+    (gateway, ProviderKey::new(&made.1.reveal()).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,7 +152,7 @@ async fn a_gateway_gives_sandboxes_to_whoever_has_a_key_and_room_in_its_quota_un
         other => panic!("{other:?}"),
     }
     site.key = Some(key);
-    let Found::Cellblock(backend) = connect(&site).await.unwrap() else {
+    let FoundServer::Cellblock(backend) = connect(&site).await.unwrap() else {
         panic!("it has sandboxes");
     };
     let here = far(*backend);
@@ -184,9 +180,7 @@ async fn a_gateway_gives_sandboxes_to_whoever_has_a_key_and_room_in_its_quota_un
     assert_eq!(executed.stdout.text, "2\n");
     gateway.stop();
     let gone = async {
-        while !there.sandboxes_in_use().is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("gone", || there.sandboxes_in_use().is_empty()).await;
         gateway.tasks.close();
         gateway.tasks.wait().await;
     };
@@ -199,5 +193,5 @@ async fn a_gateway_that_gives_no_sandboxes_is_one_that_only_executes() {
     let mut site = at(gateway.router()).await;
     site.key = Some(key);
     let found = connect(&site).await.unwrap();
-    assert!(matches!(found, Found::Execute(..)), "{found:?}");
+    assert!(matches!(found, FoundServer::Execute(..)), "{found:?}");
 }

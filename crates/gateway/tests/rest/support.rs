@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use cellblock_gateway::Gateway;
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
+use cellblock_testkit::wait::until_ok;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -74,11 +74,7 @@ async fn key_of(owner: &str) -> String {
 
 /// Waits until something holds.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    while !holds().await {
-        assert!(tokio::time::Instant::now() < deadline, "it never came: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_ok(async || holds().await.then_some(()).ok_or(what)).await;
 }
 
 /// Somebody who asks.

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use cellblock_jail::error::During;
 use cellblock_jail::{Error, Result};
-use cellblock_protocol::{FrameError, FromGuest, Limits, Prefix, ToGuest, encode};
+use cellblock_protocol::{FrameError, FrameLimits, FromGuest, Prefix, ToGuest, encode};
 
 #[derive(Debug)]
 pub(super) struct Channel {
     fd: OwnedFd,
-    limits: Limits,
+    limits: FrameLimits,
 }
 
 impl AsFd for Channel {
@@ -24,7 +24,7 @@ impl Channel {
     pub(super) fn new(fd: OwnedFd) -> Self {
         Self {
             fd,
-            limits: Limits::default(),
+            limits: FrameLimits::default(),
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Launch {
     pub library_path: Option<String>,
     /// The host's directory of requirement layers; mounted at `/opt/layers`.
     pub layers: Option<PathBuf>,
+    /// The host's directory with the kernel's bytecode for this image.
+    pub bytecode: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
     /// The host's parent directory for rooms without namespaces.

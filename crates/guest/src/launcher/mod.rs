@@ -44,14 +44,16 @@ pub fn run() -> i32 {
     match launch_keep(&control, &launch) {
         Ok(code) => code,
         Err(error) => {
-            let missing_protection = matches!(error, Error::Missing { .. });
-            let refused = LauncherEvent::Refused {
-                error: chain(&error),
-                missing_protection,
-            };
-            let _ = fds::send(&control, &refused, &[]);
+            let _ = fds::send(&control, &refused(&error), &[]);
             78
         }
+    }
+}
+
+fn refused(error: &Error) -> LauncherEvent {
+    LauncherEvent::Refused {
+        error: chain(error),
+        missing_protection: matches!(error, Error::Missing { .. }),
     }
 }
 
@@ -108,7 +110,9 @@ fn confine_and_wait(
     }
     match keep_and_wait(control, launch, trees, shared_id) {
         Err(Error::Missing {
-            protection: protection @ (Protection::UserNamespace | Protection::MountNamespace),
+            protection:
+                protection
+                @ (Protection::UserNamespace | Protection::MountNamespace | Protection::CgroupNamespace),
             reason,
         }) if launch.demands.of(protection) != Demand::Strict => {
             // Each protection names its own remedy.
@@ -144,17 +148,15 @@ fn keep_and_wait(
             filters: &filters,
             demands: &launch.demands,
         };
-        match keeper::Keeper::new(control, launch, rooms) {
+        let kept = keep::name_host(&launch.demands, &mut report)
+            .and_then(|()| keeper::Keeper::new(control, launch, rooms));
+        match kept {
             Ok(keeper) => {
                 fds::send(control, &LauncherEvent::Started { report }, &[])?;
                 keeper.serve()
             }
             Err(error) => {
-                let refused = LauncherEvent::Refused {
-                    error: chain(&error),
-                    missing_protection: false,
-                };
-                fds::send(control, &refused, &[])?;
+                fds::send(control, &refused(&error), &[])?;
                 Err(error)
             }
         }
@@ -183,7 +185,7 @@ fn tree(launch: &Launch, filters: &Staged) -> KeepTree {
             target: PathBuf::from("/opt/layers"),
         });
     }
-    let mut files = crate::kernel_package::files();
+    let mut files = package(launch);
     for (index, program) in filters.to_bytes().into_iter().enumerate() {
         files.push((
             PathBuf::from(format!("/opt/cellblock/filter-{index}.bpf")),
@@ -191,4 +193,12 @@ fn tree(launch: &Launch, filters: &Staged) -> KeepTree {
         ));
     }
     KeepTree { binds, files }
+}
+
+/// Lists the kernel's package by paths inside a sandbox, with its bytecode if there is any.
+fn package(launch: &Launch) -> Vec<(PathBuf, Vec<u8>)> {
+    let bytecode = launch.bytecode.as_deref().map(crate::bytecode::files);
+    let mut files = crate::kernel_package::files();
+    files.extend(bytecode.unwrap_or_default());
+    files
 }

@@ -10,7 +10,7 @@ use tar::{Builder, EntryType, Header};
 use super::{LOCK, MANIFEST, PYTHON};
 use crate::digest::{Tree, entry_line, hex, walk};
 use crate::error::At as _;
-use crate::{Image, ImageError, Result, Sink, stop};
+use crate::{ImageError, OpenImage, Result, Sink, stop};
 
 /// An archive that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-impl Image {
+impl OpenImage {
     /// Writes the image as an archive, compressed with this zstd level (1 to 22). The same image gives the same bytes.
     ///
     /// Fails if the image on disk is not what its address says. `name` is how errors call the destination.
@@ -57,7 +57,7 @@ impl Image {
     }
 }
 
-fn write(image: &Image, to: impl Write, name: &Path, level: i32, sink: &Sink) -> Result<Exported> {
+fn write(image: &OpenImage, to: impl Write, name: &Path, level: i32, sink: &Sink) -> Result<Exported> {
     sink.stage(format!("exporting {}", image.manifest().name));
     let hashing = Hashing {
         inner: BufWriter::with_capacity(1 << 20, to),
@@ -102,7 +102,12 @@ fn write(image: &Image, to: impl Write, name: &Path, level: i32, sink: &Sink) ->
     })
 }
 
-fn append_tree(archive: &mut Builder<impl Write>, image: &Image, name: &Path, sink: &Sink) -> Result<Tree> {
+fn append_tree(
+    archive: &mut Builder<impl Write>,
+    image: &OpenImage,
+    name: &Path,
+    sink: &Sink,
+) -> Result<Tree> {
     let python = image.python();
     let mut paths: Vec<PathBuf> = Vec::new();
     walk(&python, &mut |path, _| {

@@ -12,13 +12,15 @@
 mod export;
 mod import;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod unpack;
 
 use std::path::Path;
 
 use crate::{ImageError, Manifest};
 
 pub use export::Exported;
+pub(crate) use import::Expected;
 
 /// Member of an archive that describes the image.
 const MANIFEST: &str = "manifest.json";
@@ -38,7 +40,7 @@ pub fn archive_name(manifest: &Manifest) -> String {
 }
 
 /// An error that blames the archive.
-fn invalid(origin: &str, problem: impl Into<String>) -> ImageError {
+pub(crate) fn invalid(origin: &str, problem: impl Into<String>) -> ImageError {
     ImageError::Archive {
         origin: origin.to_owned(),
         problem: problem.into(),

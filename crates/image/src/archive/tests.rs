@@ -11,7 +11,9 @@ use tempfile::TempDir;
 
 use super::archive_name;
 use crate::audit::AuditReport;
-use crate::{Exported, Home, Image, ImageError, LAYOUT, Manifest, Package, Policy, Sink, Store, digest};
+use crate::{
+    Exported, Home, ImageError, ImageStore, LAYOUT, Manifest, OpenImage, Package, PackagePolicy, Sink, digest,
+};
 
 /// Relative path with more than the 100 characters of a tar header.
 const DEEP: &str = "lib/python3.13/site-packages/a_package_whose_name_is_long/and_a_module_below_it_whose_name_is_even_longer_than_that/data.txt";
@@ -30,14 +32,14 @@ impl Write for Shared {
     }
 }
 
-fn store() -> (TempDir, Store) {
+pub(crate) fn store() -> (TempDir, ImageStore) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::new(Home::at(dir.path()).unwrap());
+    let store = ImageStore::new(Home::at(dir.path()).unwrap());
     (dir, store)
 }
 
 /// Makes an image of a few files in a store.
-fn image(store: &Store) -> Image {
+pub(crate) fn image(store: &ImageStore) -> OpenImage {
     let python = store.home().images().join("new/python");
     for (file, text) in [
         ("bin/python3.13", "program"),
@@ -67,7 +69,7 @@ fn image(store: &Store) -> Image {
             version: "1.17.0".to_owned(),
         }],
         preload: Vec::new(),
-        policy: Policy::default(),
+        policy: PackagePolicy::default(),
         created: 1,
         size: tree.size,
         files: tree.files,
@@ -81,10 +83,10 @@ fn image(store: &Store) -> Image {
     fs::write(root.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
     fs::write(root.join("requirements.lock"), "six==1.17.0\n").unwrap();
     fs::write(root.join("lock"), "").unwrap();
-    Image::open(store.home(), &manifest.id).unwrap()
+    OpenImage::open(store.home(), &manifest.id).unwrap()
 }
 
-async fn export(image: &Image) -> (Vec<u8>, Exported) {
+pub(crate) async fn export(image: &OpenImage) -> (Vec<u8>, Exported) {
     let to = Shared::default();
     let exported = image
         .export(to.clone(), Path::new("memory"), 3, Sink::silent())
@@ -95,7 +97,7 @@ async fn export(image: &Image) -> (Vec<u8>, Exported) {
 }
 
 /// Imports bytes into an empty store. If that fails, nothing may be left there.
-async fn import(bytes: Vec<u8>) -> Result<(TempDir, Image), ImageError> {
+async fn import(bytes: Vec<u8>) -> Result<(TempDir, OpenImage), ImageError> {
     let (dir, store) = store();
     match store
         .import(Cursor::new(bytes), "test.tar.zst", None, Sink::silent())
@@ -191,7 +193,7 @@ async fn an_imported_image_is_the_exported_one() {
     );
     assert_eq!(fs::read_dir(dir.path().join("staging")).unwrap().count(), 0);
     // A second import finds it.
-    let again = Store::new(Home::at(dir.path()).unwrap());
+    let again = ImageStore::new(Home::at(dir.path()).unwrap());
     assert_eq!(
         again
             .import(Cursor::new(bytes), "again", None, Sink::silent())

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Home, Image, Package, Result, Sink, hex, is_id, names, remove};
+use crate::{Home, OpenImage, Package, Result, Sink, hex, is_id, names, remove};
 
 pub use crate::requirement::{Requirement, RequirementError};
 pub use error::LayerError;
@@ -48,7 +48,11 @@ impl Layer {
 
 /// Returns the layer that satisfies these requirements on top of this image, creating it if it is
 /// missing.
-pub async fn resolve_layer(image: &Image, requirements: &[String], sink: Sink) -> Result<Layer, LayerError> {
+pub async fn resolve_layer(
+    image: &OpenImage,
+    requirements: &[String],
+    sink: Sink,
+) -> Result<Layer, LayerError> {
     if requirements.is_empty() || requirements.len() > MOST {
         return Err(LayerError::Count {
             actual: requirements.len(),

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::{
-    At, Image, ImageError, Lock, Sink, Uv, audit, digest, flush, install, installed, remove, run_uv,
+    At, ImageError, Lock, OpenImage, Sink, Uv, audit, digest, flush, install, installed, remove, run_uv,
     write_atomically,
 };
 
@@ -14,7 +14,7 @@ use super::explain::explain;
 use super::{Layer, Record, Requirement, key};
 
 /// Finds the layer for these requirements, or creates it.
-pub(super) fn resolve(image: &Image, wanted: &[Requirement], sink: &Sink) -> Result<Layer, LayerError> {
+pub(super) fn resolve(image: &OpenImage, wanted: &[Requirement], sink: &Sink) -> Result<Layer, LayerError> {
     let home = image.home();
     let key = key(image.id(), wanted);
     if let Some(layer) = made(image, &key) {
@@ -42,7 +42,7 @@ pub(super) fn resolve(image: &Image, wanted: &[Requirement], sink: &Sink) -> Res
     result
 }
 
-fn made(image: &Image, key: &str) -> Option<Layer> {
+fn made(image: &OpenImage, key: &str) -> Option<Layer> {
     let record = Record::read(image.home(), key)?;
     let dir = image.home().layers().join(&record.id);
     dir.is_dir().then_some(Layer {
@@ -53,7 +53,7 @@ fn made(image: &Image, key: &str) -> Option<Layer> {
 }
 
 fn make(
-    image: &Image,
+    image: &OpenImage,
     wanted: &[Requirement],
     room: &Path,
     held: &Lock,
@@ -108,7 +108,7 @@ fn make(
 
 /// Resolves the requirements on top of the image's packages, and excludes these.
 fn resolved(
-    image: &Image,
+    image: &OpenImage,
     wanted: &[Requirement],
     room: &Path,
     uv: &Uv,

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use reqwest::Url;
 use reqwest::blocking::{Client, Response};
-use reqwest::{Certificate, Url};
 use serde::Deserialize;
 
 use crate::digest;
 use crate::error::{At, ImageError, Result};
 use crate::home::Home;
+use crate::http::{client, reasons};
 use crate::process;
 use crate::progress::Sink;
 
@@ -151,39 +152,6 @@ fn download(
         to.write_all(&buffer[..read])?;
         progress(done, length.max(done));
     }
-}
-
-/// Returns an error with its causes.
-fn reasons(error: &dyn Error) -> String {
-    error.source().map_or_else(
-        || error.to_string(),
-        |cause| format!("{error}: {}", reasons(cause)),
-    )
-}
-
-/// Returns a client that trusts this machine's certificates, or those of browsers if there are
-/// none.
-fn client() -> reqwest::Result<Client> {
-    let stores = [
-        "/etc/ssl/certs/ca-certificates.crt",
-        "/etc/pki/tls/certs/ca-bundle.crt",
-        "/etc/ssl/cert.pem",
-    ];
-    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
-        .iter()
-        .any(|it| env::var_os(it).is_some());
-    // An error means that a provider of cryptography is installed already, which serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .connect_timeout(Duration::from_secs(15))
-        // Of the wait for an answer, and for each part of its body.
-        .timeout(Duration::from_mins(1));
-    if !named && !stores.iter().any(|it| Path::new(it).exists()) {
-        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
-        let roots: Result<Vec<_>, _> = roots.map(|it| Certificate::from_der(it)).collect();
-        builder = builder.tls_certs_only(roots?);
-    }
-    builder.build()
 }
 
 /// Returns the target of the link to a file on an index page. Its hash is ignored: ours is checked.

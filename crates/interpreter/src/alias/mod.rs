@@ -34,7 +34,7 @@ pub use content::Content;
 pub use dataset::CanonicalDataset;
 pub use entry::Entry;
 pub use error::{AliasError, NameFault};
-pub use shape::{Column, Shape, ShapeKind};
+pub use shape::{Shape, ShapeColumn, ShapeKind};
 pub use splice::{Span, Splice, TableFile};
 pub use store::AliasStore;
 pub use view::{Level, View};

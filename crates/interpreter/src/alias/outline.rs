@@ -4,7 +4,7 @@
 use crate::render::plain::{line, lines};
 
 use super::entry::Entry;
-use super::shape::{Column, Shape, ShapeKind};
+use super::shape::{Shape, ShapeColumn, ShapeKind};
 
 /// Maximum number of lines about keys, on all levels together.
 const LINES: usize = 200;
@@ -166,7 +166,7 @@ impl Outline {
         }
     }
 
-    fn column(&mut self, column: &Column, place: &str) {
+    fn column(&mut self, column: &ShapeColumn, place: &str) {
         let types: Vec<_> = column
             .types
             .iter()

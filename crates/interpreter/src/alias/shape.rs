@@ -14,7 +14,7 @@ pub struct Shape {
     pub count: Option<u64>,
     /// Columns of a table, keys of an object, and one unnamed column for the items of an array.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub columns: Vec<Column>,
+    pub columns: Vec<ShapeColumn>,
     /// Number of values under keys that are not listed, because there are too many.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unlisted: u64,
@@ -39,7 +39,8 @@ pub enum ShapeKind {
 
 /// Values of one key in all rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Column {
+#[schemars(rename = "Column")]
+pub struct ShapeColumn {
     /// Name of the key.
     pub name: String,
     /// The types of its values other than null, such as `integer`; for a recorded table, the Arrow type.

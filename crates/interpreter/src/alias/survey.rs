@@ -5,7 +5,7 @@ use std::io::Read;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::shape::{Column, Shape, ShapeKind};
+use super::shape::{Shape, ShapeColumn, ShapeKind};
 
 /// Maximum number of tracked values on all levels together.
 const NODES: usize = 1024;
@@ -186,17 +186,17 @@ impl Node {
         shape
     }
 
-    fn columns(&self) -> (Vec<Column>, u64) {
+    fn columns(&self) -> (Vec<ShapeColumn>, u64) {
         let rows = self.counts[OBJECT];
         let columns = self.keys.iter().map(|(name, node)| node.column(name, rows));
         (columns.collect(), self.unlisted)
     }
 
-    fn column(&self, name: &str, rows: u64) -> Column {
+    fn column(&self, name: &str, rows: u64) -> ShapeColumn {
         let types = TYPES.iter().zip(self.counts).skip(1);
         let types = types.filter(|(_, count)| *count > 0);
         let nested = self.only(ARRAY) || self.only(OBJECT);
-        Column {
+        ShapeColumn {
             name: name.to_owned(),
             types: types.map(|(name, _)| (*name).to_owned()).collect(),
             nulls: Some(self.counts[NULL]),

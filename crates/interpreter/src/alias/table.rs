@@ -10,7 +10,7 @@ use cellblock_protocol::InputFormat;
 use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
-use super::shape::{Column, Shape, ShapeKind};
+use super::shape::{Shape, ShapeColumn, ShapeKind};
 
 /// Maximum number of described columns.
 const COLUMNS: usize = 256;
@@ -122,7 +122,7 @@ fn word(reader: &mut impl Read, left: &mut u64) -> Result<u32, String> {
 
 fn of_schema(schema: &Schema, rows: u64, nulls: impl Fn(usize) -> Option<u64>) -> Shape {
     let fields = schema.fields().iter().enumerate().take(COLUMNS);
-    let columns = fields.map(|(index, field)| Column {
+    let columns = fields.map(|(index, field)| ShapeColumn {
         name: field.name().clone(),
         types: vec![field.data_type().to_string()],
         nulls: nulls(index),

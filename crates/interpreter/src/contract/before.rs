@@ -8,7 +8,7 @@ use super::codes::{
     DUPLICATE, EMPTY_FIELD, MISSING_CONTRACT, NO_TOOL_RESULTS, UNKNOWN_ARTIFACT_KIND, UNUSABLE_ALIAS,
 };
 use super::fields::{required, strings, text, wrong_type};
-use super::found::Found;
+use super::found::Mistakes;
 use super::wording::{plain, quote, unknown_alias, with_aliases};
 use super::{ArtifactKind, Contract, ContractPolicy, Known, inputs, is_identifier, reserved};
 use crate::rejection::Rejection;
@@ -28,7 +28,7 @@ const KINDS: &str =
 
 /// The part of a call that is checked before Python starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct ContractCall<'a> {
     /// The given contract; null if there is none.
     pub contract: &'a Value,
     /// Local names of aliases.
@@ -38,11 +38,11 @@ pub struct Call<'a> {
 /// Parses a call's contract and checks it together with the call's inputs. Returns all mistakes in
 /// the order of the fields, at most 20 rejections. Unknown fields are ignored.
 pub fn check_before(
-    call: &Call<'_>,
+    call: &ContractCall<'_>,
     known: &Known,
     policy: &ContractPolicy,
 ) -> Result<Contract, Vec<Rejection>> {
-    let mut found = Found::default();
+    let mut found = Mistakes::default();
     let contract = read(call, known, &mut found);
     inputs::check(call.inputs, known, policy, &mut found);
     let found = found.all();
@@ -52,7 +52,7 @@ pub fn check_before(
     }
 }
 
-fn read(call: &Call<'_>, known: &Known, found: &mut Found) -> Option<Contract> {
+fn read(call: &ContractCall<'_>, known: &Known, found: &mut Mistakes) -> Option<Contract> {
     let fields = match call.contract {
         Value::Object(fields) => fields,
         Value::Null => {
@@ -81,7 +81,7 @@ fn read(call: &Call<'_>, known: &Known, found: &mut Found) -> Option<Contract> {
     })
 }
 
-fn sentence(fields: &Map<String, Value>, name: &str, needs: &str, found: &mut Found) -> Option<String> {
+fn sentence(fields: &Map<String, Value>, name: &str, needs: &str, found: &mut Mistakes) -> Option<String> {
     let value = required(fields, name, needs, &FIELDS, found)?;
     text(name, value, needs, LONGEST_TEXT, found)
 }
@@ -90,7 +90,7 @@ fn aliases(
     fields: &Map<String, Value>,
     inputs: &BTreeMap<String, String>,
     known: &Known,
-    found: &mut Found,
+    found: &mut Mistakes,
 ) -> Option<Vec<String>> {
     let name = "inputAliases";
     let value = required(fields, name, ALIASES, &FIELDS, found)?;
@@ -145,7 +145,7 @@ fn unusable(field: String, alias: &str) -> Rejection {
     Rejection::of_field(UNUSABLE_ALIAS, field, message)
 }
 
-fn kinds(fields: &Map<String, Value>, found: &mut Found) -> Option<Vec<ArtifactKind>> {
+fn kinds(fields: &Map<String, Value>, found: &mut Mistakes) -> Option<Vec<ArtifactKind>> {
     let name = "expectedArtifacts";
     let value = required(fields, name, KINDS, &FIELDS, found)?;
     let mut kinds = Vec::new();

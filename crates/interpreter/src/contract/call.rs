@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::codes::{MISSING_CONTRACT, WRONG_TYPE};
 use super::fields::{MOST_ITEMS, required, text, wrong_type};
-use super::found::Found;
+use super::found::Mistakes;
 use super::wording::{plain, quote, type_of};
 use crate::rejection::Rejection;
 
@@ -38,7 +38,7 @@ impl DerivationCall {
     /// Parses `{intent, code, inputs, postProcessingContract}`. The content of the contract is
     /// checked by [`check_before`](super::check_before), which knows the aliases.
     pub fn read(arguments: &Value) -> Result<Self, Vec<Rejection>> {
-        let mut found = Found::default();
+        let mut found = Mistakes::default();
         let Value::Object(fields) = arguments else {
             let message = format!(
                 "the arguments are {}; they must be an object with `intent`, `code`, `inputs` and \
@@ -89,7 +89,7 @@ fn misspelled(fields: &serde_json::Map<String, Value>) -> Option<Rejection> {
     ))
 }
 
-fn inputs(value: &Value, found: &mut Found) -> Option<BTreeMap<String, String>> {
+fn inputs(value: &Value, found: &mut Mistakes) -> Option<BTreeMap<String, String>> {
     let entries = match value {
         Value::Null => return Some(BTreeMap::new()),
         Value::Object(entries) => entries,

@@ -2,14 +2,14 @@
 
 /// Time at which a mistake is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ContractStage {
     /// Before Python starts.
     Before,
     /// After the cell ended.
     After,
 }
 
-impl Stage {
+impl ContractStage {
     /// Returns its name in the reference.
     pub const fn name(self) -> &'static str {
         match self {
@@ -21,11 +21,11 @@ impl Stage {
 
 /// One kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code {
+pub struct ContractCode {
     /// Stable name.
     pub name: &'static str,
     /// Time at which it is found.
-    pub stage: Stage,
+    pub stage: ContractStage,
     /// Description of the mistake.
     pub means: &'static str,
 }
@@ -52,7 +52,7 @@ pub(super) const WRONG_ARTIFACT_KIND: &str = "wrong_artifact_kind";
 pub(super) const TOO_MANY_ARTIFACTS: &str = "too_many_artifacts";
 
 /// Every code with its meaning, in the order of the reference.
-pub const CODES: &[Code] = &[
+pub const CODES: &[ContractCode] = &[
     before(MISSING_CONTRACT, "the call declares no contract at all"),
     before(MISSING_FIELD, "a required field is absent"),
     before(EMPTY_FIELD, "a field is empty: a blank text, or no input alias"),
@@ -95,18 +95,18 @@ pub const CODES: &[Code] = &[
     ),
 ];
 
-const fn before(name: &'static str, means: &'static str) -> Code {
-    Code {
+const fn before(name: &'static str, means: &'static str) -> ContractCode {
+    ContractCode {
         name,
-        stage: Stage::Before,
+        stage: ContractStage::Before,
         means,
     }
 }
 
-const fn after(name: &'static str, means: &'static str) -> Code {
-    Code {
+const fn after(name: &'static str, means: &'static str) -> ContractCode {
+    ContractCode {
         name,
-        stage: Stage::After,
+        stage: ContractStage::After,
         means,
     }
 }

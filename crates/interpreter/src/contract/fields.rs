@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::codes::{EMPTY_FIELD, MISSING_FIELD, TOO_LONG, WRONG_TYPE};
-use super::found::Found;
+use super::found::Mistakes;
 use super::wording::{meant, plain, quote, type_of};
 use crate::rejection::Rejection;
 
@@ -16,7 +16,7 @@ pub(crate) fn required<'a>(
     name: &str,
     needs: &str,
     names: &[&str],
-    found: &mut Found,
+    found: &mut Mistakes,
 ) -> Option<&'a Value> {
     let value = object.get(name);
     if value.is_none() {
@@ -39,7 +39,7 @@ pub(crate) fn text(
     value: &Value,
     needs: &str,
     longest: usize,
-    found: &mut Found,
+    found: &mut Mistakes,
 ) -> Option<String> {
     let Value::String(text) = value else {
         found.add(wrong_type(name, needs, value));
@@ -64,8 +64,8 @@ pub(super) fn strings<'a>(
     name: &str,
     value: &'a Value,
     needs: &str,
-    found: &mut Found,
-    mut each: impl FnMut(String, &'a str, &mut Found),
+    found: &mut Mistakes,
+    mut each: impl FnMut(String, &'a str, &mut Mistakes),
 ) -> bool {
     let Value::Array(items) = value else {
         let mut rejection = wrong_type(name, needs, value);

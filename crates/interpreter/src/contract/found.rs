@@ -7,12 +7,12 @@ const MOST: usize = 20;
 
 /// Mistakes in the order in which they were found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Mistakes {
     told: Vec<Rejection>,
     more: usize,
 }
 
-impl Found {
+impl Mistakes {
     pub(crate) fn add(&mut self, rejection: Rejection) {
         if self.told.len() < MOST {
             self.told.push(rejection);

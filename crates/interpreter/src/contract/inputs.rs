@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::codes::{INPUTS_REQUIRED, INVALID_NAME, NAME_TAKEN, RESERVED_NAME, TOO_LONG};
 use super::fields::MOST_ITEMS;
-use super::found::Found;
+use super::found::Mistakes;
 use super::wording::{plain, quote, unknown_alias, with_aliases};
 use super::{ContractPolicy, Known, is_identifier, reserved};
 use crate::rejection::Rejection;
@@ -14,7 +14,7 @@ pub(super) fn check(
     inputs: &BTreeMap<String, String>,
     known: &Known,
     policy: &ContractPolicy,
-    found: &mut Found,
+    found: &mut Mistakes,
 ) {
     if inputs.is_empty() && policy.require_inputs {
         let message = "`inputs` is empty; it must map at least one local name to the alias of an earlier tool \

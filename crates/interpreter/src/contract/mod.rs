@@ -32,11 +32,11 @@ mod wording;
 
 pub use after::check_after;
 pub use attempts::Attempts;
-pub use before::{Call, check_before};
+pub use before::{ContractCall, check_before};
 pub use call::DerivationCall;
-pub use codes::{ATTEMPTS_EXHAUSTED, CODES, Code, Stage};
+pub use codes::{ATTEMPTS_EXHAUSTED, CODES, ContractCode, ContractStage};
 pub(crate) use fields::{required, text, wrong_type};
-pub(crate) use found::Found;
+pub(crate) use found::Mistakes;
 pub use names::{HELPERS, PRELUDE, Reserved, is_identifier, reserved};
 pub(crate) use wording::{plain, quote, unknown_alias};
 

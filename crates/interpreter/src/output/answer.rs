@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use super::decode::{Decoding, about, at_most_one};
 use super::text::name;
 use super::value::{Answer, Chart};
-use super::{Limits, OutputError};
+use super::{DecodingLimits, OutputError};
 use crate::chart::{self, Rows};
 
 const JSON: &str = "application/json";
@@ -43,7 +43,7 @@ impl Decoding {
         // The kernel asked whether the chart is valid before it sent it.
         let read = spawn_blocking(move || {
             let rows = Rows::parse(&bytes)?;
-            let chart = chart::Chart::new(&it.spec, rows, it.title, it.alt)?;
+            let chart = chart::CheckedChart::new(&it.spec, rows, it.title, it.alt)?;
             Ok((serde_json::to_value(&chart.spec), chart.document(), chart))
         });
         let (spec, document, chart) = read
@@ -80,7 +80,7 @@ fn malformed(kind: &'static str) -> impl Fn(serde_json::Error) -> OutputError {
 }
 
 /// Returns the only blob of a JSON document, within the limit.
-fn document(kind: &'static str, blobs: Vec<Blob>, limits: &Limits) -> Result<Vec<u8>, OutputError> {
+fn document(kind: &'static str, blobs: Vec<Blob>, limits: &DecodingLimits) -> Result<Vec<u8>, OutputError> {
     let Some(blob) = at_most_one(kind, blobs, false)? else {
         return Ok(Vec::new());
     };

@@ -10,7 +10,7 @@ use super::text::{cut, name};
 use super::value::{
     ArtifactRef, Column, Dataframe, Exception, Figure, Image, Output, Primitive, Representation, Rich,
 };
-use super::{Limits, OutputError, picture, table};
+use super::{DecodingLimits, OutputError, picture, table};
 use crate::chart::VEGA_LITE;
 
 const PARQUET: &str = "application/vnd.apache.parquet";
@@ -21,7 +21,7 @@ const MEDIA_TYPE_CHARS: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Decoding {
     store: Store,
-    pub(super) limits: Limits,
+    pub(super) limits: DecodingLimits,
 }
 
 impl Decoding {
@@ -29,13 +29,13 @@ impl Decoding {
     pub fn new(store: Store) -> Self {
         Self {
             store,
-            limits: Limits::default(),
+            limits: DecodingLimits::default(),
         }
     }
 
     /// Uses other limits.
     #[must_use]
-    pub fn with_limits(self, limits: Limits) -> Self {
+    pub fn with_limits(self, limits: DecodingLimits) -> Self {
         Self { limits, ..self }
     }
 
@@ -424,7 +424,7 @@ pub(super) fn at_most_one(
     }
 }
 
-pub(super) fn specification(spec: &Value, limits: &Limits) -> Result<Vec<u8>, OutputError> {
+pub(super) fn specification(spec: &Value, limits: &DecodingLimits) -> Result<Vec<u8>, OutputError> {
     if !spec.is_object() {
         return Err(OutputError::Specification);
     }

@@ -7,7 +7,7 @@ use std::io::{Read, Seek};
 use cellblock_protocol::{Blob, Column, Dataframe, DataframeLibrary, ImageMime};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::{Limits, picture, table};
+use super::{DecodingLimits, picture, table};
 
 /// Maximum size in bytes of a table's shown rows as JSON: 200,000 characters, each escaped, with
 /// separators.
@@ -18,12 +18,12 @@ const SHOWN_BYTES: usize = 2 << 20;
 /// columns.
 pub fn dataframe(data: &[u8]) {
     let [rows, cut, stream @ ..] = data else { return };
-    let limits = Limits {
+    let limits = DecodingLimits {
         columns: 64,
         batch_bytes: 1 << 20,
         free_cells: 1 << 16,
         batch_rows: 1 << 12,
-        ..Limits::default()
+        ..DecodingLimits::default()
     };
     let blob = Blob::Memory(stream.to_vec());
     let columns = table::fuzz_columns(&blob, &limits)
@@ -97,7 +97,7 @@ fn content(mut file: &File) -> Vec<u8> {
 /// Reads bytes as a picture of each format.
 pub fn image(data: &[u8]) {
     let blob = Blob::Memory(data.to_vec());
-    let limits = Limits::default();
+    let limits = DecodingLimits::default();
     for mime in [
         ImageMime::Png,
         ImageMime::Jpeg,

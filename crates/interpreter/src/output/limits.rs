@@ -2,7 +2,7 @@
 
 /// Limits on a kernel's claims; each is far above the needs of ordinary outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct DecodingLimits {
     /// Maximum number of columns of a table, including nested fields.
     pub columns: usize,
     /// Maximum nesting depth of a table's types and of a chart specification's values.
@@ -29,7 +29,7 @@ pub struct Limits {
     pub entries: usize,
 }
 
-impl Default for Limits {
+impl Default for DecodingLimits {
     fn default() -> Self {
         Self {
             columns: 10_000,

@@ -21,7 +21,7 @@ pub mod fuzz;
 pub(crate) use answer::bytes_of;
 pub use decode::Decoding;
 pub use error::OutputError;
-pub use limits::Limits;
+pub use limits::DecodingLimits;
 pub use redact::{redact, redact_source};
 pub use value::{
     Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,

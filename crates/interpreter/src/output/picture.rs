@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use cellblock_protocol::{Blob, BlobReader, ImageMime};
 
-use super::{Limits, OutputError};
+use super::{DecodingLimits, OutputError};
 
 const PNG: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 /// Maximum offset of a drawing's root element.
@@ -19,7 +19,11 @@ pub(super) struct Size {
 }
 
 /// Checks a picture; a drawing has no size of its own.
-pub(super) fn check(mime: ImageMime, blob: &Blob, limits: &Limits) -> Result<Option<Size>, OutputError> {
+pub(super) fn check(
+    mime: ImageMime,
+    blob: &Blob,
+    limits: &DecodingLimits,
+) -> Result<Option<Size>, OutputError> {
     let size = match mime {
         ImageMime::Png => png(blob)?,
         ImageMime::Svg => return svg(blob, limits).map(|()| None),
@@ -144,7 +148,7 @@ fn compressed(mime: ImageMime, blob: &Blob, signed: impl Fn(&[u8; 12]) -> bool) 
     })
 }
 
-fn svg(blob: &Blob, limits: &Limits) -> Result<(), OutputError> {
+fn svg(blob: &Blob, limits: &DecodingLimits) -> Result<(), OutputError> {
     if blob.len() > limits.document_bytes {
         let what = "drawing in bytes";
         return Err(OutputError::Limit {
@@ -195,7 +199,8 @@ mod tests {
     }
 
     fn checked(mime: ImageMime, bytes: &[u8]) -> Result<Option<Size>, String> {
-        check(mime, &Blob::Memory(bytes.to_vec()), &Limits::default()).map_err(|error| error.to_string())
+        check(mime, &Blob::Memory(bytes.to_vec()), &DecodingLimits::default())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -287,9 +292,9 @@ mod tests {
         assert_eq!(checked(ImageMime::Svg, b"<?xml version='1.0'?><svg/>"), Ok(None));
         assert!(checked(ImageMime::Svg, b"<html/>").is_err());
         assert!(checked(ImageMime::Svg, b"<svg>\xff</svg>").is_err());
-        let large = Limits {
+        let large = DecodingLimits {
             document_bytes: 3,
-            ..Limits::default()
+            ..DecodingLimits::default()
         };
         assert!(check(ImageMime::Svg, &Blob::Memory(b"<svg/>".to_vec()), &large).is_err());
     }

@@ -10,7 +10,7 @@ use cellblock_protocol::{self as protocol, Blob, DataframeLibrary, FigureLibrary
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Decoding, Limits, Output};
+use super::{Decoding, DecodingLimits, Output};
 
 fn decoding() -> (TempDir, Store, Decoding) {
     let folder = TempDir::new().unwrap();
@@ -325,9 +325,9 @@ async fn outputs_with_blobs_they_do_not_need_or_without_those_they_need_are_reje
 #[tokio::test]
 async fn texts_are_bounded_and_secrets_of_an_exception_are_taken_out() {
     let (_folder, _store, decoding) = decoding();
-    let decoding = decoding.with_limits(Limits {
+    let decoding = decoding.with_limits(DecodingLimits {
         text_chars: 100,
-        ..Limits::default()
+        ..DecodingLimits::default()
     });
     let primitive = protocol::Primitive {
         name: None,

@@ -262,7 +262,7 @@ impl Actor {
         events: Option<mpsc::Sender<Event>>,
         asker: &mut oneshot::Sender<Result<Execution>>,
     ) -> Result<Execution> {
-        let timeout = cell.timeout.unwrap_or(self.limits.cell_time);
+        let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
         self.require(&cell.requirements).await?;
         self.ready().await?;
         let references = self.refer(binding).await?;

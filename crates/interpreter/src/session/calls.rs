@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use crate::chart::{Chart, MAX_BYTES, Rows};
+use crate::chart::{CheckedChart, MAX_BYTES, Rows};
 use crate::error::Result;
 use crate::output::bytes_of;
 
@@ -61,8 +61,8 @@ async fn check_chart(params: Value, mut blobs: Vec<Blob>) -> Result<Vec<u8>, Cal
     let checked = spawn_blocking(move || {
         let rows = within(&rows)?;
         let rows = Rows::parse(&rows).map_err(|error| error.to_string())?;
-        let chart =
-            Chart::new(&chart.spec, rows, chart.title, chart.alt).map_err(|error| error.to_string())?;
+        let chart = CheckedChart::new(&chart.spec, rows, chart.title, chart.alt)
+            .map_err(|error| error.to_string())?;
         Ok(chart.vega_lite().to_string().into_bytes())
     });
     match checked.await {

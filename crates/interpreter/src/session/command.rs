@@ -29,7 +29,7 @@ const KILLED: i32 = 128 + KILL;
 
 /// A command to run.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct CommandOrder {
     pub(crate) argv: Vec<String>,
     pub(crate) timeout: Duration,
     /// Packages to install, as requirement strings.
@@ -106,7 +106,7 @@ enum Said {
 impl Actor {
     pub(super) async fn run_command(
         &mut self,
-        order: &Order,
+        order: &CommandOrder,
         asker: &mut oneshot::Sender<Result<Executed>>,
     ) -> Result<Executed> {
         // As long as the command itself may run; what is installed by then is there for the next one.
@@ -147,7 +147,7 @@ impl Actor {
     /// Starts the command and takes in what it writes, to its end.
     async fn follow(
         &mut self,
-        order: &Order,
+        order: &CommandOrder,
         run: &mut Run,
         asker: &mut oneshot::Sender<Result<Executed>>,
     ) -> Result<Said> {
@@ -308,7 +308,7 @@ impl Actor {
 
 impl Run {
     /// Takes what was written; answers whether it has just become too much.
-    fn take(&mut self, stream: Stream, bytes: Vec<u8>, order: &Order, limit: u64) -> bool {
+    fn take(&mut self, stream: Stream, bytes: Vec<u8>, order: &CommandOrder, limit: u64) -> bool {
         let [stdout, stderr] = &mut self.streams;
         let kept = match stream {
             Stream::Stdout => stdout,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::describe::{Format, Shape};
+use super::describe::{DatasetFormat, DatasetShape};
 
 /// Bytes of a name, its number and extension not counted.
 const MAX_NAME: usize = 120;
@@ -39,7 +39,7 @@ pub struct Mounted {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Its rows and columns, if they are known.
-    pub shape: Shape,
+    pub shape: DatasetShape,
 }
 
 /// How a dataset is made available in a sandbox.
@@ -65,10 +65,10 @@ impl DatasetSource {
     }
 
     /// The format of what the sandbox gets.
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> DatasetFormat {
         match self {
-            Self::File(path) => Format::of(path),
-            Self::AsCsv(_) => Format::Csv,
+            Self::File(path) => DatasetFormat::of(path),
+            Self::AsCsv(_) => DatasetFormat::Csv,
         }
     }
 }

@@ -25,7 +25,7 @@ const MAX_COLUMNS: usize = 2000;
 
 /// The format of a dataset's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum DatasetFormat {
     Csv,
     Parquet,
     Arrow,
@@ -35,7 +35,8 @@ pub(crate) enum Format {
 
 /// The size of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Shape {
+#[schemars(rename = "Shape")]
+pub struct DatasetShape {
     /// Number of rows, if they were counted or estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
@@ -54,7 +55,7 @@ pub struct ColumnType {
     pub dtype: String,
 }
 
-impl Format {
+impl DatasetFormat {
     pub(crate) fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension.unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -81,23 +82,23 @@ impl Format {
 }
 
 /// Describes a file, as well as that goes: what cannot be understood has no columns.
-pub(crate) fn describe(file: &File, format: Format) -> Shape {
+pub(crate) fn describe(file: &File, format: DatasetFormat) -> DatasetShape {
     let described = match format {
-        Format::Csv => csv(file),
-        Format::Parquet => parquet(file),
-        Format::Arrow => arrow(file),
-        Format::Other(_) => Ok(Shape::default()),
+        DatasetFormat::Csv => csv(file),
+        DatasetFormat::Parquet => parquet(file),
+        DatasetFormat::Arrow => arrow(file),
+        DatasetFormat::Other(_) => Ok(DatasetShape::default()),
     };
     described.unwrap_or_else(|error| {
         tracing::info!(
             error = &error as &dyn std::error::Error,
             "could not describe a dataset"
         );
-        Shape::default()
+        DatasetShape::default()
     })
 }
 
-fn csv(file: &File) -> Result<Shape, ArrowError> {
+fn csv(file: &File) -> Result<DatasetShape, ArrowError> {
     let bytes = file.metadata()?.len();
     let format = CsvFormat::default().with_header(true);
     let mut file = file.try_clone()?;
@@ -132,13 +133,13 @@ fn csv(file: &File) -> Result<Shape, ArrowError> {
     Ok(shape(&schema.into(), rows, true))
 }
 
-fn parquet(file: &File) -> Result<Shape, ArrowError> {
+fn parquet(file: &File) -> Result<DatasetShape, ArrowError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.try_clone()?)?;
     let rows = builder.metadata().file_metadata().num_rows();
     Ok(shape(builder.schema(), u64::try_from(rows).ok(), false))
 }
 
-fn arrow(file: &File) -> Result<Shape, ArrowError> {
+fn arrow(file: &File) -> Result<DatasetShape, ArrowError> {
     let mut file = file.try_clone()?;
     file.rewind()?;
     let bytes = file.metadata()?.len();
@@ -156,12 +157,12 @@ fn arrow(file: &File) -> Result<Shape, ArrowError> {
     Ok(shape(&schema, rows, false))
 }
 
-fn shape(schema: &SchemaRef, rows: Option<u64>, about: bool) -> Shape {
+fn shape(schema: &SchemaRef, rows: Option<u64>, about: bool) -> DatasetShape {
     let columns = schema.fields().iter().take(MAX_COLUMNS).map(|field| ColumnType {
         name: field.name().clone(),
         dtype: name_of(field.data_type()),
     });
-    Shape {
+    DatasetShape {
         rows,
         about,
         columns: columns.collect(),
@@ -192,13 +193,13 @@ fn name_of(kind: &DataType) -> String {
 }
 
 /// Writes a Parquet or Arrow file as CSV, some rows at a time.
-pub(crate) fn to_csv(file: &File, format: Format, into: &mut File) -> Result<(), ArrowError> {
+pub(crate) fn to_csv(file: &File, format: DatasetFormat, into: &mut File) -> Result<(), ArrowError> {
     let mut source = file.try_clone()?;
     source.rewind()?;
     let mut into = std::io::BufWriter::new(into);
     let mut writer = WriterBuilder::new().with_header(true).build(&mut into);
     match format {
-        Format::Parquet => {
+        DatasetFormat::Parquet => {
             let builder = ParquetRecordBatchReaderBuilder::try_new(source)?;
             let empty = arrow_array::RecordBatch::new_empty(builder.schema().clone());
             // A table without rows still has a header.
@@ -207,14 +208,14 @@ pub(crate) fn to_csv(file: &File, format: Format, into: &mut File) -> Result<(),
                 writer.write(&batch?)?;
             }
         }
-        Format::Arrow => {
+        DatasetFormat::Arrow => {
             let reader = FileReader::try_new(BufReader::new(source), None)?;
             writer.write(&arrow_array::RecordBatch::new_empty(reader.schema()))?;
             for batch in reader {
                 writer.write(&batch?)?;
             }
         }
-        Format::Csv | Format::Other(_) => {
+        DatasetFormat::Csv | DatasetFormat::Other(_) => {
             return Err(ArrowError::CsvError(
                 "only Parquet and Arrow files are converted".into(),
             ));
@@ -229,10 +230,10 @@ pub(crate) fn to_csv(file: &File, format: Format, into: &mut File) -> Result<(),
 mod tests {
     use super::*;
 
-    fn described(content: &[u8]) -> Shape {
+    fn described(content: &[u8]) -> DatasetShape {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
-        describe(&file, Format::Csv)
+        describe(&file, DatasetFormat::Csv)
     }
 
     #[test]

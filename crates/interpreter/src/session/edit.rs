@@ -13,7 +13,7 @@ const CHANGED: &str = "changed";
 
 /// Why the sandbox refused a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedFile {
     /// A word for it.
     pub(crate) code: String,
     /// What is wrong.
@@ -27,7 +27,7 @@ pub(crate) type Edited = std::result::Result<(), EditRefused>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EditRefused {
     /// It could not be read or written.
-    File(Refused),
+    File(RefusedFile),
     /// It does not hold what was to be replaced, or the like.
     Content(EditError),
 }
@@ -38,7 +38,7 @@ impl Actor {
         &mut self,
         path: &str,
         content: Vec<u8>,
-    ) -> Result<std::result::Result<(), Refused>> {
+    ) -> Result<std::result::Result<(), RefusedFile>> {
         self.settled().await?;
         self.has_files = true;
         self.put_back(path, content, None).await
@@ -71,7 +71,7 @@ impl Actor {
         path: &str,
         content: Vec<u8>,
         expected: Option<FileStamp>,
-    ) -> Result<std::result::Result<(), Refused>> {
+    ) -> Result<std::result::Result<(), RefusedFile>> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         refusal(sandbox.guest().replace(path, content, expected).await)
     }
@@ -123,11 +123,11 @@ impl Actor {
 }
 
 /// Takes apart what the guest refused and what failed.
-fn refusal<T>(result: cellblock_sandbox::Result<T>) -> Result<std::result::Result<T, Refused>> {
+fn refusal<T>(result: cellblock_sandbox::Result<T>) -> Result<std::result::Result<T, RefusedFile>> {
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(error) => match error.guest_refusal() {
-            Some((code, reason)) => Ok(Err(Refused {
+            Some((code, reason)) => Ok(Err(RefusedFile {
                 code: code.to_owned(),
                 reason: reason.to_owned(),
             })),

@@ -43,14 +43,14 @@ mod until;
 pub use actor::SessionOptions;
 pub(crate) use change::{Change, EditError};
 pub use command::CommandEnd;
-pub(crate) use command::{Executed, Listener, Order};
+pub(crate) use command::{CommandOrder, Executed, Listener};
 pub use dataset::{DatasetSource, How, Mounted};
-pub use describe::{ColumnType, Shape};
+pub use describe::{ColumnType, DatasetShape};
 pub use disk::{FileListing, ListedFile, OpenedFile};
-pub(crate) use edit::{EditRefused, Edited, Refused};
+pub(crate) use edit::{EditRefused, Edited, RefusedFile};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
-pub use program::{Program, ProgramRun};
+pub use program::{ProgramRun, SandboxProgram};
 pub use until::until;
 
 use actor::Actor;
@@ -162,7 +162,7 @@ pub(crate) enum Request {
         answer: oneshot::Sender<Result<()>>,
     },
     Command {
-        order: Order,
+        order: CommandOrder,
         answer: oneshot::Sender<Result<Executed>>,
     },
     AddDataset {
@@ -174,7 +174,7 @@ pub(crate) enum Request {
     ReplaceFile {
         path: String,
         content: Vec<u8>,
-        answer: oneshot::Sender<Result<std::result::Result<(), Refused>>>,
+        answer: oneshot::Sender<Result<std::result::Result<(), RefusedFile>>>,
     },
     EditFile {
         path: String,
@@ -348,7 +348,7 @@ impl Session {
     }
 
     /// Runs a command to its end.
-    pub(crate) async fn command(&self, order: Order) -> Result<Executed> {
+    pub(crate) async fn command(&self, order: CommandOrder) -> Result<Executed> {
         self.ask(|answer| Request::Command { order, answer }).await
     }
 
@@ -392,7 +392,7 @@ impl Session {
         &self,
         path: String,
         content: Vec<u8>,
-    ) -> Result<std::result::Result<(), Refused>> {
+    ) -> Result<std::result::Result<(), RefusedFile>> {
         self.ask(|answer| Request::ReplaceFile {
             path,
             content,

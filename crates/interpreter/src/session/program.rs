@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Session;
-use super::command::{CommandEnd, Order};
+use super::command::{CommandEnd, CommandOrder};
 use crate::error::Result;
 use crate::execution::StreamText;
 
 /// A program to run in `/workspace` of a session's sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct SandboxProgram {
     /// The program and its arguments; a bare name is looked for along `PATH`.
     pub argv: Vec<String>,
     /// Its environment, on top of the one that commands of the sandbox have.
@@ -40,8 +40,8 @@ pub struct ProgramRun {
 
 impl Session {
     /// Runs a program to its end; a program that fails is `Ok`. Files that it makes stay in the sandbox, and nothing is collected.
-    pub async fn run_program(&self, program: Program) -> Result<ProgramRun> {
-        let order = Order {
+    pub async fn run_program(&self, program: SandboxProgram) -> Result<ProgramRun> {
+        let order = CommandOrder {
             argv: program.argv,
             timeout: program.timeout,
             requirements: program.requirements,

@@ -6,7 +6,7 @@ use super::actor::Actor;
 use super::run::{Aftermath, End};
 use super::standby::Refuge;
 use crate::error::Result;
-use crate::execution::{Execution, State};
+use crate::execution::{Execution, VariablesState};
 
 use cellblock_protocol::{FromKernel, Rescue, ToKernel};
 use cellblock_sandbox::backend::LAST_WORDS;
@@ -17,11 +17,11 @@ const LAST_FRAMES: usize = 64;
 const HEARING: Duration = Duration::from_secs(10);
 
 impl Aftermath {
-    pub(super) const fn state(&self) -> State {
+    pub(super) const fn state(&self) -> VariablesState {
         match self {
-            Self::Kept => State::Kept,
-            Self::Rescued => State::Rescued,
-            Self::Lost(_) => State::Lost,
+            Self::Kept => VariablesState::Kept,
+            Self::Rescued => VariablesState::Rescued,
+            Self::Lost(_) => VariablesState::Lost,
         }
     }
 }
@@ -29,7 +29,7 @@ impl Aftermath {
 impl Execution {
     /// Whether the session's variables are gone.
     pub fn kernel_lost(&self) -> bool {
-        self.state == State::Lost
+        self.state == VariablesState::Lost
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, OFlags, flock, linkat};
 use tempfile::TempPath;
 
 use super::dataset::{DatasetSource, How};
-use super::describe::{Format, Shape, describe, to_csv};
+use super::describe::{DatasetFormat, DatasetShape, describe, to_csv};
 
 /// Lock of the process that has files in the folder; a process that finds it free may remove every
 /// remaining file.
@@ -31,7 +31,7 @@ pub(crate) struct Spooled {
     pub(crate) bytes: u64,
     pub(crate) how: How,
     pub(crate) reason: Option<String>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: DatasetShape,
 }
 
 /// A file in the folder, removed when it is dropped.
@@ -68,7 +68,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
     let (made, how, reason) = match source {
         DatasetSource::AsCsv(path) => {
             let lock = claim(folder)?;
-            let converted = convert(&file, Format::of(path), folder)?;
+            let converted = convert(&file, DatasetFormat::of(path), folder)?;
             let how = if mountable { How::Copied } else { How::Streamed };
             let reason = "it was converted to CSV".to_owned();
             (Some((converted, lock)), how, Some(reason))
@@ -195,7 +195,7 @@ fn copy(file: &File, folder: &Path) -> Result<((File, TempPath), How), Refused> 
     Ok((copy, How::Copied))
 }
 
-fn convert(file: &File, format: Format, folder: &Path) -> Result<(File, TempPath), Refused> {
+fn convert(file: &File, format: DatasetFormat, folder: &Path) -> Result<(File, TempPath), Refused> {
     let mut converted = empty(folder)?;
     to_csv(file, format, &mut converted.0).map_err(|error| format!("convert it to CSV: {error}"))?;
     Ok(converted)

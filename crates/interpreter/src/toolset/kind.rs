@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::derivation::Policy;
+use super::derivation::{DerivationPolicy, LentResults};
 use super::workbench::{Profile, WorkbenchOptions};
 use super::{ToolDefinition, Toolset, derivation, python, workbench};
 use crate::error::Result;
@@ -58,18 +58,21 @@ pub struct ToolsetTerms {
     pub output_dir: Option<PathBuf>,
     /// What scripts should use.
     pub profile: Profile,
+    /// Results that are recorded already; without them a derivation begins with none.
+    pub results: Option<LentResults>,
 }
 
 impl Default for ToolsetTerms {
     fn default() -> Self {
         Self {
             owner: String::new(),
-            timeout: Policy::default().cell_time,
+            timeout: DerivationPolicy::default().cell_timeout,
             max_timeout: WorkbenchOptions::default().max_timeout,
             datasets: Vec::new(),
             libraries: Vec::new(),
             output_dir: None,
             profile: Profile::default(),
+            results: None,
         }
     }
 }

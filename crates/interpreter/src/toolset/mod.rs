@@ -20,6 +20,7 @@ mod definition;
 pub mod derivation;
 mod event;
 mod kind;
+mod name;
 pub mod python;
 pub mod workbench;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
+use cellblock_image::{DEFAULT_IMAGE, Home, OpenImage, Sink};
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
@@ -23,14 +23,14 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The default image of the home that all tests share, built if it is not there.
-pub(crate) async fn image() -> Image {
+pub(crate) async fn image() -> OpenImage {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let store = cellblock_image::Store::new(home);
+    let store = cellblock_image::ImageStore::new(home);
     store.open(DEFAULT_IMAGE, Sink::new(|_| {})).await.unwrap()
 }
 
 /// The image's interpreter, to be run outside a sandbox.
-pub(crate) fn python(image: &Image) -> PathBuf {
+pub(crate) fn python(image: &OpenImage) -> PathBuf {
     image.python().join("bin").join(image.interpreter())
 }
 

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cellblock_testkit::{Count, Owner};
+use cellblock_testkit::wait::block_until;
+use cellblock_testkit::{Count, LeakOwner};
 
 use crate::steps::Step;
 use crate::victim::{Victim, kill, lives};
@@ -53,7 +54,7 @@ fn the_next_start_removes_what_a_dead_host_left_behind() {
 }
 
 /// Starts a host, waits until it has reached the step, and kills it.
-fn die_at(step: Step, delay: u64, with_launcher: bool) -> (Owner, tempfile::TempDir) {
+fn die_at(step: Step, delay: u64, with_launcher: bool) -> (LeakOwner, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut host = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -69,7 +70,7 @@ fn die_at(step: Step, delay: u64, with_launcher: bool) -> (Owner, tempfile::Temp
     let lines = BufReader::new(host.stdout.take().unwrap()).lines();
     let reached = lines.map_while(Result::ok).any(|line| line.ends_with(REACHED));
     assert!(reached, "{step:?}: the host has failed");
-    let mut owner = Owner::of(host.id());
+    let mut owner = LeakOwner::of(host.id());
     std::thread::sleep(Duration::from_millis(delay));
     owner.look();
     if with_launcher {
@@ -78,9 +79,7 @@ fn die_at(step: Step, delay: u64, with_launcher: bool) -> (Owner, tempfile::Temp
         host.kill().unwrap();
         kill(launcher.pid);
         // What is swept is what ended launchers have left.
-        while lives(launcher.pid) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        block_until("the launcher ends", || !lives(launcher.pid));
     }
     host.kill().unwrap();
     host.wait().unwrap();

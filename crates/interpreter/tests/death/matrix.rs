@@ -1,10 +1,11 @@
 //! Every part but the host, killed at every step.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::{Error, Execution};
+use cellblock_testkit::wait::until_ok;
 
 use crate::steps::Step;
 use crate::victim::{Process, Victim};
@@ -181,12 +182,5 @@ fn check(victim: Victim, step: Step, ended: &Result<Option<Execution>, Error>, w
 }
 
 async fn found(victim: Victim) -> Process {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(process) = victim.find(std::process::id()) {
-            return process;
-        }
-        assert!(Instant::now() < deadline, "no {victim:?} within 20 s");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_ok(async || victim.find(std::process::id()).ok_or(format!("no {victim:?}"))).await
 }

@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
+use cellblock_testkit::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::world::PATIENCE;
 
 /// A part of Cellblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +86,7 @@ impl Process {
             .find(|it| it.parent == self.pid && it.name == "cellblock-keep");
         kill(self.pid);
         for process in [Some(self), below.as_ref()].into_iter().flatten() {
-            let deadline = Instant::now() + PATIENCE;
-            while lives(process.pid) {
-                assert!(Instant::now() < deadline, "{process:?} does not end");
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            until("it ends", || !lives(process.pid)).await;
         }
     }
 }

@@ -5,12 +5,13 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink};
+use cellblock_image::{DEFAULT_IMAGE, Home, OpenImage, Sink};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Execution, Interpreter, Session};
-use cellblock_testkit::{Count, Owner};
+use cellblock_testkit::wait::until;
+use cellblock_testkit::{Count, LeakOwner};
 use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -28,14 +29,14 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The default image of the home that all tests share, built if it is not there.
-pub(crate) async fn image() -> Image {
+pub(crate) async fn image() -> OpenImage {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let store = cellblock_image::Store::new(home);
+    let store = cellblock_image::ImageStore::new(home);
     store.open(DEFAULT_IMAGE, Sink::silent()).await.unwrap()
 }
 
 /// An interpreter whose template imports next to nothing, so that it is warm at once.
-pub(crate) async fn interpreter(image: Image, artifacts: &Path) -> Interpreter {
+pub(crate) async fn interpreter(image: OpenImage, artifacts: &Path) -> Interpreter {
     let interpreter = Interpreter::builder()
         .image(image)
         .pool(0)
@@ -52,7 +53,7 @@ pub(crate) async fn interpreter(image: Image, artifacts: &Path) -> Interpreter {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) interpreter: Interpreter,
-    pub(crate) owner: Owner,
+    pub(crate) owner: LeakOwner,
     pub(crate) rest: Count,
     folder: tempfile::TempDir,
 }
@@ -61,13 +62,14 @@ impl World {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         // What the test before has dropped ends in the background.
-        while Owner::this_process().count().processes > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("no process is left", || {
+            LeakOwner::this_process().count().processes == 0
+        })
+        .await;
         let interpreter = interpreter(image().await, &folder.path().join("artifacts")).await;
         let mut world = Self {
             interpreter,
-            owner: Owner::this_process(),
+            owner: LeakOwner::this_process(),
             rest: Count::default(),
             folder,
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::Input;
-use cellblock_interpreter::chart::{Chart, Rows};
+use cellblock_interpreter::chart::{CheckedChart, Rows};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::input::InputFormat;
 use serde_json::{Value, json};
@@ -46,10 +46,11 @@ json.dumps([
 ])
 "#;
 
-fn chart(case: &Case) -> Chart {
+fn chart(case: &Case) -> CheckedChart {
     let rows = Rows::parse(case.rows.to_string().as_bytes()).unwrap();
     let title = case.name.replace('_', " ");
-    Chart::new(&case.spec, rows, Some(title), None).unwrap_or_else(|error| panic!("{}: {error}", case.name))
+    CheckedChart::new(&case.spec, rows, Some(title), None)
+        .unwrap_or_else(|error| panic!("{}: {error}", case.name))
 }
 
 fn are_drawn(cases: &[Case]) {

@@ -1,23 +1,23 @@
 //! Cells that derive from tool results under a contract.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::Output;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
-use cellblock_interpreter::derivation::{ChartCall, Derivation, Derived, LowCoverage, Policy};
+use cellblock_interpreter::derivation::{ChartCall, Derivation, DerivationPolicy, Derived, LowCoverage};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_testkit::wait::until;
 use serde_json::{Value, json};
 
 use crate::support::{block_on, interpreter};
 
 /// Every store of aliases has an owner of its own.
 static OWNERS: AtomicU64 = AtomicU64::new(0);
-const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn aliases() -> AliasStore {
     let number = OWNERS.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +33,7 @@ fn prices() -> Value {
 }
 
 /// A derivation with `get_prices_1` and `get_name_1`.
-async fn derivation(policy: Policy) -> Derivation {
+async fn derivation(policy: DerivationPolicy) -> Derivation {
     let aliases = aliases().await;
     aliases.record("get_prices", &prices()).await.unwrap();
     aliases
@@ -78,7 +78,7 @@ fn codes(derived: &Derived) -> Vec<&str> {
 #[test]
 fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let code = "import json\n\
                     written = json.load(open('/cellblock/inputs.json'))\n\
                     set_result({'same': written == dict(inputs), 'names': list(inputs), 'rows': get_prices_1, 'name': get_name_1})";
@@ -100,7 +100,7 @@ fn every_alias_is_bound_as_it_was_recorded_and_written_into_the_sandbox() {
 #[test]
 fn local_names_are_bound_besides_and_each_call_finds_data_as_recorded() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let mut named = call("prices.clear(); set_result(prices is get_prices_1)", &[]);
         named
             .inputs
@@ -121,7 +121,7 @@ fn local_names_are_bound_besides_and_each_call_finds_data_as_recorded() {
 #[test]
 fn a_result_gets_an_alias_and_can_be_derived_from() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let first = derive(
             &derivation,
             "kept = 2\nset_result({'a': [1]})\nset_result({'a': [1, kept]})",
@@ -146,7 +146,7 @@ fn a_result_that_cannot_be_recorded_is_answered_all_the_same() {
         aliases.record("get_prices", &prices()).await.unwrap();
         let derivation = interpreter()
             .await
-            .derivation(aliases, Policy::default())
+            .derivation(aliases, DerivationPolicy::default())
             .await
             .unwrap();
         let derived = derive(&derivation, "set_result(5)", &[]).await;
@@ -158,7 +158,7 @@ fn a_result_that_cannot_be_recorded_is_answered_all_the_same() {
 #[test]
 fn a_tool_result_that_comes_later_is_bound_in_the_next_call() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         result(&derivation, "set_result(1)").await;
         derivation
             .aliases()
@@ -172,7 +172,7 @@ fn a_tool_result_that_comes_later_is_bound_in_the_next_call() {
 #[test]
 fn a_call_that_breaks_its_form_takes_no_sandbox_and_costs_an_attempt() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let mut wrong = call("set_result(1)", &["picture"]);
         wrong.contract["inputAliases"] = json!(["get_price_1"]);
         wrong.contract["operation"] = json!(" ");
@@ -194,12 +194,12 @@ fn a_call_that_breaks_its_form_takes_no_sandbox_and_costs_an_attempt() {
 #[test]
 fn an_empty_map_of_inputs_is_refused_where_the_policy_asks_for_one() {
     block_on(async {
-        let policy = Policy {
+        let policy = DerivationPolicy {
             contract: ContractPolicy {
                 require_inputs: true,
                 ..ContractPolicy::default()
             },
-            ..Policy::default()
+            ..DerivationPolicy::default()
         };
         let derivation = derivation(policy).await;
         let derived = derive(&derivation, "set_result(1)", &[]).await;
@@ -210,7 +210,7 @@ fn an_empty_map_of_inputs_is_refused_where_the_policy_asks_for_one() {
 #[test]
 fn what_was_declared_has_to_be_emitted_and_nothing_else() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let chart = "render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, get_prices_1, title='Prices')\n";
         let figure = "plt.plot([1, 2]); save_figure('two points', 'Points')\n";
         for (code, expected, code_of) in [
@@ -266,7 +266,7 @@ fn what_was_declared_has_to_be_emitted_and_nothing_else() {
 #[test]
 fn more_artifacts_than_a_response_may_have_are_refused() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let code = "for n in range(5):\n    plt.figure(); plt.plot([n]); save_figure(f'number {n}')";
         let derived = derive(&derivation, code, &["image"]).await;
         assert_eq!(codes(&derived), ["too_many_artifacts"]);
@@ -276,7 +276,7 @@ fn more_artifacts_than_a_response_may_have_are_refused() {
 #[test]
 fn a_mistake_in_a_chart_is_raised_where_it_is_made() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let code =
             "\nrender_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'prise'}]}, get_prices_1)";
         let derived = derive(&derivation, code, &["chart"]).await;
@@ -305,7 +305,7 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
                         rows = [{'day': str(d.date()), 'whole': 1, 'thin': 2 if n % 4 == 0 else None} for n, d in enumerate(days)]\n\
                         render_chart({'type': 'line', 'xKey': 'day', 'xAxis': {'type': 'time'}, 'series': [{'key': 'whole'}, {'key': 'thin', 'label': 'Thin'}]}, rows)";
     block_on(async {
-        let reporting = derivation(Policy::default()).await;
+        let reporting = derivation(DerivationPolicy::default()).await;
         let derived = derive(&reporting, CODE, &["image", "chart"]).await;
         assert!(derived.ok(), "{:?}", derived.error());
         let low: Vec<_> = derived
@@ -320,18 +320,18 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
             })
             .collect();
         assert_eq!(low, [("sparse", 0.2), ("Thin", 0.25)]);
-        let strict = derivation(Policy {
+        let strict = derivation(DerivationPolicy {
             low_coverage: LowCoverage::Reject,
-            ..Policy::default()
+            ..DerivationPolicy::default()
         })
         .await;
         let derived = derive(&strict, CODE, &["image", "chart"]).await;
         assert_eq!(codes(&derived), ["low_coverage", "low_coverage"]);
         assert!(derived.rejections()[0].message.contains("`sparse`"));
-        let lenient = derivation(Policy {
+        let lenient = derivation(DerivationPolicy {
             low_coverage: LowCoverage::Reject,
             coverage_threshold: 0.1,
-            ..Policy::default()
+            ..DerivationPolicy::default()
         })
         .await;
         assert!(derive(&lenient, CODE, &["image", "chart"]).await.ok());
@@ -341,7 +341,7 @@ fn a_line_with_gaps_is_a_finding_and_a_mistake_if_the_policy_says_so() {
 #[test]
 fn text_dates_and_charts_of_altair_tell_their_gaps() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let rows = "days = [row['day'] for row in get_prices_1]\nvalues = [row['price'] if at % 9 == 0 else None for at, row in enumerate(get_prices_1)]\n";
         for draw in [
             "plt.plot(days, values, label='gaps'); save_figure('lines')",
@@ -363,9 +363,9 @@ fn text_dates_and_charts_of_altair_tell_their_gaps() {
 #[test]
 fn attempts_run_out_and_then_nothing_starts() {
     block_on(async {
-        let policy = Policy {
+        let policy = DerivationPolicy {
             max_attempts: 2,
-            ..Policy::default()
+            ..DerivationPolicy::default()
         };
         let derivation = derivation(policy).await;
         assert_eq!(derive(&derivation, "1/0", &[]).await.attempts_left, 1);
@@ -379,7 +379,7 @@ fn attempts_run_out_and_then_nothing_starts() {
 #[test]
 fn a_chart_of_one_alias_is_drawn_outside_the_sandbox_of_code() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let mut call = ChartCall {
             alias: "get_prices_1".to_owned(),
             spec: json!({"type": "bar", "xKey": "day", "series": [{"key": "volume"}]}),
@@ -411,7 +411,7 @@ fn a_chart_of_one_alias_is_drawn_outside_the_sandbox_of_code() {
 #[test]
 fn a_result_that_json_cannot_hold_or_that_is_too_large_can_be_repaired() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let derived = derive(&derivation, "set_result({'model': object()})", &[]).await;
         let message = derived.error().unwrap().message;
         assert!(message.contains("result['model'] is a object"), "{message}");
@@ -433,7 +433,7 @@ fn twenty_megabytes_of_rows_are_bound() {
         let bytes = serde_json::to_vec(&rows).unwrap();
         let size = bytes.len();
         assert!(size > 20_000_000, "{size}");
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         derivation.aliases().record_json("get_rows", bytes).await.unwrap();
         let code =
             "set_result([len(get_rows_1), get_rows_1[-1]['timestamp'], sum(r['price'] for r in get_rows_1)])";
@@ -447,24 +447,24 @@ fn twenty_megabytes_of_rows_are_bound() {
 #[test]
 fn what_is_dropped_in_the_middle_of_a_call_ends_its_sandbox() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let sandbox = derivation.session().prepare().await.unwrap().sandbox;
         let endless = call("while True: pass", &[]);
         let cancelled = tokio::time::timeout(Duration::from_millis(300), derivation.derive(&endless)).await;
         assert!(cancelled.is_err());
         drop(derivation);
-        let before = Instant::now();
-        while interpreter().await.sandboxes_in_use().contains(&sandbox) {
-            assert!(before.elapsed() < PATIENCE, "the sandbox is still there");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let interpreter = interpreter().await;
+        until("its sandbox is ended", || {
+            !interpreter.sandboxes_in_use().contains(&sandbox)
+        })
+        .await;
     });
 }
 
 #[test]
 fn a_forged_chart_costs_the_sandbox_and_nothing_else() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let code = "from cellblock_kernel.library.derivation import emission\n\
                     from cellblock_kernel.outputs.output import Output\n\
                     emission.emit(Output({'type': 'chart', 'spec': {'type': 'line'}, 'rows': 1}, [b'[{}]']))";
@@ -477,7 +477,7 @@ fn a_forged_chart_costs_the_sandbox_and_nothing_else() {
 #[test]
 fn a_chart_without_a_renderer_is_delivered_as_data_and_says_why_it_has_no_picture() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let code = "import sys; sys.modules['vl_convert'] = None\n\
                     render_chart({'type': 'line', 'xKey': 'day', 'series': [{'key': 'price'}]}, get_prices_1)";
         let derived = derive(&derivation, code, &["chart"]).await;
@@ -499,7 +499,7 @@ fn a_chart_without_a_renderer_is_delivered_as_data_and_says_why_it_has_no_pictur
 #[test]
 fn a_figure_that_is_only_drawn_is_shown_and_is_no_artifact() {
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let derived = derive(&derivation, "plt.plot([1, 2])", &[]).await;
         assert!(derived.ok());
         assert!(derived.artifacts.is_empty());
@@ -556,7 +556,7 @@ fn no_connection_of_any_kind_leaves_a_derivation() {
         v4.local_addr().unwrap().port(),
     );
     block_on(async {
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         let found = result(&derivation, &code).await;
         let tries = found.as_array().unwrap();
         assert_eq!(tries.len(), 6);
@@ -579,7 +579,7 @@ fn a_table_is_bound_as_a_data_frame_from_a_file_of_its_own() {
         let mut file = tempfile::tempfile().unwrap();
         let bytes = maker.read_file("/workspace/t.parquet").await.unwrap();
         std::io::Write::write_all(&mut file, &bytes).unwrap();
-        let derivation = derivation(Policy::default()).await;
+        let derivation = derivation(DerivationPolicy::default()).await;
         derivation
             .aliases()
             .record_table("get_levels", file, InputFormat::Parquet)

@@ -1,9 +1,8 @@
 //! Sessions share nothing, and nothing outlives its room.
 
-use std::time::Duration;
-
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::require;
+use cellblock_testkit::wait::until;
 
 use crate::support::{block_on, interpreter, run, scalar, session, value};
 
@@ -105,16 +104,6 @@ fn with_argument(text: &str) -> Vec<u32> {
         *pid != std::process::id() && String::from_utf8_lossy(&line).contains(text)
     })
     .collect()
-}
-
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..500 {
-        if is_so() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{what} within 10 s");
 }
 
 #[test]

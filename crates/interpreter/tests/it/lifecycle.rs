@@ -1,14 +1,12 @@
 //! When sandboxes are made and given back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_testkit::wait::until;
 
 use crate::support::{block_on, interpreter, run, session, value};
-
-/// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_sandbox_is_created_on_first_use_and_kept() {
@@ -31,7 +29,11 @@ fn an_idle_sandbox_is_given_back_and_the_next_cell_says_so() {
         });
         let first = session.prepare().await.unwrap().sandbox;
         run(&session, "kept = 1").await;
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        let interpreter = interpreter().await;
+        until("it is given back", || {
+            !interpreter.sandboxes_in_use().contains(&first)
+        })
+        .await;
         let second = session.prepare().await.unwrap();
         assert!(second.made);
         assert_ne!(second.sandbox, first);
@@ -71,10 +73,9 @@ fn an_abandoned_cell_ends_with_its_session() {
             .unwrap();
         drop(running);
         drop(session);
-        let before = Instant::now();
-        while interpreter.sandboxes_in_use().contains(&sandbox) {
-            assert!(before.elapsed() < PATIENCE, "the sandbox is still there");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("the sandbox is ended", || {
+            !interpreter.sandboxes_in_use().contains(&sandbox)
+        })
+        .await;
     });
 }

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::execution::{Outcome, State};
+use cellblock_interpreter::execution::{Outcome, VariablesState};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::{Execution, Input};
 use cellblock_testkit::require;
+use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
 use crate::support::{MIB, block_on, content, rescuing, run, run_for, session, unrescued, value};
@@ -56,7 +57,10 @@ fn is_rescued(ended: &Execution, reason: &str) {
     };
     assert_eq!(ended.outcome, outcome);
     assert_eq!(ended.note, Some(rescued_note(reason)));
-    assert_eq!((ended.state, ended.kernel_lost()), (State::Rescued, false));
+    assert_eq!(
+        (ended.state, ended.kernel_lost()),
+        (VariablesState::Rescued, false)
+    );
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn variables_survive_running_out_of_memory() {
         )
         .await;
         assert_eq!(ended.outcome.name(), "limit_exceeded", "{ended:#?}");
-        assert_eq!(ended.state, State::Rescued);
+        assert_eq!(ended.state, VariablesState::Rescued);
         let note = ended.note.unwrap();
         assert!(
             note.starts_with("the cell was killed, as it exceeded the limit on memory: limit 512.0 MiB, "),
@@ -181,15 +185,15 @@ fn three_kernels_in_a_row_may_die() {
         run(&session, DEFINE).await;
         for round in 0..3 {
             let ended = run(&session, &format!("{SPOIL}os._exit({round})")).await;
-            assert_eq!(ended.state, State::Rescued, "{round}: {:?}", ended.note);
+            assert_eq!(ended.state, VariablesState::Rescued, "{round}: {:?}", ended.note);
         }
         assert_eq!(value(&session, CHECK).await, true);
         assert_eq!(
             run(&session, "factor = 3\nos._exit(1)").await.state,
-            State::Rescued
+            VariablesState::Rescued
         );
-        assert_eq!(run(&session, "factor = 4").await.state, State::Kept);
-        assert_eq!(run(&session, "os._exit(1)").await.state, State::Rescued);
+        assert_eq!(run(&session, "factor = 4").await.state, VariablesState::Kept);
+        assert_eq!(run(&session, "os._exit(1)").await.state, VariablesState::Rescued);
         assert_eq!(value(&session, "factor").await, 4);
     });
 }
@@ -214,7 +218,7 @@ fn without_rescue_a_killed_kernel_takes_its_variables_with_it() {
             1
         );
         let ended = run(&session, "os._exit(7)").await;
-        assert_eq!(ended.state, State::Lost);
+        assert_eq!(ended.state, VariablesState::Lost);
         assert_eq!(
             ended.note.as_deref(),
             Some(
@@ -249,7 +253,7 @@ fn the_note_names_state_that_a_standby_cannot_keep() {
             run(&session, code).await;
             run(&session, "more = 1").await;
             let ended = run(&session, "os._exit(1)").await;
-            assert_eq!(ended.state, State::Lost);
+            assert_eq!(ended.state, VariablesState::Lost);
             let note = ended.note.unwrap();
             let told = format!(
                 "exit code 1; all variables are gone and could not be rescued, because cell 2 left behind {left}"
@@ -285,7 +289,7 @@ decomposed = np.linalg.svd(matrix, compute_uv=False)";
         )
         .await;
         let ended = run(&session, "product[:] = 0\nos._exit(1)").await;
-        assert_eq!(ended.state, State::Rescued, "{:?}", ended.note);
+        assert_eq!(ended.state, VariablesState::Rescued, "{:?}", ended.note);
         let worked = run_for(&session, Duration::from_mins(1), work).await;
         assert_eq!(worked.outcome, Outcome::Completed, "{worked:#?}");
         let same = "before == (float(product.sum()), labels, float(decomposed[0]))";
@@ -303,7 +307,7 @@ fn processes_of_a_killed_cell_cannot_write_to_the_next() {
             "subprocess.Popen(['sh', '-c', 'while true; do echo noise; done'], start_new_session=True)\nos._exit(1)",
         )
         .await;
-        assert_eq!(ended.state, State::Rescued);
+        assert_eq!(ended.state, VariablesState::Rescued);
         let next = run(&session, "print(kept)").await;
         assert_eq!(next.stdout.text, "1\n");
         let commands = "[open(f'/proc/{pid}/comm').read() for pid in os.listdir('/proc') if pid.isdigit() and int(pid) != os.getpid()]";
@@ -333,13 +337,13 @@ fn inputs_and_other_changes_between_cells_survive() {
             .unwrap();
         assert_eq!(
             run(&session, "given['a'] = 2\nos._exit(1)").await.state,
-            State::Rescued
+            VariablesState::Rescued
         );
         assert_eq!(value(&session, "given == {'a': 1} and x == 1").await, true);
         session.reset().await.unwrap();
         assert_eq!(
             run(&session, "import os\ny = 2\nos._exit(1)").await.state,
-            State::Rescued
+            VariablesState::Rescued
         );
         assert_eq!(
             value(
@@ -365,11 +369,7 @@ subprocess.run(['sh', '-c', f'({script}) > /dev/null 2>&1 &'])";
         // What runs now is answered after the standby was made.
         session.variables().await.unwrap();
         session.write_file("/workspace/now", "").await.unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while session.read_file("/workspace/killed").await.is_err() {
-            assert!(Instant::now() < deadline, "nobody killed the kernel");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until_ok(async || session.read_file("/workspace/killed").await).await;
         // The host may hear of it before the next cell or while it waits for its answer.
         let note = run(&session, "kept").await.note.unwrap();
         assert!(note.contains("; variables are as they were"), "{note}");
@@ -383,7 +383,7 @@ fn a_standby_ends_with_its_session() {
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, "import os\nkept = 1").await;
-        assert_eq!(run(&session, "os._exit(1)").await.state, State::Rescued);
+        assert_eq!(run(&session, "os._exit(1)").await.state, VariablesState::Rescued);
         assert_eq!(value(&session, "kept").await, 1);
         // Which removes the sandbox's cgroups, and cannot while a process is in one.
         session.close().await.unwrap();
@@ -406,7 +406,10 @@ fn by_default_a_cell_that_follows_a_pause_is_rescued() {
             assert!(Instant::now() < deadline, "no standby is made");
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(run(&session, "kept = 2\nos._exit(1)").await.state, State::Rescued);
+        assert_eq!(
+            run(&session, "kept = 2\nos._exit(1)").await.state,
+            VariablesState::Rescued
+        );
         assert_eq!(value(&session, "kept").await, 1);
     });
 }
@@ -429,7 +432,7 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
             run(&session, "import os\nkept = 1").await;
             let ended = run(&session, &format!("{}\nos._exit(1)", frame(claim))).await;
             assert_eq!(ended.outcome.name(), "kernel_lost");
-            assert_eq!(ended.state, State::Lost, "{claim}");
+            assert_eq!(ended.state, VariablesState::Lost, "{claim}");
             assert_eq!(value(&session, "6 * 7").await, 42);
         }
         // Frames that are none, on the spare channel, are what its reader finds when the standby is asked.
@@ -439,7 +442,7 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
             .execute("os.write(4, b'\\x7f' * 64)\nos._exit(1)")
             .await
             .unwrap();
-        assert_eq!(result.state, State::Lost);
+        assert_eq!(result.state, VariablesState::Lost);
         assert_eq!(value(&session, "6 * 7").await, 42);
     });
 }

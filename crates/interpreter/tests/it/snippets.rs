@@ -1,11 +1,11 @@
-//! The Rust code of the guides. Each block of theirs stands in a function below or in the example, and so compiles and runs.
+//! The Rust code of the guides: a test checks that each block is in a function below or in the example, so it compiles and runs.
 
 use std::path::{Path, PathBuf};
 
 use cellblock_artifact::Urls;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::contract::DerivationCall;
-use cellblock_interpreter::derivation::Policy;
+use cellblock_interpreter::derivation::DerivationPolicy;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::{DatasetSource, Workbench, WorkbenchOptions};
 use serde_json::json;
@@ -104,7 +104,9 @@ async fn derivation() -> Result<()> {
     };
     let aliases = AliasStore::new(interpreter.store().clone(), "turn-42", Bounds::default());
     aliases.record("get_prices", &prices).await?;
-    let derivation = interpreter.derivation(aliases.clone(), Policy::default()).await?;
+    let derivation = interpreter
+        .derivation(aliases.clone(), DerivationPolicy::default())
+        .await?;
     let derived = derivation.derive(&call).await?;
     println!("{}", derived.for_model(4_000));
     let dataset = aliases

@@ -1,18 +1,15 @@
 //! Sessions whose connection is cut, and what is on either side of it.
 
-use std::time::{Duration, Instant};
-
 use cellblock_image::{DEFAULT_IMAGE, Home};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_testkit::wait::until;
 
 use crate::place::{Server, client, serve};
 use crate::support::{block_on, builder, interpreter, run, store, value};
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server of its own, and a client of it without a pool.
 async fn pair() -> (Server, Interpreter) {
@@ -27,21 +24,15 @@ async fn pair() -> (Server, Interpreter) {
     (server, client)
 }
 
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let before = Instant::now();
-    while !is_so() {
-        assert!(before.elapsed() < PATIENCE, "not {what} in time");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 #[test]
 fn an_execution_says_that_its_sandbox_is_elsewhere_and_which_image_it_has() {
     block_on(async {
         let session = interpreter().await.session(SessionOptions::default());
         let execution = run(&session, "1").await;
         let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-        let image = cellblock_image::Store::new(home).resolve(DEFAULT_IMAGE).unwrap();
+        let image = cellblock_image::ImageStore::new(home)
+            .resolve(DEFAULT_IMAGE)
+            .unwrap();
         assert_eq!(execution.sandbox.backend, "remote");
         assert_eq!(execution.sandbox.image, image.id().to_string());
         assert_eq!(execution.sandbox.protections, interpreter().await.report());

@@ -8,7 +8,7 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::builder::InterpreterBuilder;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::protection::Demands;
-use cellblock_interpreter::remote::{Remote, Terms};
+use cellblock_interpreter::remote::{Remote, ServeTerms};
 use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
 use cellblock_sandbox::pool::PoolConfig;
 use cellblock_testkit::WebSockets;
@@ -33,9 +33,9 @@ pub(crate) async fn serve(interpreter: Interpreter, most: Limits) -> Server {
     let sockets = WebSockets::start(KEY, move |messages| {
         let (served, most) = (Arc::clone(&served), most.clone());
         async move {
-            let terms = Terms {
+            let terms = ServeTerms {
                 most: Some(most),
-                ..Terms::default()
+                ..ServeTerms::default()
             };
             // Why a connection was cut is told by the client's side.
             let _ = served.serve(messages, terms).await;

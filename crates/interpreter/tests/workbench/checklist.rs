@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_interpreter::toolset::ToolEvent;
 use cellblock_interpreter::workbench::DatasetSource;
+use cellblock_testkit::wait::until;
 use serde_json::json;
 
 use crate::support::{Bench, bench, block_on, hint, running};
@@ -264,11 +265,7 @@ fn context_cleanup() {
             .await
             .unwrap();
         // A process that is being executed has no arguments for an instant.
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while running("65432") == 0 {
-            assert!(Instant::now() < deadline, "it was not started");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("it is started", || running("65432") > 0).await;
         bench.tools.close().await.unwrap();
         assert_eq!(running("65432"), 0);
         assert!(

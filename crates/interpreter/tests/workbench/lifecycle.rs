@@ -5,6 +5,7 @@ use std::time::Duration;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::ToolEvent;
 use cellblock_interpreter::workbench::{DatasetSource, Profile, Workbench, WorkbenchOptions};
+use cellblock_testkit::wait::until;
 use serde_json::json;
 
 use crate::support::{bench, block_on, interpreter};
@@ -54,12 +55,12 @@ fn a_sandbox_that_was_idle_is_replaced_with_its_datasets_and_that_is_said_once()
             json!({"command": ["sh", "-c", "cat /tmp/data/d.csv; ls /tmp/output; touch /tmp/output/mark"]});
         let before = tools.call("sandbox_exec", cat.clone()).await.unwrap();
         assert_eq!((&before["stdout"], before.get("note")), (&json!("a\n1\n"), None));
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
         let sandbox = session.prepare().await.unwrap().sandbox;
-        while interpreter().await.sandboxes_in_use().contains(&sandbox) {
-            assert!(std::time::Instant::now() < deadline, "it is not ended");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let interpreter = interpreter().await;
+        until("it is ended", || {
+            !interpreter.sandboxes_in_use().contains(&sandbox)
+        })
+        .await;
         let after = tools.call("sandbox_exec", cat).await.unwrap();
         assert_eq!(
             after["stdout"],

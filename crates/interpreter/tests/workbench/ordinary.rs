@@ -22,7 +22,7 @@ fn an_ordinary_user_has_the_same_datasets_and_deadlines() {
         return;
     }
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    let images = cellblock_image::Store::new(home);
+    let images = cellblock_image::ImageStore::new(home);
     let image = block_on(images.open(DEFAULT_IMAGE, Sink::new(|_| {}))).unwrap();
     // Copies of what lies below folders that others may be kept out of.
     let scratch = tempfile::tempdir().unwrap();

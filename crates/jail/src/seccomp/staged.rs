@@ -1,6 +1,6 @@
 //! The filters in two stages, for kernels that are forked from a template.
 //!
-//! Installing a filter takes Linux most of a millisecond, because it checks the whole filter once
+//! Linux takes almost a millisecond to install a filter, because it checks the whole filter once
 //! per existing system call. So the template installs the long filters on itself and its forks
 //! inherit them, but they still permit the few calls by which a fork enters its room. Each kernel
 //! adds a short filter that blocks these calls. The three filters together permit the same calls as

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cellblock_agent::ToolServer;
+use cellblock_testkit::wait::block_until;
 use serde_json::json;
 
 use crate::support::{good, options, refused, result, runs, scripted, until};
@@ -111,11 +112,7 @@ fn the_end_of_the_runtime_leaves_no_process() {
     runtime.block_on(good(&scripted.server));
     let pids = scripted.pids();
     runtime.shutdown_background();
-    let deadline = std::time::Instant::now() + crate::support::LONG;
-    while pids.iter().any(|pid| runs(*pid)) {
-        assert!(std::time::Instant::now() < deadline, "something is left");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    block_until("nothing is left", || !pids.iter().any(|pid| runs(*pid)));
 }
 
 #[tokio::test]

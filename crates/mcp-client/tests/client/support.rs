@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cellblock_agent::{ToolReply, ToolServer};
 use cellblock_mcp_client::{Address, ForeignServer, Program, ServerOptions, Transport};
+pub(crate) use cellblock_testkit::wait::until;
 use serde_json::{Map, Value, json};
 
 /// Longer than anything takes on a busy machine.
@@ -113,15 +114,6 @@ pub(crate) async fn good(server: &ForeignServer) -> Value {
 pub(crate) async fn names(server: &ForeignServer) -> Vec<String> {
     let offered = server.tools().await.unwrap();
     offered.tools.iter().map(|tool| tool.name.clone()).collect()
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never came to it that {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// Returns whether a process runs or is a zombie.

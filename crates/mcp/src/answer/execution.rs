@@ -8,8 +8,8 @@ use cellblock_interpreter::render::{self, Block, CHARS_PER_TOKEN};
 use serde_json::Value;
 
 use super::hints;
-use super::shape::{Column, Failure, Link, Ran, Shown};
-use super::{Answer, LINKS};
+use super::shape::{CellFailure, Link, RanCell, ShownValue, TableColumn};
+use super::{CallAnswer, LINKS};
 use crate::sessions::{MadeArtifact, SessionEntry};
 
 /// Maximum number of outputs that are reported as data.
@@ -25,8 +25,8 @@ pub(crate) async fn told(
     store: &Store,
     execution: &Execution,
     tokens: usize,
-) -> Answer {
-    let mut answer = Answer::default();
+) -> CallAnswer {
+    let mut answer = CallAnswer::default();
     let ran = ran(entry, execution, tokens);
     // Its last line is the session's handle, which stays.
     let end = render::stream(&end(&ran), tokens / 2);
@@ -68,7 +68,7 @@ pub(crate) async fn told(
 }
 
 /// What stands below the outputs.
-fn end(ran: &Ran) -> String {
+fn end(ran: &RanCell) -> String {
     let mut lines = Vec::new();
     if let Some(error) = &ran.error {
         if error.exception.is_none() {
@@ -110,7 +110,7 @@ fn end(ran: &Ran) -> String {
     lines.join("\n")
 }
 
-fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> Ran {
+fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
     let share = (tokens / 2 / execution.outputs.len().clamp(1, OUTPUTS)).max(20);
     let shown: Vec<_> = execution
         .outputs
@@ -133,7 +133,7 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> Ran {
     let all_files = files.len();
     files.truncate(LINKS);
     let left_out = execution.outputs.len() - shown.len();
-    Ran {
+    RanCell {
         session: entry.id.clone(),
         cell: execution.cell,
         outcome: execution.outcome.name().to_owned(),
@@ -152,7 +152,7 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> Ran {
     }
 }
 
-fn failure(execution: &Execution, tokens: usize) -> Option<Failure> {
+fn failure(execution: &Execution, tokens: usize) -> Option<CellFailure> {
     let raised = execution.outputs.last().and_then(|last| match last {
         Output::Exception(raised) => Some(raised),
         _ => None,
@@ -182,7 +182,7 @@ fn failure(execution: &Execution, tokens: usize) -> Option<Failure> {
         }
     };
     let line = raised.and_then(|it| it.line);
-    Some(Failure {
+    Some(CellFailure {
         exception: raised.map(|it| it.exception.clone()),
         message,
         line: line.or_else(|| rejections.first().and_then(|it| it.line)),
@@ -199,7 +199,7 @@ fn message_of(raised: Option<&Exception>, tokens: usize) -> String {
     }
 }
 
-fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> Shown {
+fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> ShownValue {
     let text = render::to_model(std::slice::from_ref(output), tokens)
         .into_iter()
         .filter_map(|block| match block {
@@ -208,7 +208,7 @@ fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> Shown {
         });
     let (rows, columns) = match output {
         Output::Dataframe(table) => {
-            let columns = table.columns.iter().take(OUTPUTS).map(|column| Column {
+            let columns = table.columns.iter().take(OUTPUTS).map(|column| TableColumn {
                 name: column.name.clone(),
                 dtype: column.dtype.clone(),
             });
@@ -224,7 +224,7 @@ fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> Shown {
         entry.remember(made);
         link
     });
-    Shown {
+    ShownValue {
         kind: kind(output).to_owned(),
         text: text.collect(),
         rows,

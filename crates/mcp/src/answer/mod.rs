@@ -16,7 +16,7 @@ mod hints;
 mod shape;
 
 pub(crate) use execution::told;
-pub(crate) use shape::{Link, Ran};
+pub(crate) use shape::{Link, RanCell};
 
 /// Pictures of one answer; more are links.
 const PICTURES: usize = 10;
@@ -27,7 +27,7 @@ pub(crate) const LINKS: usize = 50;
 
 /// An answer as it is put together.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct CallAnswer {
     content: Vec<ContentBlock>,
     structured: Option<Value>,
     failed: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
     links: usize,
 }
 
-impl Answer {
+impl CallAnswer {
     /// The same as data and, for those who read only text, as JSON.
     pub(crate) fn of(value: &impl Serialize) -> Self {
         let mut answer = Self::default();
@@ -127,8 +127,8 @@ impl From<&MadeArtifact> for Link {
     }
 }
 
-impl From<Answer> for CallToolResult {
-    fn from(answer: Answer) -> Self {
+impl From<CallAnswer> for CallToolResult {
+    fn from(answer: CallAnswer) -> Self {
         let mut result = if answer.failed {
             Self::error(answer.content)
         } else {

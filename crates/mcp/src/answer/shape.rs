@@ -1,13 +1,14 @@
 //! An execution as data: the structured content of `run_python`.
 
-use cellblock_interpreter::execution::{Exceeded, Finding, Rejection, SkippedFile, State};
+use cellblock_interpreter::execution::{Exceeded, Finding, Rejection, SkippedFile, VariablesState};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// What came of a cell.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Ran {
+#[schemars(rename = "Ran")]
+pub(crate) struct RanCell {
     /// The session's handle: pass it as `session` to go on with these variables and files.
     pub(crate) session: String,
     /// The cell's number in its session, from 1.
@@ -16,7 +17,7 @@ pub(crate) struct Ran {
     #[schemars(extend("enum" = ["completed", "raised", "interrupted", "kernel_lost", "limit_exceeded", "rejected"]))]
     pub(crate) outcome: String,
     /// What became of the session's variables.
-    pub(crate) variables: State,
+    pub(crate) variables: VariablesState,
     /// How long it ran, in milliseconds.
     pub(crate) duration_ms: f64,
     /// What was written to stdout; of a long text the middle is left out.
@@ -24,7 +25,7 @@ pub(crate) struct Ran {
     /// What was written to stderr.
     pub(crate) stderr: String,
     /// What it showed, in order.
-    pub(crate) outputs: Vec<Shown>,
+    pub(crate) outputs: Vec<ShownValue>,
     /// Outputs that were made and are not among `outputs`.
     pub(crate) outputs_left_out: u64,
     /// New and changed files.
@@ -36,14 +37,15 @@ pub(crate) struct Ran {
     /// What was noticed about its data.
     pub(crate) findings: Vec<Finding>,
     /// Why it is not completed.
-    pub(crate) error: Option<Failure>,
+    pub(crate) error: Option<CellFailure>,
     /// Additional note: lost variables, limits, and how to continue.
     pub(crate) note: Option<String>,
 }
 
 /// One value that a cell showed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Shown {
+#[schemars(rename = "Shown")]
+pub(crate) struct ShownValue {
     /// `dataframe`, `figure`, `image`, `primitive`, `rich`, `chart`, `result` or `exception`.
     pub(crate) kind: String,
     /// The variable's or figure's name.
@@ -53,7 +55,7 @@ pub(crate) struct Shown {
     /// How many rows it has.
     pub(crate) rows: Option<u64>,
     /// The columns of a table.
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<TableColumn>,
     /// A scalar, or what the cell answered with `set_result`; left out where it is large.
     pub(crate) value: Value,
     /// All of it, to be read as resources: a table as Parquet, a chart as PNG and as its specification.
@@ -62,7 +64,8 @@ pub(crate) struct Shown {
 
 /// A column of a table.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Column {
+#[schemars(rename = "Column")]
+pub(crate) struct TableColumn {
     /// Its name.
     pub(crate) name: String,
     /// Its type as its library prints it.
@@ -84,7 +87,8 @@ pub(crate) struct Link {
 
 /// Why a cell did not complete, and what to do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Failure {
+#[schemars(rename = "Failure")]
+pub(crate) struct CellFailure {
     /// The exception's type, where one was raised.
     pub(crate) exception: Option<String>,
     /// What went wrong.

@@ -24,7 +24,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use serde::Deserialize;
 use tower_service::Service;
 
-use crate::conversations::{CONVERSATION, Conversation, conversation, stops_by_stream};
+use crate::conversations::{CONVERSATION, McpConversation, conversation, stops_by_stream};
 use crate::server::{OwnerOf, Server};
 
 /// Bytes of a message that is looked into: those that are of interest are short.
@@ -121,7 +121,7 @@ impl<H: ServerHandler> Endpoint<H> {
         answer
     }
 
-    fn conversation(&self, parts: &Parts) -> Option<Conversation> {
+    fn conversation(&self, parts: &Parts) -> Option<McpConversation> {
         conversation(parts, (self.owner)(parts)?)
     }
 }

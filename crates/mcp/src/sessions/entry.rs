@@ -8,7 +8,7 @@ use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::derivation::Derivation;
 use cellblock_interpreter::hosting::{Exclusive, Held, Hosted, Resident};
 use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
-use cellblock_interpreter::workbench::{Mounted, Workbench};
+use cellblock_interpreter::workbench::Mounted;
 use cellblock_interpreter::{Error, Session};
 
 use super::made::{MadeArtifact, Remembered};
@@ -25,7 +25,6 @@ pub(crate) type SessionTurn = Exclusive<McpSession>;
 #[derive(Debug)]
 pub(crate) struct McpSession {
     pub(crate) session: Session,
-    pub(crate) workbench: Workbench,
     /// Those that are offered, over the same sandbox.
     pub(super) toolsets: Vec<(ToolsetKind, Arc<dyn Toolset>)>,
     /// Files of the host that its code sees.

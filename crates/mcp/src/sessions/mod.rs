@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry, mint};
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::workbench::{DatasetSource, Workbench, WorkbenchOptions};
+use cellblock_interpreter::workbench::DatasetSource;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::options::Options;
@@ -25,18 +25,18 @@ const LISTED: usize = 20;
 
 /// All sessions of a server.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct McpSessions {
     pub(crate) registry: Arc<Registry<McpSession>>,
     options: Options,
     _sweep: AbortOnDropHandle<()>,
 }
 
-impl Sessions {
+impl McpSessions {
     /// None yet. Those that expire are closed by a task that ends with this.
     pub(crate) fn new(options: &Options) -> Self {
         let registry = Arc::new(Registry::new(HostingLimits {
-            sessions: options.sessions,
-            per_owner: options.sessions_per_owner,
+            sessions: options.max_sessions,
+            per_owner: options.max_sessions_per_key,
             ..HostingLimits::default()
         }));
         let swept = Arc::clone(&registry);
@@ -66,7 +66,7 @@ impl Sessions {
         let place = self.registry.reserve(owner.name(), &handle).map_err(refused)?;
         let permit = self.options.meter.session(owner).await?;
         let mut options = SessionOptions {
-            idle: self.options.idle,
+            idle: self.options.idle_timeout,
             ..SessionOptions::default()
         };
         for name in self.options.toolsets.iter().flat_map(|kind| kind.prelude) {
@@ -80,29 +80,27 @@ impl Sessions {
         for kind in &self.options.toolsets {
             toolsets.push((*kind, (kind.open)(interpreter, session.clone(), &terms).await?));
         }
-        let workbench = Workbench::new(session.clone(), WorkbenchOptions::default());
         let mut datasets = Vec::new();
-        for dataset in &self.options.datasets {
-            let source = DatasetSource::File(dataset.path.clone());
-            datasets.push(workbench.add_dataset(&dataset.name, source).await.map_err(|error| {
+        for (name, path) in &self.options.datasets {
+            let source = DatasetSource::File(path.clone());
+            let mounted = session.add_dataset(name.clone(), source).await;
+            datasets.push(mounted.map_err(|error| {
                 tracing::error!(
-                    name = dataset.name,
+                    name,
                     error = &error as &dyn std::error::Error,
                     "could not show a dataset"
                 );
                 Refusal::new(format!(
-                    "the dataset `{}`, which this server's operator offers, cannot be read: tell the user",
-                    dataset.name
+                    "the dataset `{name}`, which this server's operator offers, cannot be read: tell the user"
                 ))
             })?);
         }
         let session = McpSession {
             session,
-            workbench,
             toolsets,
             datasets,
             _permit: permit,
-            idle_timeout: self.options.idle,
+            idle_timeout: self.options.idle_timeout,
             made: Mutex::default(),
             cells: AtomicU64::default(),
         };

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Call, schema};
-use crate::answer::{Answer, Link};
+use crate::answer::{CallAnswer, Link};
 use crate::refusal::Refusal;
 use crate::sessions::{MadeArtifact, Use};
-use crate::shared::Shared;
+use crate::shared::McpShared;
 use crate::uri;
 
 /// Tokens of a recorded result that a model rereads.
@@ -56,7 +56,7 @@ pub(super) fn record_definition() -> ToolDefinition {
     .returns(schema::written::<Recorded>())
 }
 
-pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Record {
         session,
         tool,
@@ -76,7 +76,7 @@ pub(super) async fn record(server: &Shared, call: &mut Call) -> Result<Answer, R
     let entry = aliases.record(&tool, &result).await.map_err(refuse)?;
     let summary = aliases.model_view(&entry.alias, VIEW).map_err(refuse)?;
     derivation.renew_attempts();
-    Ok(Answer::of(&Recorded {
+    Ok(CallAnswer::of(&Recorded {
         session: used.id.clone(),
         uri: uri::dataset(&used.id, &entry.alias),
         alias: entry.alias.clone(),
@@ -106,9 +106,9 @@ fn rounded(value: &Value) -> Option<String> {
 }
 
 /// Tells a model what came of a derivation.
-pub(super) async fn told(server: &Shared, used: &Use, derived: &Derived) -> Result<Answer, Refusal> {
-    let tokens = server.options.tokens;
-    let mut answer = Answer::default();
+pub(super) async fn told(server: &McpShared, used: &Use, derived: &Derived) -> Result<CallAnswer, Refusal> {
+    let tokens = server.options.max_tokens;
+    let mut answer = CallAnswer::default();
     answer.text(format!("{}\nsession: {}", derived.for_model(tokens), used.id));
     if derived.attempts_left == 0 {
         answer.text(

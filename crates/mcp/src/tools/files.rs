@@ -4,16 +4,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::render::CHARS_PER_TOKEN;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
-use cellblock_interpreter::workbench::{Encoding, WriteArgs};
+use cellblock_interpreter::workbench::{Encoding, Workbench, WorkbenchOptions, WriteArgs};
 use rmcp::model::{ContentBlock, ResourceContents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, schema};
-use crate::answer::{Answer, Link};
+use crate::answer::{CallAnswer, Link};
 use crate::refusal::Refusal;
 use crate::resources::{MOST_BYTES, dataset_at};
-use crate::shared::Shared;
+use crate::shared::McpShared;
 use crate::uri::{self, media_type};
 
 /// Bytes of a picture that is shown.
@@ -145,7 +145,7 @@ pub(super) fn download_definition() -> ToolDefinition {
     ToolDefinition::new(
         "download_file",
         "Download a file",
-        "Gets a file of a session: text as text, a picture as a picture, anything else as a link to read.",
+        "Gets a file of a session: text, a picture as a picture, anything else as a link to read.",
         schema::read::<Download>(),
         ToolEffect::Reads,
     )
@@ -163,7 +163,7 @@ pub(super) fn list_definition() -> ToolDefinition {
     .returns(schema::written::<Listed>())
 }
 
-pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) async fn upload(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let upload: Upload = call.read()?;
     let bytes = match upload.encoding {
         Encoded::Text => upload.content.len(),
@@ -172,7 +172,8 @@ pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, R
     server.options.meter.upload(&call.owner, bytes as u64).await?;
     let used = call.session(server, upload.session.as_deref()).await?;
     let _turn = call.turn(&used).await?;
-    let written = used.workbench.write_file(WriteArgs {
+    let workbench = Workbench::new(used.session.clone(), WorkbenchOptions::default());
+    let written = workbench.write_file(WriteArgs {
         file_path: absolute(&upload.path),
         content: upload.content,
         encoding: match upload.encoding {
@@ -182,7 +183,7 @@ pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, R
         reasoning_trace: None,
     });
     match written.await? {
-        Ok(written) => Ok(Answer::of(&Uploaded {
+        Ok(written) => Ok(CallAnswer::of(&Uploaded {
             session: used.id.clone(),
             uri: uri::file(&used.id, &written.file_path),
             path: written.file_path,
@@ -195,7 +196,7 @@ pub(super) async fn upload(server: &Shared, call: &mut Call) -> Result<Answer, R
     }
 }
 
-pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) async fn download(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Download { session, path, embed } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let path = absolute(&path);
@@ -210,10 +211,10 @@ pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer,
         bytes: Some(content.len() as u64),
     };
     let text = std::str::from_utf8(&content).ok();
-    let room = server.options.tokens * CHARS_PER_TOKEN;
+    let room = server.options.max_tokens * CHARS_PER_TOKEN;
     let shown: Option<String> = text.map(|text| text.chars().take(room).collect());
     let truncated = shown.as_ref().is_none_or(|shown| shown.len() < content.len());
-    let mut answer = Answer::default();
+    let mut answer = CallAnswer::default();
     if embed {
         answer.push(ContentBlock::resource(embedded(&link, &content)));
     } else if ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&&*link.media_type)
@@ -252,7 +253,7 @@ pub(super) async fn download(server: &Shared, call: &mut Call) -> Result<Answer,
     Ok(answer)
 }
 
-pub(super) async fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let (mut listed, mut total) = (Vec::new(), 0);
@@ -268,7 +269,7 @@ pub(super) async fn list(server: &Shared, call: &mut Call) -> Result<Answer, Ref
         bytes: file.bytes,
     });
     // As many as a model has room for.
-    let mut room = server.options.tokens * CHARS_PER_TOKEN / 2;
+    let mut room = server.options.max_tokens * CHARS_PER_TOKEN / 2;
     let files = listed.take_while(|file| {
         let taken = file.path.len() + file.uri.len() + AROUND;
         let fits = taken <= room;
@@ -280,7 +281,7 @@ pub(super) async fn list(server: &Shared, call: &mut Call) -> Result<Answer, Ref
         bytes: dataset.bytes,
         uri: uri::dataset(&session, &dataset.name),
     });
-    Ok(Answer::of(&Listed {
+    Ok(CallAnswer::of(&Listed {
         files: files.collect(),
         total,
         datasets: datasets.collect(),

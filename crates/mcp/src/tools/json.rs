@@ -5,10 +5,10 @@ use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
 use serde_json::Value;
 
-use crate::answer::{Answer, Link};
+use crate::answer::{CallAnswer, Link};
 use crate::refusal::Refusal;
 use crate::sessions::{MadeArtifact, Use};
-use crate::shared::Shared;
+use crate::shared::McpShared;
 use crate::uri::{self, media_type};
 
 /// Shows a stream within so many tokens; what is left out can be had in the sandbox.
@@ -25,11 +25,11 @@ fn shorten(result: &mut Value, stream: &str, tokens: usize) {
 
 /// Tells a model the result, with the pictures that commands left.
 pub(super) async fn told(
-    server: &Shared,
+    server: &McpShared,
     used: &Use,
     mut result: Value,
     pictures: Vec<(String, String, String)>,
-) -> Result<Answer, Refusal> {
+) -> Result<CallAnswer, Refusal> {
     let refused = result["success"] == false;
     result["session"] = used.id.clone().into();
     let files: Vec<_> = result["output_files"].as_array().into_iter().flatten().collect();
@@ -43,9 +43,9 @@ pub(super) async fn told(
             bytes: None,
         })
         .collect();
-    shorten(&mut result, "stdout", server.options.tokens / 2);
-    shorten(&mut result, "stderr", server.options.tokens / 4);
-    let mut answer = Answer::of(&result);
+    shorten(&mut result, "stdout", server.options.max_tokens / 2);
+    shorten(&mut result, "stderr", server.options.max_tokens / 4);
+    let mut answer = CallAnswer::of(&result);
     let store = server.engine.get().await?.store();
     for (name, sha256, media_type) in pictures {
         let Ok(id) = sha256.parse::<ArtifactId>() else {

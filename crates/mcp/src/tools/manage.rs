@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, schema};
-use crate::answer::Answer;
+use crate::answer::CallAnswer;
 use crate::refusal::Refusal;
 use crate::sessions::SessionEntry;
-use crate::shared::Shared;
+use crate::shared::McpShared;
 
 /// Nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -116,24 +116,24 @@ pub(super) fn close_definition() -> ToolDefinition {
     .returns(schema::written::<Done>())
 }
 
-pub(super) async fn create(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) async fn create(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Nothing {} = call.read()?;
     let used = call.session(server, None).await?;
-    Ok(Answer::of(&described(server, &used, false)))
+    Ok(CallAnswer::of(&described(server, &used, false)))
 }
 
-pub(super) fn list(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Nothing {} = call.read()?;
     let sessions = server.sessions.of(&call.owner);
     let sessions = sessions
         .iter()
         .map(|entry| described(server, entry, entry.holds() > 0));
-    Ok(Answer::of(&Sessions {
+    Ok(CallAnswer::of(&Sessions {
         sessions: sessions.collect(),
     }))
 }
 
-pub(super) async fn reset(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) async fn reset(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let _turn = call.turn(&used).await?;
@@ -142,32 +142,32 @@ pub(super) async fn reset(server: &Shared, call: &mut Call) -> Result<Answer, Re
     Ok(done(session, "its variables are dropped"))
 }
 
-pub(super) fn interrupt(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) fn interrupt(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     used.session.interrupt();
     Ok(done(session, "what ran in it is interrupted"))
 }
 
-pub(super) async fn close(server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+pub(super) async fn close(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Which { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     server.sessions.registry.close(&used).await?;
     Ok(done(session, "it is closed"))
 }
 
-fn done(session: String, done: &'static str) -> Answer {
-    Answer::of(&Done { session, done })
+fn done(session: String, done: &'static str) -> CallAnswer {
+    CallAnswer::of(&Done { session, done })
 }
 
-fn described(server: &Shared, entry: &SessionEntry, busy: bool) -> Described {
+fn described(server: &McpShared, entry: &SessionEntry, busy: bool) -> Described {
     Described {
         session: entry.id.clone(),
         created_unix_ms: unix_ms(entry.created),
         cells: entry.cells(),
         busy,
         idle_seconds: entry.idle().as_secs(),
-        expires_after_seconds: server.options.idle.as_secs(),
+        expires_after_seconds: server.options.idle_timeout.as_secs(),
         datasets: entry.datasets.iter().map(|it| it.path.clone()).collect(),
     }
 }

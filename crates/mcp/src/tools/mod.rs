@@ -11,14 +11,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::Answer;
+use crate::answer::CallAnswer;
 use crate::meter::Permit;
 use crate::options::Options;
 use crate::owner::Owner;
-use crate::progress::Progress;
+use crate::progress::CallProgress;
 use crate::refusal::{self, Refusal};
 use crate::sessions::{SessionTurn, Use};
-use crate::shared::Shared;
+use crate::shared::McpShared;
 
 mod derivation;
 mod files;
@@ -30,7 +30,7 @@ mod toolset;
 
 /// A tool that a server offers.
 #[derive(Clone, Debug)]
-pub(crate) struct Tool {
+pub(crate) struct OfferedTool {
     /// As the protocol lists it.
     pub(crate) listed: Listed,
     pub(crate) work: Work,
@@ -46,7 +46,7 @@ pub(crate) enum Work {
 }
 
 /// Serves a call.
-pub(crate) type Own = for<'a> fn(&'a Shared, &'a mut Call) -> BoxFuture<'a, Result<Answer, Refusal>>;
+pub(crate) type Own = for<'a> fn(&'a McpShared, &'a mut Call) -> BoxFuture<'a, Result<CallAnswer, Refusal>>;
 
 /// A call, as a tool sees it.
 #[derive(Debug)]
@@ -54,12 +54,12 @@ pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) owner: Owner,
     pub(crate) arguments: Value,
-    pub(crate) progress: Progress,
+    pub(crate) progress: CallProgress,
     /// Canceled when the client gave the call up.
     pub(crate) stop: CancellationToken,
 }
 
-impl Tool {
+impl OfferedTool {
     /// What a server offers, in the order in which it is listed.
     pub(crate) fn offered(options: &Options) -> Vec<Self> {
         let kinds = options.toolsets.iter().copied();
@@ -113,25 +113,27 @@ impl Tool {
     }
 
     fn of(kind: ToolsetKind, options: &Options) -> impl Iterator<Item = Self> {
-        let definitions = if kind == python::KIND {
-            vec![run_python::definition(options)]
-        } else {
-            let definitions = (kind.definitions)(&options.terms("")).into_iter();
-            definitions.map(schema::in_session).collect()
-        };
-        definitions.into_iter().map(move |definition| Self {
-            work: Work::Toolset {
-                kind,
-                resumes: definition.resumes,
-            },
-            listed: listed(definition),
+        let definitions = (kind.definitions)(&options.terms("")).into_iter();
+        definitions.map(move |definition| {
+            let definition = if kind == python::KIND {
+                run_python::in_session(definition, options)
+            } else {
+                schema::in_session(definition)
+            };
+            Self {
+                work: Work::Toolset {
+                    kind,
+                    resumes: definition.resumes,
+                },
+                listed: listed(definition),
+            }
         })
     }
 }
 
 impl Work {
     /// Does it.
-    pub(crate) async fn call(self, server: &Shared, call: &mut Call) -> Result<Answer, Refusal> {
+    pub(crate) async fn call(self, server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
         match self {
             Self::Own(own) => own(server, call).await,
             Self::Toolset { kind, resumes } => toolset::call(kind, resumes, server, call).await,
@@ -156,7 +158,7 @@ impl Call {
     }
 
     /// Leave to run something, held while it runs.
-    async fn permit(&self, server: &Shared) -> Result<Permit, Refusal> {
+    async fn permit(&self, server: &McpShared) -> Result<Permit, Refusal> {
         Ok(server.options.meter.cell(&self.owner).await?)
     }
 
@@ -169,7 +171,7 @@ impl Call {
     }
 
     /// The session of this handle, or a new one.
-    async fn session(&self, server: &Shared, handle: Option<&str>) -> Result<Use, Refusal> {
+    async fn session(&self, server: &McpShared, handle: Option<&str>) -> Result<Use, Refusal> {
         if let Some(handle) = handle {
             return server.sessions.find(&self.owner, handle);
         }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
+use cellblock_interpreter::toolset::{ToolDefinition, object};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Call, schema};
-use crate::answer::Ran;
+use crate::answer::RanCell;
 use crate::options::Options;
 use crate::refusal::Refusal;
 
@@ -16,6 +16,11 @@ use crate::refusal::Refusal;
 const LONGEST_CODE: usize = 1_000_000;
 /// Packages of one call.
 const MOST_PACKAGES: usize = 50;
+
+const DESCRIPTION: &str = "\
+    Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, files, an \
+    exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are there. Variables and \
+    files stay for later calls with the same `session`.";
 
 /// What to run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,11 +41,12 @@ struct Arguments {
     requirements: Vec<String>,
 }
 
-pub(super) fn definition(options: &Options) -> ToolDefinition {
+/// Adds sessions and the server's limits to the toolset's tool.
+pub(super) fn in_session(tool: ToolDefinition, options: &Options) -> ToolDefinition {
     let mut input = schema::read::<Arguments>();
     let (usual, most) = (
-        options.cell_time.as_secs_f64(),
-        options.max_cell_time.as_secs_f64(),
+        options.cell_timeout.as_secs_f64(),
+        options.max_cell_timeout.as_secs_f64(),
     );
     let timeout = &mut input["properties"]["timeout_seconds"];
     timeout["description"] = json!(format!(
@@ -48,16 +54,12 @@ pub(super) fn definition(options: &Options) -> ToolDefinition {
     ));
     timeout["exclusiveMinimum"] = json!(0);
     timeout["maximum"] = json!(most);
-    ToolDefinition::new(
-        "run_python",
-        "Run Python",
-        "Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, \
-         files, an exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are \
-         there. Variables and files stay for later calls with the same `session`.",
-        input,
-        ToolEffect::Changes,
-    )
-    .returns(schema::written::<Ran>())
+    let tool = ToolDefinition {
+        description: DESCRIPTION.to_owned(),
+        input_schema: object(input),
+        ..tool
+    };
+    tool.returns(schema::written::<RanCell>())
 }
 
 /// The session's handle, and the arguments as the toolset reads them.
@@ -88,7 +90,7 @@ fn check(arguments: &Arguments, options: &Options) -> Result<(), Refusal> {
             arguments.requirements.len()
         )));
     }
-    let most = options.max_cell_time;
+    let most = options.max_cell_timeout;
     if let Some(seconds) = arguments.timeout_seconds {
         let timeout = Duration::try_from_secs_f64(seconds).ok();
         if timeout.is_none_or(|it| it.is_zero() || it > most) {

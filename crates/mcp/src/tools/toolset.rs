@@ -4,17 +4,17 @@ use cellblock_interpreter::toolset::{ToolEvent, ToolResult, ToolsetKind, python}
 use serde_json::Value;
 
 use super::{Call, derivation, json, run_python};
-use crate::answer::{self, Answer};
+use crate::answer::{self, CallAnswer};
 use crate::refusal::Refusal;
-use crate::shared::Shared;
+use crate::shared::McpShared;
 
 /// Calls a tool of this kind; one that `resumes` needs a session.
 pub(super) async fn call(
     kind: ToolsetKind,
     resumes: bool,
-    server: &Shared,
+    server: &McpShared,
     call: &mut Call,
-) -> Result<Answer, Refusal> {
+) -> Result<CallAnswer, Refusal> {
     let (handle, arguments) = if kind == python::KIND {
         run_python::arguments(call, &server.options)?
     } else {
@@ -49,7 +49,7 @@ pub(super) async fn call(
         ToolResult::Cell { execution, .. } => {
             used.count_cell();
             let store = server.engine.get().await?.store();
-            Ok(answer::told(&used, store, &execution, server.options.tokens).await)
+            Ok(answer::told(&used, store, &execution, server.options.max_tokens).await)
         }
         ToolResult::Derived(derived) => derivation::told(server, &used, &derived).await,
         ToolResult::Json(result) => json::told(server, &used, result, pictures).await,

@@ -10,7 +10,7 @@ use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_mcp::http::{HttpOptions, behind};
-use cellblock_mcp::{Engine, Options, Owner, Server};
+use cellblock_mcp::{LazyInterpreter, Options, Owner, Server};
 use cellblock_testkit::require;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -53,11 +53,11 @@ async fn serve() -> u16 {
     let first = interpreter.session(SessionOptions::default());
     first.execute("1").await.unwrap();
     first.close().await.unwrap();
-    let engine = Engine::ready(interpreter);
+    let engine = LazyInterpreter::ready(interpreter);
     let options = Options {
         // The suite's jobs take a second or two, and have to be tasks by then; each makes a session.
         task_after: Duration::from_millis(100),
-        sessions_per_owner: 256,
+        max_sessions_per_key: 256,
         ..Options::default()
     };
     let server = Server::new(engine, options);

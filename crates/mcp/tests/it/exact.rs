@@ -15,7 +15,7 @@ const SEEDS: u64 = 600;
 async fn start() -> (Connected, String) {
     let server = server(|options| {
         all(options);
-        options.tokens = 4_000_000;
+        options.max_tokens = 4_000_000;
     })
     .await;
     let client = connect(&server, Client::default(), newest()).await;

@@ -1,6 +1,6 @@
 //! Files of a session.
 
-use cellblock_mcp::{Dataset, Server};
+use cellblock_mcp::Server;
 use rmcp::model::{ContentBlock, ReadResourceRequestParams};
 use serde_json::json;
 use tempfile::TempDir;
@@ -138,8 +138,7 @@ async fn with_dataset() -> (Server, TempDir) {
     let path = folder.path().join("wine.csv");
     std::fs::write(&path, "a,b\n1,2\n").unwrap();
     let server = server(|options| {
-        let name = "wine".to_owned();
-        options.datasets = vec![Dataset { name, path }];
+        options.datasets.insert("wine".to_owned(), path);
     });
     (server.await, folder)
 }
@@ -184,7 +183,7 @@ fn a_dataset_is_read_while_code_runs() {
 #[test]
 fn a_list_of_files_has_as_many_as_a_model_has_room_for() {
     block_on(async {
-        let server = server(|options| options.tokens = 500).await;
+        let server = server(|options| options.max_tokens = 500).await;
         let client = connect(&server, Client::default(), newest()).await;
         let ran = run(
             &client,

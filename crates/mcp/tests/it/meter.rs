@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cellblock_mcp::{Asked, Denied, Meter, Owner, Permit};
+use cellblock_mcp::{Admission, Denied, Meter, Owner, Permit};
 use serde_json::json;
 
 use crate::support::{Client, all, block_on, connect, done, newest, refused, run, server, session};
@@ -33,16 +33,16 @@ fn take(free: &Arc<AtomicUsize>, what: &str) -> Result<Permit, Denied> {
 }
 
 impl Meter for Places {
-    fn session<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+    fn session<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async { take(&self.sessions, "sandbox") })
     }
 
-    fn cell<'a>(&'a self, _: &'a Owner) -> Asked<'a, Permit> {
+    fn cell<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { take(&self.cells, "cell") })
     }
 
-    fn upload<'a>(&'a self, _: &'a Owner, bytes: u64) -> Asked<'a, ()> {
+    fn upload<'a>(&'a self, _: &'a Owner, bytes: u64) -> Admission<'a, ()> {
         Box::pin(async move {
             if bytes > 3 {
                 return Err(Denied(format!("{bytes} bytes are more than 3")));

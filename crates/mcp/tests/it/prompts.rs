@@ -1,6 +1,8 @@
 //! Prompts of the toolsets.
 
-use cellblock_mcp::Dataset;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use rmcp::model::{GetPromptRequestParams, GetPromptResponse};
 use serde_json::json;
 
@@ -92,17 +94,14 @@ fn the_libraries_are_known_before_there_is_a_session() {
 #[test]
 fn the_prompt_for_commands_names_datasets_or_says_that_there_are_none() {
     block_on(async {
-        let with = |datasets: Vec<Dataset>| {
+        let with = |datasets: BTreeMap<String, PathBuf>| {
             server(move |options| {
                 all(options);
                 options.datasets = datasets;
             })
         };
-        let wine = Dataset {
-            name: "wine".to_owned(),
-            path: "/tmp/wine.csv".into(),
-        };
-        for (datasets, named) in [(vec![wine], true), (Vec::new(), false)] {
+        let wine = ("wine".to_owned(), "/tmp/wine.csv".into());
+        for (datasets, named) in [([wine].into(), true), (BTreeMap::new(), false)] {
             let client = connect(&with(datasets).await, Client::default(), newest()).await;
             let told = prompt(&client, "workbench", None).await;
             assert_eq!(told.contains("wine"), named, "{told}");

@@ -133,7 +133,7 @@ fn a_file_is_a_link_to_what_it_was() {
 #[test]
 fn text_keeps_to_the_token_budget() {
     block_on(async {
-        let server = server(|options| options.tokens = 1000).await;
+        let server = server(|options| options.max_tokens = 1000).await;
         let client = connect(&server, Client::default(), crate::support::newest()).await;
         let code = "import pandas as pd\nprint('x' * 10_000 + '\\n' + 'end of it')\nfor n in range(30): \
                     display('word ' * 1000)\npd.DataFrame({'a': range(10000), 'b': ['long ' * 20] * 10000})";
@@ -207,8 +207,8 @@ fn the_time_that_a_call_may_ask_for_is_the_operators() {
     block_on(async {
         let server = server(|options| {
             all(options);
-            options.max_cell_time = std::time::Duration::from_secs(7);
-            options.cell_time = std::time::Duration::from_secs(5);
+            options.max_cell_timeout = std::time::Duration::from_secs(7);
+            options.cell_timeout = std::time::Duration::from_secs(5);
         })
         .await;
         let client = connect(&server, Client::default(), newest()).await;

@@ -34,7 +34,7 @@ fn a_session_is_made_listed_reset_and_closed() {
 #[test]
 fn beyond_the_cap_the_refusal_names_the_sessions_there_are() {
     block_on(async {
-        let server = server(|options| options.sessions_per_owner = 2).await;
+        let server = server(|options| options.max_sessions_per_key = 2).await;
         let client = connect(&server, Client::default(), newest()).await;
         let (first, second) = (session(&client).await, session(&client).await);
         let told = refused(&client, "create_session", json!({})).await;
@@ -54,7 +54,7 @@ fn beyond_the_cap_the_refusal_names_the_sessions_there_are() {
 #[test]
 fn an_idle_session_expires_and_a_busy_one_does_not() {
     block_on(async {
-        let server = server(|options| options.idle = Duration::from_millis(500)).await;
+        let server = server(|options| options.idle_timeout = Duration::from_millis(500)).await;
         let client = connect(&server, Client::default(), newest()).await;
         let busy = run(&client, None, "import time; time.sleep(2); 'awake'").await;
         assert_eq!(busy["outputs"][0]["value"], "awake");

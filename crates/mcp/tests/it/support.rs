@@ -7,7 +7,8 @@ use std::time::Duration;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::toolset::TOOLSETS;
-use cellblock_mcp::{Engine, Options, Server};
+use cellblock_mcp::{LazyInterpreter, Options, Server};
+use cellblock_testkit::wait::until_ok;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
     Implementation, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
@@ -45,7 +46,7 @@ pub(crate) async fn server(change: impl FnOnce(&mut Options)) -> Server {
     let interpreter = INTERPRETER.get_or_init(start).await.clone();
     let mut options = Options::default();
     change(&mut options);
-    Server::new(Engine::ready(interpreter), options)
+    Server::new(LazyInterpreter::ready(interpreter), options)
 }
 
 /// A server whose interpreter is started by the first who needs it.
@@ -53,7 +54,7 @@ pub(crate) async fn engine_that_starts(change: impl FnOnce(&mut Options)) -> Ser
     let interpreter = INTERPRETER.get_or_init(start).await.clone();
     let mut options = Options::default();
     change(&mut options);
-    let engine = Engine::starting(move || {
+    let engine = LazyInterpreter::starting(move || {
         let interpreter = interpreter.clone();
         async move { Ok(interpreter) }
     });
@@ -189,9 +190,5 @@ pub(crate) async fn read(client: &Connected, uri: &str) -> (String, String) {
 
 /// Asks until it is so.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + LONG;
-    while !so().await {
-        assert!(tokio::time::Instant::now() < deadline, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_ok(async || so().await.then_some(()).ok_or(what)).await;
 }

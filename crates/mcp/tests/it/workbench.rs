@@ -58,7 +58,7 @@ fn a_long_stream_is_cut_to_the_budget_and_said_to_be() {
     block_on(async {
         let server = server(|options| {
             all(options);
-            options.tokens = 1000;
+            options.max_tokens = 1000;
         })
         .await;
         let client = connect(&server, Client::default(), newest()).await;

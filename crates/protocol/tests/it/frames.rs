@@ -4,8 +4,8 @@ use std::error::Error;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use cellblock_protocol::{
-    Blob, Decoder, Frame, FromGuest, FromKernel, KernelOutcome, Limits, MAX_BLOBS, Message, Prefix, Stream,
-    ToGuest, ToKernel, encode, schema,
+    Blob, Decoder, Frame, FrameLimits, FromGuest, FromKernel, KernelOutcome, MAX_BLOBS, MessageSet, Prefix,
+    Stream, ToGuest, ToKernel, encode, schema,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn framed(header: &str, blobs: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn decode<M: Message>(bytes: &[u8]) -> Result<Option<Frame<M, Vec<u8>>>, String> {
+fn decode<M: MessageSet>(bytes: &[u8]) -> Result<Option<Frame<M, Vec<u8>>>, String> {
     let mut decoder = Decoder::default();
     decoder.push(bytes);
     decoder.frame().map_err(|error| match error.source() {
@@ -31,7 +31,7 @@ fn decode<M: Message>(bytes: &[u8]) -> Result<Option<Frame<M, Vec<u8>>>, String>
 
 #[test]
 fn a_message_without_blobs_has_this_wire_form() {
-    let bytes = encode(&FromGuest::Ok { request: 7 }, &[], &Limits::default()).unwrap();
+    let bytes = encode(&FromGuest::Ok { request: 7 }, &[], &FrameLimits::default()).unwrap();
     assert_eq!(bytes, b"\0\0\0\x1d\0\0\0\x19{\"type\":\"ok\",\"request\":7}");
 }
 
@@ -41,7 +41,7 @@ fn blobs_are_listed_in_the_header_and_follow_it() {
         exec: 3,
         stream: Stream::Stderr,
     };
-    let bytes = encode(&message, &[b"ab", b"", b"c"], &Limits::default()).unwrap();
+    let bytes = encode(&message, &[b"ab", b"", b"c"], &FrameLimits::default()).unwrap();
     let header = br#"{"type":"stream","exec":3,"stream":"stderr","blobs":[2,0,1]}"#;
     assert_eq!(&bytes[8..], header);
     let header_bytes = u32::try_from(header.len()).unwrap();
@@ -58,10 +58,10 @@ fn the_header_contains_the_lengths_of_the_blobs() {
             stamp: None,
         },
         &[b"abc"],
-        &Limits::default(),
+        &FrameLimits::default(),
     )
     .unwrap();
-    let prefix = Prefix::parse(*bytes.first_chunk().unwrap(), &Limits::default()).unwrap();
+    let prefix = Prefix::parse(*bytes.first_chunk().unwrap(), &FrameLimits::default()).unwrap();
     assert_eq!((prefix.header_bytes(), prefix.blob_bytes()), (bytes.len() - 8, 3));
     let header = prefix.header::<FromGuest>(&bytes[8..]).unwrap();
     assert_eq!(
@@ -129,7 +129,7 @@ fn an_unknown_type_is_an_error_that_names_it() {
 
 #[test]
 fn a_message_of_the_other_direction_is_an_error() {
-    let bytes = encode(&ToKernel::Reset { cell: 1 }, &[], &Limits::default()).unwrap();
+    let bytes = encode(&ToKernel::Reset { cell: 1 }, &[], &FrameLimits::default()).unwrap();
     assert_eq!(
         decode::<FromKernel>(&bytes).unwrap_err(),
         r#"unknown message type "reset""#
@@ -236,7 +236,7 @@ fn more_blobs_than_the_limit_are_an_error_on_both_sides() {
     let error = decode::<FromKernel>(&framed(&header, b"")).unwrap_err();
     assert_eq!(error, "frame with 1025 blobs is over the limit of 1024 blobs");
     let blobs = vec![b"".as_slice(); MAX_BLOBS + 1];
-    let error = encode(&FromGuest::Ok { request: 1 }, &blobs, &Limits::default()).unwrap_err();
+    let error = encode(&FromGuest::Ok { request: 1 }, &blobs, &FrameLimits::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "frame with 1025 blobs is over the limit of 1024 blobs"
@@ -245,7 +245,7 @@ fn more_blobs_than_the_limit_are_an_error_on_both_sides() {
 
 #[test]
 fn encoding_respects_the_limits() {
-    let limits = Limits {
+    let limits = FrameLimits {
         header_bytes: 30,
         frame_bytes: 40,
     };
@@ -264,7 +264,7 @@ fn encoding_respects_the_limits() {
             .ends_with("is over the limit of 30 bytes; large values belong in a blob"),
         "{error}"
     );
-    let limits = Limits {
+    let limits = FrameLimits {
         header_bytes: 60,
         frame_bytes: 60,
     };

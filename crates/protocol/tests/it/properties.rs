@@ -2,20 +2,22 @@
 
 use std::fmt::Debug;
 
-use cellblock_protocol::{Decoder, Frame, FromGuest, FromKernel, Limits, Message, ToGuest, ToKernel, encode};
+use cellblock_protocol::{
+    Decoder, Frame, FrameLimits, FromGuest, FromKernel, MessageSet, ToGuest, ToKernel, encode,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::messages;
 
-fn bytes_of<M: Message>(message: &M, blobs: &[Vec<u8>]) -> Vec<u8> {
+fn bytes_of<M: MessageSet>(message: &M, blobs: &[Vec<u8>]) -> Vec<u8> {
     let slices: Vec<&[u8]> = blobs.iter().map(Vec::as_slice).collect();
-    let mut bytes = encode(message, &slices, &Limits::default()).unwrap();
+    let mut bytes = encode(message, &slices, &FrameLimits::default()).unwrap();
     bytes.extend(blobs.concat());
     bytes
 }
 
-fn round_trips<M: Message + PartialEq + Debug>(message: M, blobs: Vec<Vec<u8>>) {
+fn round_trips<M: MessageSet + PartialEq + Debug>(message: M, blobs: Vec<Vec<u8>>) {
     let mut decoder = Decoder::default();
     decoder.push(&bytes_of(&message, &blobs));
     assert_eq!(decoder.frame::<M>().unwrap(), Some(Frame { message, blobs }));
@@ -23,8 +25,8 @@ fn round_trips<M: Message + PartialEq + Debug>(message: M, blobs: Vec<Vec<u8>>) 
     assert!(decoder.frame::<M>().unwrap().is_none());
 }
 
-fn decode_all<M: Message>(bytes: &[u8]) {
-    let limits = Limits {
+fn decode_all<M: MessageSet>(bytes: &[u8]) {
+    let limits = FrameLimits {
         header_bytes: 1 << 12,
         frame_bytes: 1 << 16,
     };

@@ -1,7 +1,7 @@
 //! Relays a client's requests to its guest, frame by frame: they are checked before the guest sees
 //! any of them.
 
-use cellblock_protocol::{Blob, Decoder, Frame, FromGuest, Limits, ToGuest, encode};
+use cellblock_protocol::{Blob, Decoder, Frame, FrameLimits, FromGuest, ToGuest, encode};
 
 use super::super::mux::{Receiving, Sending};
 use cellblock_sandbox::{Error, Result};
@@ -11,7 +11,7 @@ use cellblock_sandbox::guest::{GuestRequests, MAX_REPLACE, Relay};
 /// Maximum size of a client's frames: the largest file that is written in one step, with its
 /// description.
 #[expect(clippy::cast_possible_truncation, reason = "a few megabytes")]
-const LIMITS: Limits = Limits {
+const LIMITS: FrameLimits = FrameLimits {
     header_bytes: 1 << 20,
     frame_bytes: MAX_REPLACE as u32 + (1 << 20) + 4,
 };
@@ -72,7 +72,7 @@ async fn answer(frame: Frame<FromGuest>, sending: &Sending) -> Result<()> {
             Blob::File(..) => return Err(Error::protocol("guest", "an oversized blob")),
         }
     }
-    let head = encode(&frame.message, &blobs, &Limits::default())
+    let head = encode(&frame.message, &blobs, &FrameLimits::default())
         .map_err(|error| Error::protocol("guest", error.to_string()))?;
     sending.send(&head).await?;
     for blob in blobs {

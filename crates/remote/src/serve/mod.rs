@@ -8,8 +8,8 @@ use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
 use super::link::unread;
-use super::mux::{Mux, Pulse, Transport};
-use super::refusal::Refusal;
+use super::mux::{Mux, MuxTransport, Pulse};
+use super::refusal::RemoteRefusal;
 use super::wire::{Ask, GENERATION, Hello, ToClient, ToServer};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::{Error, Result};
@@ -46,19 +46,19 @@ pub trait Host: Send + Sync + 'static {
     fn spool(&self) -> Option<PathBuf>;
 
     /// Provides a sandbox with a running kernel.
-    fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, Refusal>>;
+    fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, RemoteRefusal>>;
 
     /// Reports that a sandbox of [`lease`](Self::lease) has ended.
     fn returned(&self, sandbox: &str);
 
     /// Completes once kernels start without waiting; returns the modules that failed to import.
-    fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, Refusal>>;
+    fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, RemoteRefusal>>;
 
     /// Returns the image's network clients.
-    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, Refusal>>;
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, RemoteRefusal>>;
 
     /// Returns the id of a layer with these requirements, installing it if necessary.
-    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, Refusal>>;
+    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, RemoteRefusal>>;
 }
 
 /// Pending orders for the kernel of each stream, by the stream's number.
@@ -71,7 +71,7 @@ type Signalled = Arc<Mutex<HashMap<u32, Arc<Orders>>>>;
 /// was cut; it is not an error if the client closes it.
 pub async fn serve<T, E>(transport: T, host: Arc<dyn Host>, pulse: Pulse) -> Result<()>
 where
-    T: Transport<E>,
+    T: MuxTransport<E>,
     E: std::fmt::Display + Send + 'static,
 {
     let (mux, controls) = Mux::start(transport, pulse);

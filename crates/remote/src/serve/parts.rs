@@ -2,7 +2,7 @@
 //! cell.
 
 use bytes::{Bytes, BytesMut};
-use cellblock_protocol::{FromKernel, Limits, Prefix};
+use cellblock_protocol::{FrameLimits, FromKernel, Prefix};
 
 /// Bytes of frames.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Parts {
         let Some(prefix) = self.held.first_chunk::<{ Prefix::LEN }>() else {
             return Begun::Partly;
         };
-        let Ok(prefix) = Prefix::parse(*prefix, &Limits::default()) else {
+        let Ok(prefix) = Prefix::parse(*prefix, &FrameLimits::default()) else {
             return Begun::NoFrame;
         };
         let end = Prefix::LEN + prefix.header_bytes();
@@ -101,9 +101,9 @@ mod tests {
         let done = message(serde_json::json!({"type": "done", "cell": 1, "outcome": "completed"}));
         let standby = message(serde_json::json!({"type": "standby", "changes": 1}));
         let blob = [7; 2000];
-        let mut first = encode(&call, &[&blob], &Limits::default()).unwrap();
+        let mut first = encode(&call, &[&blob], &FrameLimits::default()).unwrap();
         first.extend(blob);
-        let whole = |message| encode(message, &[], &Limits::default()).unwrap();
+        let whole = |message| encode(message, &[], &FrameLimits::default()).unwrap();
         [first, whole(&done), whole(&standby)]
     }
 

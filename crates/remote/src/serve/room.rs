@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::super::mux::{Mux, Receiving};
-use super::super::refusal::Refusal;
+use super::super::refusal::RemoteRefusal;
 use super::super::wire::{Answer, Ask, GUEST};
 use super::pump::{Orders, Pump};
 use super::{Host, Signalled, guest};
@@ -18,7 +18,7 @@ use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox};
 use cellblock_sandbox::error::{Blame, Retry};
 
-type Served = Result<Answer, Refusal>;
+type Served = Result<Answer, RemoteRefusal>;
 
 pub(super) struct Room {
     mux: Arc<Mux>,
@@ -87,7 +87,7 @@ impl Room {
                     Some(pump) => pump.stop().await,
                     None => None,
                 };
-                let ended = ended.ok_or_else(|| Refusal::request("there was no kernel"))?;
+                let ended = ended.ok_or_else(|| RemoteRefusal::request("there was no kernel"))?;
                 let sandbox = self.sandbox()?;
                 let kernel = unless_killed(sandbox, sandbox.rescue(ended, pid), killed).await?;
                 Ok(self.carry(kernel, stream))
@@ -129,18 +129,18 @@ impl Room {
         }
     }
 
-    fn sandbox(&self) -> Result<&dyn Sandbox, Refusal> {
+    fn sandbox(&self) -> Result<&dyn Sandbox, RemoteRefusal> {
         self.sandbox
             .as_deref()
-            .ok_or_else(|| Refusal::request("there is no sandbox"))
+            .ok_or_else(|| RemoteRefusal::request("there is no sandbox"))
     }
 
     async fn create(&mut self, limits: Limits) -> Served {
         if self.sandbox.is_some() {
-            return Err(Refusal::request("a connection can have only one sandbox"));
+            return Err(RemoteRefusal::request("a connection can have only one sandbox"));
         }
         if let Some(above) = limits.above(self.host.most()) {
-            return Err(Refusal::request(format!(
+            return Err(RemoteRefusal::request(format!(
                 "the requested limits exceed the maximum: {above}"
             )));
         }
@@ -178,7 +178,7 @@ impl Room {
         let folder = self
             .host
             .spool()
-            .ok_or_else(|| Refusal::request("this server does not support mounts"))?;
+            .ok_or_else(|| RemoteRefusal::request("this server does not support mounts"))?;
         let held: u64 = self
             .shown
             .iter()
@@ -187,7 +187,7 @@ impl Room {
             .sum();
         let limit = self.limits.data_bytes;
         if held.saturating_add(bytes) > limit {
-            return Err(Refusal::request(format!(
+            return Err(RemoteRefusal::request(format!(
                 "datasets would have {} bytes, the limit is {limit}; raise `data_bytes`",
                 held.saturating_add(bytes)
             )));
@@ -205,12 +205,12 @@ impl Room {
 
     async fn mount(&mut self, name: &str) -> Served {
         let Some(mut upload) = self.upload.take() else {
-            return Err(Refusal::request("no file was sent"));
+            return Err(RemoteRefusal::request("no file was sent"));
         };
         let sandbox = self.sandbox()?;
         let written = upload.receive().await;
         written.map_err(|error| match error {
-            Received::Length { actual } => Refusal::request(format!(
+            Received::Length { actual } => RemoteRefusal::request(format!(
                 "a file of {} bytes was announced, but {actual} bytes arrived",
                 upload.bytes
             )),
@@ -307,16 +307,16 @@ async fn unless_killed<T>(
     sandbox: &dyn Sandbox,
     done: impl Future<Output = cellblock_sandbox::Result<T>>,
     killed: &Notify,
-) -> Result<T, Refusal> {
+) -> Result<T, RemoteRefusal> {
     tokio::pin!(done);
     loop {
         tokio::select! {
-            done = &mut done => return done.map_err(Refusal::from),
+            done = &mut done => return done.map_err(RemoteRefusal::from),
             () = killed.notified() => sandbox.kill(),
         }
     }
 }
 
-fn internal(reason: String) -> Refusal {
-    Refusal::new(Blame::Internal, Retry::Never, reason)
+fn internal(reason: String) -> RemoteRefusal {
+    RemoteRefusal::new(Blame::Internal, Retry::Never, reason)
 }

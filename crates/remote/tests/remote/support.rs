@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellblock_image::{AuditReport, Manifest};
 use cellblock_remote::serve::{Host, serve};
-use cellblock_remote::{Pulse, Refusal, RemoteBackend, RemoteConfig};
+use cellblock_remote::{Pulse, RemoteBackend, RemoteConfig, RemoteRefusal};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::ProcessBackend;
 use cellblock_sandbox::backend::{Backend, BoxFuture, Kernel, Sandbox};
@@ -60,7 +60,7 @@ impl Host for Site {
         Some(self.spool.path().to_owned())
     }
 
-    fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, Refusal>> {
+    fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, RemoteRefusal>> {
         Box::pin(async {
             let lease = create(&self.backend, limits).await?;
             self.lent.lock().unwrap().push(lease.sandbox.id().to_owned());
@@ -72,18 +72,18 @@ impl Host for Site {
         self.lent.lock().unwrap().retain(|it| it != sandbox);
     }
 
-    fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, Refusal>> {
+    fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, RemoteRefusal>> {
         Box::pin(async {
             self.backend.warmed().await?;
             Ok(self.backend.failed_modules())
         })
     }
 
-    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, Refusal>> {
+    fn audit(&self) -> BoxFuture<'_, Result<AuditReport, RemoteRefusal>> {
         Box::pin(async { Ok(self.manifest.audit.clone()) })
     }
 
-    fn layer<'a>(&'a self, _: &'a [String]) -> BoxFuture<'a, Result<String, Refusal>> {
+    fn layer<'a>(&'a self, _: &'a [String]) -> BoxFuture<'a, Result<String, RemoteRefusal>> {
         Box::pin(async { Ok("f".repeat(64)) })
     }
 }

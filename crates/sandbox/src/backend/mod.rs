@@ -12,13 +12,13 @@ use std::time::Duration;
 pub use cellblock_jail::cgroup::Usage;
 pub use cellblock_jail::process::Ending;
 use cellblock_jail::protection::Report;
-use cellblock_protocol::{FromKernel, GENERATION, Limits as FrameLimits, ToKernel, encode};
+use cellblock_protocol::{FrameLimits, FromKernel, GENERATION, ToKernel, encode};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::watch;
 
 use crate::channel::FrameReader;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result, SandboxErrorKind};
 use crate::guest::Guest;
 use crate::incoming::Incoming;
 use crate::limits::Limits;
@@ -183,9 +183,11 @@ impl Kernel {
         let Hold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a standby that another machine has"));
         };
-        cellblock_jail::fds::hand_over(&*spare, &order, theirs.as_fd()).map_err(|error| Kind::Launcher {
-            action: "reach a standby",
-            reason: cellblock_jail::error::chain(&error),
+        cellblock_jail::fds::hand_over(&*spare, &order, theirs.as_fd()).map_err(|error| {
+            SandboxErrorKind::Launcher {
+                action: "reach a standby",
+                reason: cellblock_jail::error::chain(&error),
+            }
         })?;
         drop(theirs);
         let (read, writer) = std::mem::replace(spare, ours).into_split();
@@ -211,7 +213,7 @@ impl Kernel {
     async fn hello(&mut self, limit: Duration, what: &'static str) -> Result<u32> {
         let first = tokio::time::timeout(limit, self.frames.next())
             .await
-            .map_err(|_| Kind::TooLate { what, limit })??;
+            .map_err(|_| SandboxErrorKind::TooLate { what, limit })??;
         match first.map(|frame| frame.message) {
             Some(FromKernel::Hello {
                 generation: GENERATION,
@@ -230,7 +232,7 @@ impl Kernel {
                 let mut said = vec![0; 4096];
                 let length = read_now(&self.stderr, &mut said).unwrap_or(0);
                 let reason = String::from_utf8_lossy(&said[..length]).trim().to_owned();
-                Err(Kind::launcher("start a kernel", reason).into())
+                Err(SandboxErrorKind::launcher("start a kernel", reason).into())
             }
         }
     }

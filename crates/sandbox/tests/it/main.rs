@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod backend;
+mod bytecode;
 mod death;
+mod filtered;
 mod guest;
 mod ordinary_user;
 mod pool;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::backend::process::ProcessBackend;
-use cellblock_sandbox::pool::{Pool, PoolConfig};
+use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::pool::{Pool, PoolConfig, create};
 
-use crate::support::{MIB, backend, block_on, descendants, execute, kill, limits, shows, template, until};
+use crate::support::{
+    End, MIB, backend, block_on, descendants, execute, kill, limits, shows, template, until,
+};
 
 async fn pool(ready: usize) -> (ProcessBackend, Pool) {
     let backend = backend().await;
@@ -104,7 +106,9 @@ fn an_ended_kernel_is_never_provided() {
         .await;
         // The launcher's notification may still be on its way; it has arrived once a later kernel's
         // has.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut later = create(&backend, &Limits::default()).await.unwrap();
+        let (end, _) = execute(&mut later.kernel, "import os\nos._exit(3)").await;
+        assert_eq!(end, End::Lost(Ending::Exited(3)));
         let mut lease = pool.acquire(&Limits::default()).await.unwrap();
         assert_eq!(execute(&mut lease.kernel, "6 * 7").await, shows(42));
     });

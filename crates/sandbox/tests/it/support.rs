@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use cellblock_image::{DEFAULT_IMAGE, Home, Image, Sink, Store};
+use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_protocol::{CellMode, FromKernel, KernelOutcome, Output, Scalar, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::backend::{Backend, Ending, Kernel};
 use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::jail::protection::Demands;
+pub(crate) use cellblock_testkit::wait::until;
 use tokio::runtime::Runtime;
 
 /// Tasks of a backend run here, so it must outlive each test.
@@ -23,9 +24,9 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The default image in the home that all tests share, built if it is missing.
-pub(crate) async fn image() -> Image {
+pub(crate) async fn image() -> OpenImage {
     let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
-    Store::new(home)
+    ImageStore::new(home)
         .open(DEFAULT_IMAGE, Sink::new(|_| {}))
         .await
         .unwrap()
@@ -43,6 +44,7 @@ pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
         interpreter: interpreter.to_owned(),
         library_path: None,
         layers: None,
+        bytecode: None,
         preload: vec!["json".to_owned()],
         demands: Demands::default(),
         launcher: None,
@@ -175,15 +177,4 @@ pub(crate) fn template(launcher: u32) -> Process {
 pub(crate) fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-}
-
-/// Waits for an event elsewhere.
-pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1000 {
-        if is_so() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("not {what} within 20 s");
 }

@@ -11,7 +11,7 @@ use super::{ancestry, find};
 
 /// Owner of the counted resources. Other processes may run sandboxes on the same machine; ancestry and names distinguish theirs.
 #[derive(Debug, Clone, Default)]
-pub struct Owner {
+pub struct LeakOwner {
     /// The process whose descendants and descriptors are counted.
     process: u32,
     /// Start times by process id of what was seen below it: what outlives its parents is still found.
@@ -61,7 +61,7 @@ impl Count {
     }
 }
 
-impl Owner {
+impl LeakOwner {
     /// Counts for the running test.
     pub fn this_process() -> Self {
         Self::of(std::process::id())

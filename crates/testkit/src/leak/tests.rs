@@ -3,16 +3,16 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
 use crate::require;
+use crate::wait::{block_until, block_until_ok};
 
 #[test]
 fn an_entry_left_in_a_directory_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let mut owner = Owner::this_process().folder(folder.path());
+    let mut owner = LeakOwner::this_process().folder(folder.path());
     assert_eq!(owner.count().entries, 0);
     fs::create_dir(folder.path().join("sandbox-1")).unwrap();
     assert_eq!(owner.count().entries, 1);
@@ -46,11 +46,9 @@ fn unshared() -> std::process::Child {
         .unwrap();
     let link = format!("/proc/{}/ns/uts", child.id());
     let own = fs::read_link("/proc/self/ns/uts").unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while fs::read_link(&link).unwrap() == own {
-        assert!(Instant::now() < deadline, "unshare made no namespace");
-        thread::sleep(Duration::from_millis(5));
-    }
+    block_until("unshare makes a namespace", || {
+        fs::read_link(&link).unwrap() != own
+    });
     child
 }
 
@@ -63,8 +61,8 @@ fn end(mut child: std::process::Child) {
 fn namespaces_of_an_owner_are_found_and_those_of_others_do_not_count() {
     require!(UserNamespaces);
     let stranger = Command::new("sleep").arg("1000").spawn().unwrap();
-    let mut other = Owner::of(stranger.id());
-    let mut this = Owner::this_process();
+    let mut other = LeakOwner::of(stranger.id());
+    let mut this = LeakOwner::this_process();
     let before = this.count().namespaces;
     let child = unshared();
     assert!(this.count().namespaces >= before + 2);
@@ -88,7 +86,7 @@ fn an_open_file_is_among_the_descriptors_of_this_process() {
 
 #[test]
 fn an_owner_finds_an_orphan_that_it_saw_before_its_parent_died() {
-    let mut owner = Owner::this_process();
+    let mut owner = LeakOwner::this_process();
     let mut parent = Command::new("sh")
         .args(["-c", "sleep 1000 & echo; wait"])
         .stdout(Stdio::piped())
@@ -97,20 +95,18 @@ fn an_owner_finds_an_orphan_that_it_saw_before_its_parent_died() {
     let mut line = [0];
     std::io::Read::read_exact(parent.stdout.as_mut().unwrap(), &mut line).unwrap();
     // The shell goes on as soon as it has forked: the child has its own name only when it has become its program.
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let both = loop {
+    let both = block_until_ok(|| {
         let both = ancestry::below(parent.id(), &std::collections::BTreeMap::new());
         if matches!(&both[..], [child] if child.name == "sleep") {
-            break both;
+            return Ok(both);
         }
-        assert!(Instant::now() < deadline, "not one child that sleeps: {both:?}");
-        thread::sleep(Duration::from_millis(1));
-    };
+        Err(format!("not one child that sleeps: {both:?}"))
+    });
     let orphan = &both[0];
     owner.look();
     parent.kill().unwrap();
     parent.wait().unwrap();
-    let seen = |owner: &mut Owner| {
+    let seen = |owner: &mut LeakOwner| {
         let all = owner
             .until(&Count::default(), Duration::ZERO)
             .unwrap_err()
@@ -120,20 +116,16 @@ fn an_owner_finds_an_orphan_that_it_saw_before_its_parent_died() {
     assert!(seen(&mut owner));
     let id = rustix::process::Pid::from_raw(orphan.id.cast_signed()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while seen(&mut owner) {
-        assert!(Instant::now() < deadline, "it is still counted");
-        thread::sleep(Duration::from_millis(5));
-    }
+    block_until("it is counted no more", || !seen(&mut owner));
 }
 
 #[test]
 fn an_owner_does_not_count_foreign_resources() {
     let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
-    let mut stranger = Owner::of(other.id());
+    let mut stranger = LeakOwner::of(other.id());
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
     assert_eq!(stranger.count().processes, 0);
-    assert!(Owner::this_process().count().processes >= 2);
+    assert!(LeakOwner::this_process().count().processes >= 2);
     for process in [&mut other, &mut child] {
         process.kill().unwrap();
         process.wait().unwrap();
@@ -145,7 +137,7 @@ fn an_owner_counts_the_cgroups_of_a_launcher_below_it_by_name() {
     require!(Root);
     require!(CgroupV1);
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-    let mut owner = Owner::this_process();
+    let mut owner = LeakOwner::this_process();
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
     let started = stat
         .rsplit_once(')')
@@ -159,7 +151,7 @@ fn an_owner_counts_the_cgroups_of_a_launcher_below_it_by_name() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(owner.count().cgroups, 2);
-    assert_eq!(Owner::this_process().count().cgroups, 0);
+    assert_eq!(LeakOwner::this_process().count().cgroups, 0);
     fs::remove_dir(folder.join("room-0")).unwrap();
     fs::remove_dir(&folder).unwrap();
     assert_eq!(owner.count().cgroups, 0);

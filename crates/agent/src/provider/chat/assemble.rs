@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::provider::reading::Assemble;
 use crate::provider::{Finish, ModelEvent, ProviderError};
-use crate::wire::{CachedTokens, Ids, ReasoningTokens, Usage};
+use crate::wire::{CachedTokens, Ids, ReasoningTokens, TokenUsage};
 
 /// Maximum number of calls in one response.
 const MAX_CALLS: usize = 128;
@@ -25,7 +25,7 @@ pub(super) struct Assembler {
     calls: Vec<Call>,
     spoke: bool,
     reasoning: String,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     finish: Option<Finish>,
 }
 
@@ -238,11 +238,11 @@ fn content(content: &Value) -> String {
     }
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+fn usage(usage: &Value) -> Option<TokenUsage> {
     let count = |value: &Value| value.as_u64().unwrap_or(0);
     let input_tokens = usage["prompt_tokens"].as_u64()?;
     let output_tokens = count(&usage["completion_tokens"]);
-    Some(Usage {
+    Some(TokenUsage {
         input_tokens,
         input_tokens_details: CachedTokens {
             cached_tokens: count(&usage["prompt_tokens_details"]["cached_tokens"]),

@@ -3,15 +3,15 @@
 use cellblock_interpreter::toolset::object;
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
+use super::ChatDialect;
 use crate::provider::request::{choice, plain};
 use crate::provider::{ModelRequest, ProviderError};
-use crate::wire::{FunctionCall, Item, Message, Output, Part, Reasoning, Role, TextFormat};
+use crate::wire::{FunctionCall, FunctionOutput, Item, Message, Part, Reasoning, Role, TextFormat};
 
 /// Builds the body that requests a stream. Reasoning is sent back in the given field.
 pub(super) fn body(
     request: &ModelRequest,
-    dialect: &Dialect,
+    dialect: &ChatDialect,
     reasoning: Option<&str>,
 ) -> Result<Value, ProviderError> {
     let mut body = Map::new();
@@ -49,7 +49,7 @@ pub(super) fn body(
     Ok(Value::Object(body))
 }
 
-fn offered(request: &ModelRequest, dialect: &Dialect) -> Vec<Value> {
+fn offered(request: &ModelRequest, dialect: &ChatDialect) -> Vec<Value> {
     let tools = request.offered();
     tools
         .map(|tool| {
@@ -93,7 +93,7 @@ fn format(format: &TextFormat) -> Option<Value> {
 
 /// Messages under construction.
 struct Messages<'a> {
-    dialect: &'a Dialect,
+    dialect: &'a ChatDialect,
     /// Field in which reasoning is sent back.
     field: Option<&'a str>,
     done: Vec<Value>,
@@ -103,7 +103,11 @@ struct Messages<'a> {
     pictures: Vec<Value>,
 }
 
-fn messages(request: &ModelRequest, dialect: &Dialect, field: Option<&str>) -> Result<Value, ProviderError> {
+fn messages(
+    request: &ModelRequest,
+    dialect: &ChatDialect,
+    field: Option<&str>,
+) -> Result<Value, ProviderError> {
     let mut messages = Messages {
         dialect,
         field,
@@ -207,10 +211,10 @@ impl Messages<'_> {
         }
     }
 
-    fn output(&mut self, call_id: &str, output: &Output) -> Result<(), ProviderError> {
+    fn output(&mut self, call_id: &str, output: &FunctionOutput) -> Result<(), ProviderError> {
         let content = match output {
-            Output::Text(text) => text.clone(),
-            Output::Parts(parts) => {
+            FunctionOutput::Text(text) => text.clone(),
+            FunctionOutput::Parts(parts) => {
                 let pictures = parts
                     .iter()
                     .filter(|part| matches!(part, Part::InputImage { .. }));

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// Fields that a Chat Completions server accepts; servers differ in these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Dialect")]
 #[serde(default, deny_unknown_fields)]
-pub struct Dialect {
+pub struct ChatDialect {
     /// Field for the maximum number of tokens.
     pub max_tokens_field: MaxTokensField,
     /// Role of instructions.
@@ -23,7 +24,7 @@ pub struct Dialect {
     pub strict: bool,
 }
 
-impl Default for Dialect {
+impl Default for ChatDialect {
     fn default() -> Self {
         Self {
             max_tokens_field: MaxTokensField::MaxTokens,

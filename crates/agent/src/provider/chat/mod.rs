@@ -11,34 +11,34 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 
-use super::http::Endpoint;
+use super::http::ProviderEndpoint;
 use super::reading::read;
 use super::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 use assemble::Assembler;
-pub use dialect::{Dialect, MaxTokensField, SendReasoning, SystemRole};
+pub use dialect::{ChatDialect, MaxTokensField, SendReasoning, SystemRole};
 
 /// A server's Chat Completions.
 #[derive(Clone, Debug)]
 pub struct ChatCompletions {
-    endpoint: Endpoint,
-    dialect: Dialect,
+    endpoint: ProviderEndpoint,
+    dialect: ChatDialect,
     /// Name of the server's field for reasoning.
     heard: Arc<OnceLock<&'static str>>,
 }
 
 impl ChatCompletions {
     /// Creates a client for the Chat Completions of an endpoint.
-    pub fn new(endpoint: Endpoint) -> Self {
+    pub fn new(endpoint: ProviderEndpoint) -> Self {
         Self {
             endpoint,
-            dialect: Dialect::default(),
+            dialect: ChatDialect::default(),
             heard: Arc::default(),
         }
     }
 
     /// Sets the server's differences.
     #[must_use]
-    pub fn dialect(mut self, dialect: Dialect) -> Self {
+    pub fn dialect(mut self, dialect: ChatDialect) -> Self {
         self.dialect = dialect;
         self
     }
@@ -46,7 +46,7 @@ impl ChatCompletions {
 
 /// Estimates the tokens of a request.
 pub fn estimate(request: &ModelRequest) -> Result<u64, ProviderError> {
-    let body = body::body(request, &Dialect::default(), None)?;
+    let body = body::body(request, &ChatDialect::default(), None)?;
     Ok(estimate::estimate(&body))
 }
 

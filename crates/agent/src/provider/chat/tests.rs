@@ -3,13 +3,13 @@
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::{ChatCompletions, Dialect, MaxTokensField, SendReasoning, SystemRole};
+use super::{ChatCompletions, ChatDialect, MaxTokensField, SendReasoning, SystemRole};
 use crate::provider::tests::server::{End, Reply, Server};
 use crate::provider::tests::{endpoint, events, request, said};
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider as _, ProviderError};
 use crate::wire::{
-    AllowedMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput, InterpreterOutput, Item,
-    ItemStatus, Output, Part, Reasoning, Role, ToolChoice, ToolName, Usage,
+    AllowedMode, CodeInterpreterCall, Function, FunctionCall, FunctionCallOutput, FunctionOutput,
+    InterpreterOutput, Item, ItemStatus, Part, Reasoning, Role, TokenUsage, ToolChoice, ToolName,
 };
 
 async fn answer(reply: Reply) -> (Vec<ModelEvent>, Option<ProviderError>) {
@@ -78,11 +78,11 @@ async fn an_answer_as_openai_streams_it() {
         stop("tool_calls"),
         usage,
     ];
-    let mut expected = Usage {
+    let mut expected = TokenUsage {
         input_tokens: 5,
         output_tokens: 7,
         total_tokens: 12,
-        ..Usage::default()
+        ..TokenUsage::default()
     };
     expected.input_tokens_details.cached_tokens = 2;
     expected.output_tokens_details.reasoning_tokens = 3;
@@ -304,11 +304,11 @@ async fn a_server_that_does_not_stream_is_understood() {
     .await;
     assert_eq!(events[0], text("so"));
     assert_eq!(called(&events), [call("a", "f", "{}")]);
-    let usage = Usage {
+    let usage = TokenUsage {
         input_tokens: 1,
         output_tokens: 2,
         total_tokens: 3,
-        ..Usage::default()
+        ..TokenUsage::default()
     };
     assert_eq!(
         events[4..],
@@ -349,14 +349,14 @@ async fn endless_arguments_are_rejected() {
     );
 }
 
-async fn asked(request: ModelRequest, dialect: Dialect) -> Value {
+async fn asked(request: ModelRequest, dialect: ChatDialect) -> Value {
     let server = Server::start(vec![Reply::events(&[stop("stop")])]).await;
     let provider = ChatCompletions::new(endpoint(&server.base)).dialect(dialect);
     drop(provider.stream(request).await.unwrap());
     server.asked()[0].body.clone()
 }
 
-fn output(call_id: &str, output: Output) -> Item {
+fn output(call_id: &str, output: FunctionOutput) -> Item {
     Item::FunctionCallOutput(FunctionCallOutput {
         id: "fco".to_owned(),
         status: ItemStatus::Completed,
@@ -415,8 +415,8 @@ fn conversation() -> ModelRequest {
             said(Role::Assistant, vec![Part::output_text("well")]),
             function_call("a", "{\"x\":1}"),
             function_call("b", "{broken"),
-            output("a", Output::Text("one".to_owned())),
-            output("b", Output::Parts(vec![input("two"), picture])),
+            output("a", FunctionOutput::Text("one".to_owned())),
+            output("b", FunctionOutput::Parts(vec![input("two"), picture])),
             said(Role::Developer, vec![input("hurry")]),
         ],
         tools: vec![function("f"), function("code_interpreter")],
@@ -427,18 +427,18 @@ fn conversation() -> ModelRequest {
 
 #[tokio::test]
 async fn a_conversation_is_sent_as_every_server_wants_it() {
-    let asked = asked(conversation(), Dialect::default()).await;
+    let asked = asked(conversation(), ChatDialect::default()).await;
     insta::with_settings!({sort_maps => true}, { insta::assert_json_snapshot!(asked); });
 }
 
 #[tokio::test]
 async fn a_server_with_other_words_is_spoken_to_in_them() {
-    let dialect = Dialect {
+    let dialect = ChatDialect {
         max_tokens_field: MaxTokensField::MaxCompletionTokens,
         system_role: SystemRole::Developer,
         send_reasoning: SendReasoning::ReasoningContent,
         stream_usage: false,
-        ..Dialect::default()
+        ..ChatDialect::default()
     };
     let body = asked(conversation(), dialect).await;
     assert_eq!(body["max_completion_tokens"], 9);
@@ -477,16 +477,16 @@ async fn reasoning_goes_back_under_the_name_that_it_came_by_and_for_this_answer_
             input("two"),
             thought("now"),
             function_call("a", "{}"),
-            output("a", Output::Text("2".to_owned())),
+            output("a", FunctionOutput::Text("2".to_owned())),
         ],
         ..request()
     };
     for field in ["reasoning", "reasoning_content"] {
         let told = Reply::events(&[delta(&json!({"reasoning": "", field: "hm"})), stop("stop")]);
         let server = Server::start(vec![told.clone(), told]).await;
-        let provider = ChatCompletions::new(endpoint(&server.base)).dialect(Dialect {
+        let provider = ChatCompletions::new(endpoint(&server.base)).dialect(ChatDialect {
             send_reasoning: SendReasoning::Same,
-            ..Dialect::default()
+            ..ChatDialect::default()
         });
         for _ in 0..2 {
             let stream = provider.stream(conversation.clone()).await.unwrap();
@@ -521,13 +521,13 @@ async fn fields_that_a_server_does_not_know_are_not_sent() {
         request.parallel_tool_calls = false;
         request
     };
-    let body = asked(request(), Dialect::default()).await;
+    let body = asked(request(), ChatDialect::default()).await;
     assert_eq!(body["parallel_tool_calls"], false);
     assert_eq!(body["tools"][0]["function"]["strict"], true);
-    let plain = Dialect {
+    let plain = ChatDialect {
         parallel_tool_calls: false,
         strict: false,
-        ..Dialect::default()
+        ..ChatDialect::default()
     };
     let body = asked(request(), plain).await;
     assert_eq!(body.get("parallel_tool_calls"), None);
@@ -544,7 +544,7 @@ async fn only_tools_that_are_allowed_are_offered() {
         },
         ..conversation()
     };
-    let body = asked(allowed, Dialect::default()).await;
+    let body = asked(allowed, ChatDialect::default()).await;
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
     assert_eq!(body["tools"][0]["function"]["name"], "code_interpreter");
     assert_eq!(body["tool_choice"], "required");
@@ -553,7 +553,7 @@ async fn only_tools_that_are_allowed_are_offered() {
         parallel_tool_calls: false,
         ..conversation()
     };
-    let body = asked(chosen, Dialect::default()).await;
+    let body = asked(chosen, ChatDialect::default()).await;
     assert_eq!(
         body["tool_choice"],
         json!({"type": "function", "function": {"name": "code_interpreter"}})

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::provider::reading::Assemble;
 use crate::provider::{Finish, ModelEvent, ProviderError};
-use crate::wire::{CachedTokens, Ids, ReasoningTokens, Usage};
+use crate::wire::{CachedTokens, Ids, ReasoningTokens, TokenUsage};
 
 /// Maximum number of items in one response.
 const MAX_ITEMS: usize = 1024;
@@ -20,7 +20,7 @@ pub(super) struct Assembler {
     items: Vec<Seen>,
     /// Ids of the calls, in order.
     calls: Vec<String>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     finish: Option<Finish>,
 }
 
@@ -334,12 +334,12 @@ fn id(event: &Value) -> Option<&str> {
     id.filter(|id| !id.is_empty())
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+fn usage(usage: &Value) -> Option<TokenUsage> {
     let count = |value: &Value| value.as_u64().unwrap_or(0);
     let input_tokens = usage["input_tokens"].as_u64()?;
     let output_tokens = count(&usage["output_tokens"]);
     let details = &usage["input_tokens_details"];
-    Some(Usage {
+    Some(TokenUsage {
         input_tokens,
         input_tokens_details: CachedTokens {
             cached_tokens: count(&details["cached_tokens"]),

@@ -8,7 +8,7 @@ mod tests;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::http::Endpoint;
+use super::http::ProviderEndpoint;
 use super::reading::read;
 use super::{ModelRequest, ModelStream, OwnModel, Provider, ProviderError};
 use assemble::Assembler;
@@ -29,12 +29,12 @@ const COUNTED: [&str; 8] = [
 /// each time.
 #[derive(Clone, Debug)]
 pub struct Responses {
-    endpoint: Endpoint,
+    endpoint: ProviderEndpoint,
 }
 
 impl Responses {
     /// Creates a client for the Responses API of an endpoint.
-    pub const fn new(endpoint: Endpoint) -> Self {
+    pub const fn new(endpoint: ProviderEndpoint) -> Self {
         Self { endpoint }
     }
 }

@@ -7,8 +7,8 @@ use crate::provider::tests::server::{End, Reply, Server};
 use crate::provider::tests::{endpoint, events, request, said};
 use crate::provider::{Finish, ModelEvent, ModelRequest, Provider as _, ProviderError};
 use crate::wire::{
-    Annotation, CodeInterpreterCall, Draft, Event, Function, InterpreterOutput, Item, ItemStatus, Part,
-    Reasoning, Request, Response, Role, SamplingSettings, ToolChoice, ToolName, Usage,
+    Annotation, CodeInterpreterCall, Draft, Function, InterpreterOutput, Item, ItemStatus, Part, Reasoning,
+    Response, ResponseRequest, Role, SamplingSettings, StreamEvent, TokenUsage, ToolChoice, ToolName,
 };
 
 async fn answer(reply: Reply) -> (Vec<ModelEvent>, Option<ProviderError>) {
@@ -22,12 +22,12 @@ async fn whole(reply: Reply) -> Vec<ModelEvent> {
     events
 }
 
-fn usage() -> Usage {
-    let mut usage = Usage {
+fn usage() -> TokenUsage {
+    let mut usage = TokenUsage {
         input_tokens: 5,
         output_tokens: 7,
         total_tokens: 12,
-        ..Usage::default()
+        ..TokenUsage::default()
     };
     usage.input_tokens_details.cached_tokens = 2;
     usage.output_tokens_details.reasoning_tokens = 3;
@@ -35,9 +35,9 @@ fn usage() -> Usage {
 }
 
 /// What our own gateway sends for an answer with everything in it.
-fn ours() -> (Response, Vec<Event>) {
+fn ours() -> (Response, Vec<StreamEvent>) {
     let body = json!({"model": "m", "input": "x"}).to_string();
-    let request = Request::parse(body.as_bytes(), &mut crate::wire::Ids::counted()).unwrap();
+    let request = ResponseRequest::parse(body.as_bytes(), &mut crate::wire::Ids::counted()).unwrap();
     let mut draft = Draft::begin(Response::new(&request, "resp_1".to_owned(), 1));
     let thought = draft.reasoning("rs_1".to_owned());
     draft.think(&thought, "hm");
@@ -100,7 +100,7 @@ fn streamed() -> Vec<ModelEvent> {
 #[tokio::test]
 async fn an_answer_of_our_own_gateway_is_understood() {
     let (_, events) = ours();
-    let stream: Vec<_> = events.iter().map(Event::frame).collect();
+    let stream: Vec<_> = events.iter().map(StreamEvent::frame).collect();
     let stream = stream.concat() + crate::wire::DONE;
     for size in [1, 4096] {
         assert_eq!(whole(Reply::raw(&stream).pieces(size)).await, streamed());

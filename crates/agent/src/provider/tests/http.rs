@@ -7,7 +7,9 @@ use serde_json::json;
 use super::server::{End, Reply, Server};
 use super::{endpoint, events};
 use crate::provider::chat::ChatCompletions;
-use crate::provider::{Endpoint, Finish, Key, ModelEvent, OwnModel, Provider as _, ProviderError, Timeouts};
+use crate::provider::{
+    Finish, ModelEvent, OwnModel, Provider as _, ProviderEndpoint, ProviderError, ProviderKey, Timeouts,
+};
 
 fn answer() -> Reply {
     Reply::events(&[json!({"choices": [{"delta": {"content": "hello"}, "finish_reason": "stop"}]})])
@@ -111,10 +113,7 @@ async fn a_provider_that_never_answers_is_given_up() {
 
 #[tokio::test]
 async fn a_provider_that_is_not_there_is_an_error_without_its_address() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}/v1", listener.local_addr().unwrap());
-    drop(listener);
-    let (_, error) = events(&ChatCompletions::new(endpoint(&base))).await;
+    let (_, error) = events(&ChatCompletions::new(endpoint("http://127.0.0.1:1/v1"))).await;
     let error = error.unwrap();
     assert!(matches!(error, ProviderError::Connection(_)), "{error:?}");
     assert!(!format!("{error:?}").contains("/v1"), "{error:?}");
@@ -227,25 +226,25 @@ async fn the_models_of_a_server_are_those_that_it_lists() {
 
 #[test]
 fn a_key_goes_in_the_clear_to_this_machine_only() {
-    let key = || Some(Key::new("sk-secret").unwrap());
+    let key = || Some(ProviderKey::new("sk-secret").unwrap());
     for base in [
         "http://127.0.0.1:1/v1",
         "http://[::1]/v1",
         "http://localhost:1/v1",
         "https://h/v1",
     ] {
-        assert!(Endpoint::new(base, key()).is_ok(), "{base}");
+        assert!(ProviderEndpoint::new(base, key()).is_ok(), "{base}");
     }
     for base in [
         "http://h/v1",
         "http://192.168.0.7:8000/v1",
         "http://localhost.example.com/v1",
     ] {
-        let error = Endpoint::new(base, key()).unwrap_err().to_string();
+        let error = ProviderEndpoint::new(base, key()).unwrap_err().to_string();
         assert!(error.contains("would be sent unencrypted"), "{error}");
         assert!(!error.contains("sk-secret"), "{error}");
-        assert!(Endpoint::new(base, None).is_ok(), "{base}");
-        assert!(Endpoint::in_the_clear(base, key()).is_ok(), "{base}");
+        assert!(ProviderEndpoint::new(base, None).is_ok(), "{base}");
+        assert!(ProviderEndpoint::in_the_clear(base, key()).is_ok(), "{base}");
     }
 }
 
@@ -266,7 +265,7 @@ fn an_address_that_cannot_be_used_is_rejected() {
         "http://h/v1?key=x",
         "http://h/#x",
     ] {
-        let error = Endpoint::new(base, None).unwrap_err();
+        let error = ProviderEndpoint::new(base, None).unwrap_err();
         assert!(matches!(error, ProviderError::Request { .. }), "{base}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 
-use super::{Endpoint, Key, ModelEvent, ModelRequest, Provider, ProviderError, Retries};
+use super::{ModelEvent, ModelRequest, Provider, ProviderEndpoint, ProviderError, ProviderKey, Retries};
 use crate::wire::{Item, ItemStatus, Message, Part, Role};
 
 /// A request that says `hi`.
@@ -30,14 +30,14 @@ pub(crate) fn said(role: Role, content: Vec<Part>) -> Item {
 }
 
 /// An endpoint with a key that tries three times without long waits.
-pub(super) fn endpoint(base: &str) -> Endpoint {
+pub(super) fn endpoint(base: &str) -> ProviderEndpoint {
     let pause = Duration::from_millis(1);
     let retries = Retries {
         count: 2,
         first_wait: pause,
         max_wait: pause,
     };
-    Endpoint::new(base, Some(Key::new("sk-secret").unwrap()))
+    ProviderEndpoint::new(base, Some(ProviderKey::new("sk-secret").unwrap()))
         .unwrap()
         .retries(retries)
 }

@@ -1,24 +1,24 @@
 //! The scripted provider: answers as they were written, in order.
 
 use super::{events, request};
-use crate::provider::scripted::{Answer, Scripted};
+use crate::provider::scripted::{Scripted, ScriptedAnswer};
 use crate::provider::{Finish, ModelEvent, ProviderError};
-use crate::wire::Usage;
+use crate::wire::TokenUsage;
 
 #[tokio::test]
 async fn each_request_takes_the_next_answer_and_is_kept() {
     let provider = Scripted::new([
-        Answer::new()
+        ScriptedAnswer::new()
             .reasoning("hm")
             .call("c1", "code_interpreter", r#"{"code":"1"}"#),
-        Answer::new().text("It is one, I am sure"),
-        Answer::new().text("half").fails(ProviderError::Cut),
+        ScriptedAnswer::new().text("It is one, I am sure"),
+        ScriptedAnswer::new().text("half").fails(ProviderError::Cut),
     ]);
     let usage = |tokens| {
-        ModelEvent::Usage(Usage {
+        ModelEvent::Usage(TokenUsage {
             output_tokens: tokens,
             total_tokens: tokens,
-            ..Usage::default()
+            ..TokenUsage::default()
         })
     };
     let (id, name) = ("c1".to_owned(), "code_interpreter".to_owned());

@@ -11,25 +11,25 @@ fn progress(chart_intent: ChartIntent) -> Progress {
     Progress::new(Plan { chart_intent }, Budget::default())
 }
 
-fn succeeded(artifacts: &[(ArtifactKind, &str)]) -> Derived {
+fn succeeded(artifacts: &[(ArtifactKind, &str)]) -> DerivedFacts {
     let emitted = |(kind, sha256): &(_, &str)| Emitted {
         kind: *kind,
         sha256: (*sha256).to_owned(),
     };
-    Derived {
+    DerivedFacts {
         ok: true,
         attempts_left: 5,
         artifacts: artifacts.iter().map(emitted).collect(),
         text: "result: 42".to_owned(),
-        ..Derived::default()
+        ..DerivedFacts::default()
     }
 }
 
-fn failed(attempts_left: u32) -> Derived {
-    Derived {
+fn failed(attempts_left: u32) -> DerivedFacts {
+    DerivedFacts {
         failure: Some("the contract expects `image`, but the cell emitted none".to_owned()),
         attempts_left,
-        ..Derived::default()
+        ..DerivedFacts::default()
     }
 }
 
@@ -107,13 +107,13 @@ async fn used_up_attempts_are_a_gap_and_an_earlier_mistake_still_explains_it() {
         progress.derived(&derived);
     }
     assert!(progress.exhausted());
-    progress.derived(&Derived {
+    progress.derived(&DerivedFacts {
         rejections: vec![Rejection {
             code: ATTEMPTS_EXHAUSTED.to_owned(),
             message: "no attempts are left".to_owned(),
             ..Rejection::default()
         }],
-        ..Derived::default()
+        ..DerivedFacts::default()
     });
     let outcome = conclude(progress, Ending::Attempts).await;
     assert_eq!(outcome.stop_reason, StopReason::AttemptsExhausted);
@@ -159,7 +159,7 @@ async fn equal_artifacts_are_kept_once_and_only_the_latest_are_carried() {
 #[tokio::test]
 async fn artifacts_of_a_call_that_failed_do_not_count() {
     let mut progress = progress(ChartIntent::Explicit);
-    progress.derived(&Derived {
+    progress.derived(&DerivedFacts {
         artifacts: succeeded(&[(Image, "a")]).artifacts,
         ..failed(4)
     });

@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{code, request};
-use crate::provider::scripted::{Answer, Scripted};
+use crate::provider::scripted::{Scripted, ScriptedAnswer};
 use crate::provider::{ModelRequest, ModelStream, Provider, ProviderError};
-use crate::turn::{Code, Place, Ran, Runner, Turn};
-use crate::wire::{Event, Response};
+use crate::turn::{Place, Ran, Runner, ToolsetCall, Turn};
+use crate::wire::{Response, StreamEvent};
 
 /// What became of the sandbox of a turn.
 #[derive(Debug, Default)]
@@ -60,13 +60,13 @@ impl Place for Inside {
         "cntr_1"
     }
 
-    fn run(&self, code: Code) -> BoxFuture<'_, Ran> {
+    fn run(&self, code: ToolsetCall) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
             let ledger = &self.0.0;
             ledger.started.fetch_add(1, Ordering::SeqCst);
             ledger.running.fetch_add(1, Ordering::SeqCst);
             let _running = Running(ledger);
-            match code.code.as_str() {
+            match code.code() {
                 "wait" => {
                     ledger.waits.notify_one();
                     std::future::pending().await
@@ -80,7 +80,7 @@ impl Place for Inside {
 
 /// What the model does when it is asked.
 enum Act {
-    Answer(Answer),
+    Answer(ScriptedAnswer),
     Panic,
     Wait,
 }
@@ -110,18 +110,18 @@ impl Provider for Acts {
 }
 
 fn runs(text: &str) -> Act {
-    Act::Answer(Answer::new().call("c", "code_interpreter", &code(text)))
+    Act::Answer(ScriptedAnswer::new().call("c", "code_interpreter", &code(text)))
 }
 
 fn answer() -> Act {
-    Act::Answer(Answer::new().text("Done."))
+    Act::Answer(ScriptedAnswer::new().text("Done."))
 }
 
 /// A turn of at most two steps, which runs in a task of its own.
 struct Started {
     ledger: Arc<Ledger>,
     ending: CancellationToken,
-    events: mpsc::Receiver<Event>,
+    events: mpsc::Receiver<StreamEvent>,
     turn: JoinHandle<Response>,
 }
 

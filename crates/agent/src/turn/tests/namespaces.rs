@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Played, code, play};
-use crate::provider::scripted::Answer;
+use crate::provider::scripted::ScriptedAnswer;
 
 fn tools() -> Value {
     let function = |name: &str| json!({"type": "function", "name": name});
@@ -21,7 +21,7 @@ fn offered(played: &Played, step: usize) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_call_in_a_namespace_is_handed_to_the_client_under_its_own_name() {
-    let answer = Answer::new()
+    let answer = ScriptedAnswer::new()
         .call("c1", "crm__find_2", "{\"q\": \"ann\"}")
         .call("c2", "crm__find", "{}");
     let played = play(&json!({"tools": tools()}), vec![answer]).await;
@@ -70,7 +70,7 @@ async fn a_call_that_is_sent_back_has_the_name_that_the_model_knows() {
         call("c1", json!("crm")), output("c1"), call("c2", json!("gone")), output("c2"),
     ]);
     let change = json!({"tools": tools(), "input": input});
-    let played = play(&change, vec![Answer::new().text("Ann.")]).await;
+    let played = play(&change, vec![ScriptedAnswer::new().text("Ann.")]).await;
     let items = json!(played.asked[0].items);
     let names: Vec<_> = [1, 3]
         .map(|at| (items[at]["name"].clone(), items[at].get("namespace").cloned()))
@@ -85,7 +85,7 @@ async fn a_choice_of_a_function_in_a_namespace_has_the_name_that_the_model_knows
         let tools = tools();
         async move {
             let change = json!({"tools": tools, "tool_choice": choice});
-            let played = play(&change, vec![Answer::new().text("ok")]).await;
+            let played = play(&change, vec![ScriptedAnswer::new().text("ok")]).await;
             // What the client is told is what it asked for.
             assert_eq!(played.response["tool_choice"], choice);
             json!(played.asked[0].tool_choice)
@@ -99,10 +99,9 @@ async fn a_choice_of_a_function_in_a_namespace_has_the_name_that_the_model_knows
 
 #[tokio::test]
 async fn code_runs_beside_a_call_in_a_namespace_that_has_the_interpreters_name() {
-    let answer =
-        Answer::new()
-            .call("c1", "code_interpreter", &code("1"))
-            .call("c2", "crm__code_interpreter", "{}");
+    let answer = ScriptedAnswer::new()
+        .call("c1", "code_interpreter", &code("1"))
+        .call("c2", "crm__code_interpreter", "{}");
     let played = play(&json!({"tools": tools()}), vec![answer]).await;
     assert_eq!(played.ran.len(), 1);
     let output = played.response["output"].as_array().unwrap();

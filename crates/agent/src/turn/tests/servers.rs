@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::{Echo, Echoes, Played, Stops, code, play_with, request};
-use crate::provider::scripted::{Answer, Scripted};
+use crate::provider::scripted::{Scripted, ScriptedAnswer};
 use crate::tools::{ConfiguredServer, Tools, sources};
 use crate::turn::{ChartIntent, Evidence, Plan, Research, Turn};
 use crate::wire::{Ids, Response};
@@ -99,7 +99,7 @@ fn research(change: &Value, servers: &[&Arc<Shelf>], chart_intent: ChartIntent, 
         named: None,
     };
     Research {
-        sources: sources(&tools, &request(change)).unwrap(),
+        sources: sources(&tools, &[], &request(change)).unwrap(),
         evidence: Evidence::new(Store::local(dir.to_owned()).unwrap(), "resp_1"),
         deriving: None,
         plan: Plan { chart_intent },
@@ -109,15 +109,15 @@ fn research(change: &Value, servers: &[&Arc<Shelf>], chart_intent: ChartIntent, 
     }
 }
 
-async fn play(change: &Value, servers: &[&Arc<Shelf>], answers: Vec<Answer>) -> Played {
+async fn play(change: &Value, servers: &[&Arc<Shelf>], answers: Vec<ScriptedAnswer>) -> Played {
     let dir = tempfile::tempdir().unwrap();
     let research = research(change, servers, ChartIntent::None, dir.path());
     play_with(Echo::new(false), change, answers, Some(research)).await
 }
 
-fn calls(tools: &[(&str, &str)]) -> Answer {
+fn calls(tools: &[(&str, &str)]) -> ScriptedAnswer {
     let numbered = tools.iter().enumerate();
-    numbered.fold(Answer::new(), |answer, (at, (tool, arguments))| {
+    numbered.fold(ScriptedAnswer::new(), |answer, (at, (tool, arguments))| {
         answer.call(&format!("c{at}"), tool, arguments)
     })
 }
@@ -132,7 +132,12 @@ fn items<'a>(played: &'a Played, kind: &str) -> Vec<&'a Value> {
 async fn a_tool_is_called_and_its_result_is_kept_whole_and_shown_short() {
     let shelf = shelf("shelf", &["get_book", "get_long"]);
     let first = calls(&[("get_book", r#"{"id":7}"#), ("get_long", "")]);
-    let played = play(&json!({}), &[&shelf], vec![first, Answer::new().text("Read.")]).await;
+    let played = play(
+        &json!({}),
+        &[&shelf],
+        vec![first, ScriptedAnswer::new().text("Read.")],
+    )
+    .await;
     let told = items(&played, "mcp_call");
     let whole: Value = serde_json::from_str(told[0]["output"].as_str().unwrap()).unwrap();
     assert_eq!(whole, json!({"from": "shelf", "asked": {"id": 7}}));
@@ -183,7 +188,12 @@ async fn aliases_are_numbered_in_the_order_of_the_calls() {
         ("get_book", r#"{"id":2}"#),
         ("get_book", r#"{"id":3}"#),
     ]);
-    let played = play(&json!({}), &[&shelf], vec![first, Answer::new().text("Read.")]).await;
+    let played = play(
+        &json!({}),
+        &[&shelf],
+        vec![first, ScriptedAnswer::new().text("Read.")],
+    )
+    .await;
     for (at, text) in played.results().iter().enumerate() {
         let text = text.as_str().unwrap();
         let (number, id) = (at + 1, format!("\"id\":{}", at + 1));
@@ -203,7 +213,12 @@ async fn what_goes_wrong_with_a_tool_is_told_to_model_and_client_and_the_turn_go
         ("no_such", "{}"),
         ("get_book", "{}"),
     ]);
-    let played = play(&json!({}), &[&shelf], vec![first, Answer::new().text("Done.")]).await;
+    let played = play(
+        &json!({}),
+        &[&shelf],
+        vec![first, ScriptedAnswer::new().text("Done.")],
+    )
+    .await;
     let read = played.results();
     assert_eq!(read[0], "The tool reported a failure: no such book");
     assert_eq!(
@@ -235,7 +250,12 @@ async fn what_goes_wrong_with_a_tool_is_told_to_model_and_client_and_the_turn_go
 #[tokio::test]
 async fn a_server_that_cannot_be_asked_is_told_and_the_others_are_offered() {
     let (gone, shelf) = (shelf("gone", &[]), shelf("shelf", &["get_book"]));
-    let played = play(&json!({}), &[&gone, &shelf], vec![Answer::new().text("Hi.")]).await;
+    let played = play(
+        &json!({}),
+        &[&gone, &shelf],
+        vec![ScriptedAnswer::new().text("Hi.")],
+    )
+    .await;
     let lists = items(&played, "mcp_list_tools");
     assert_eq!(lists.len(), 1);
     assert_eq!(
@@ -265,7 +285,7 @@ async fn tools_of_one_name_are_told_apart_by_their_servers() {
     let played = play(
         &json!({}),
         &[&one, &two],
-        vec![first, Answer::new().text("Both.")],
+        vec![first, ScriptedAnswer::new().text("Both.")],
     )
     .await;
     let offered: Vec<_> = played.asked[0]
@@ -319,7 +339,12 @@ async fn a_request_names_a_server_and_is_told_which_of_its_tools_there_are() {
             vec!["fail"],
         ),
     ] {
-        let played = play(&named(&allowed), &[&shelf], vec![Answer::new().text("Hi.")]).await;
+        let played = play(
+            &named(&allowed),
+            &[&shelf],
+            vec![ScriptedAnswer::new().text("Hi.")],
+        )
+        .await;
         let list = items(&played, "mcp_list_tools")[0];
         let listed: Vec<_> = list["tools"]
             .as_array()
@@ -360,7 +385,7 @@ async fn a_choice_of_a_server_is_one_of_its_tools() {
         let played = play(
             &change,
             &[&shelf],
-            vec![calls(&[("fail", "{}")]), Answer::new().text("Hi.")],
+            vec![calls(&[("fail", "{}")]), ScriptedAnswer::new().text("Hi.")],
         )
         .await;
         assert_eq!(json!(played.asked[0].tool_choice), asked);
@@ -384,7 +409,7 @@ async fn no_more_tools_are_called_than_the_request_allows() {
     let played = play(
         &json!({"max_tool_calls": 1}),
         &[&shelf],
-        vec![first, Answer::new().text("Hi.")],
+        vec![first, ScriptedAnswer::new().text("Hi.")],
     )
     .await;
     assert_eq!(shelf.called.load(Ordering::SeqCst), 1);
@@ -434,8 +459,8 @@ async fn a_chart_that_was_asked_for_is_asked_for_again_once() {
     let dir = tempfile::tempdir().unwrap();
     let research = research(&change, &[&shelf], ChartIntent::Explicit, dir.path());
     let answers = vec![
-        Answer::new().text("Here."),
-        Answer::new().text("It cannot be drawn."),
+        ScriptedAnswer::new().text("Here."),
+        ScriptedAnswer::new().text("It cannot be drawn."),
     ];
     let played = play_with(Echo::new(false), &change, answers, Some(research)).await;
     let notice = played.asked[1].items.last().unwrap();
@@ -456,7 +481,7 @@ async fn views_share_their_budget_at_every_step() {
     let played = play(
         &json!({}),
         &[&shelf],
-        vec![calls(&all), Answer::new().text("Read.")],
+        vec![calls(&all), ScriptedAnswer::new().text("Read.")],
     )
     .await;
     let read = played.results();

@@ -16,12 +16,12 @@ mod tell;
 
 use crate::wire::content::{Annotation, Part};
 use crate::wire::error::ApiError;
-use crate::wire::event::{Event, EventKind, StreamError};
+use crate::wire::event::{EventKind, StreamError, StreamEvent};
 use crate::wire::item::{
     CodeInterpreterCall, FunctionCall, InterpreterOutput, Item, ItemStatus, Message, Reasoning, Role,
 };
-use crate::wire::report::Report;
-use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, Usage};
+use crate::wire::report::TurnReport;
+use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, TokenUsage};
 
 /// A response under construction.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Draft {
     response: Response,
     /// Progress of each item's events.
     told: Vec<Told>,
-    events: Vec<Event>,
+    events: Vec<StreamEvent>,
     next: u64,
 }
 
@@ -80,7 +80,7 @@ impl Draft {
     }
 
     /// Returns the events since the last call.
-    pub fn take(&mut self) -> Vec<Event> {
+    pub fn take(&mut self) -> Vec<StreamEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -90,7 +90,7 @@ impl Draft {
     }
 
     /// Sets the turn's report.
-    pub fn report(&mut self, report: Report) {
+    pub fn report(&mut self, report: TurnReport) {
         self.response.cellblock = Some(Box::new(report));
     }
 
@@ -320,7 +320,7 @@ impl Draft {
 
     /// Completes the response. It is incomplete if an item was left open. `now` is in seconds since
     /// 1970.
-    pub fn complete(self, usage: Usage, now: u64) -> (Response, Vec<Event>) {
+    pub fn complete(self, usage: TokenUsage, now: u64) -> (Response, Vec<StreamEvent>) {
         if self.told.iter().any(|told| *told != Told::Done) {
             return self.incomplete("unfinished_item", usage);
         }
@@ -330,7 +330,7 @@ impl Draft {
     }
 
     /// Ends the response early.
-    pub fn incomplete(self, reason: &str, usage: Usage) -> (Response, Vec<Event>) {
+    pub fn incomplete(self, reason: &str, usage: TokenUsage) -> (Response, Vec<StreamEvent>) {
         let reason = reason.to_owned();
         self.end(ResponseStatus::Incomplete, Some(usage), |response| {
             response.incomplete_details = Some(Incomplete { reason });
@@ -338,7 +338,7 @@ impl Draft {
     }
 
     /// Ends the response with an error.
-    pub fn fail(mut self, error: ApiError, usage: Option<Usage>) -> (Response, Vec<Event>) {
+    pub fn fail(mut self, error: ApiError, usage: Option<TokenUsage>) -> (Response, Vec<StreamEvent>) {
         let failure = Failure {
             code: error.code.clone().unwrap_or_else(|| "server_error".to_owned()),
             message: error.message.clone(),
@@ -353,9 +353,9 @@ impl Draft {
     fn end(
         mut self,
         status: ResponseStatus,
-        usage: Option<Usage>,
+        usage: Option<TokenUsage>,
         change: impl FnOnce(&mut Response),
-    ) -> (Response, Vec<Event>) {
+    ) -> (Response, Vec<StreamEvent>) {
         self.close_all();
         self.response.status = status;
         self.response.usage = usage;

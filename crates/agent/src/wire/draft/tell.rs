@@ -2,14 +2,14 @@
 
 use super::{Draft, Told};
 use crate::wire::content::Part;
-use crate::wire::event::{Event, EventKind};
+use crate::wire::event::{EventKind, StreamEvent};
 use crate::wire::item::{Item, ItemStatus};
 
 impl Draft {
     pub(super) fn tell(&mut self, kind: EventKind) {
         let sequence_number = self.next;
         self.next += 1;
-        self.events.push(Event {
+        self.events.push(StreamEvent {
             kind,
             sequence_number,
         });

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fields::{Fields, wrong};
-use super::{Request, SamplingSettings, messages, tools};
+use super::{ResponseRequest, SamplingSettings, messages, tools};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::response::{ReasoningOptions, Text, TextFormat, Truncation};
@@ -16,7 +16,7 @@ const MAX_STOPS: usize = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatRequest {
     /// The equivalent request of the Responses API.
-    pub request: Request,
+    pub request: ResponseRequest,
     /// Whether a stream ends with a chunk that contains the usage.
     pub include_usage: bool,
 }
@@ -44,7 +44,7 @@ impl ChatRequest {
             Some(options) => options.flag("include_usage")?.unwrap_or(false),
             None => false,
         };
-        let request = Request {
+        let request = ResponseRequest {
             model: fields.required("model")?,
             input,
             instructions,

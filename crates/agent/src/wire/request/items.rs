@@ -7,8 +7,8 @@ use crate::wire::content::{Annotation, Part};
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::item::{
-    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, InterpreterOutput, Item,
-    ItemReference, ItemStatus, Message, Output, Reasoning, Role,
+    CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterOutput,
+    Item, ItemReference, ItemStatus, Message, Reasoning, Role,
 };
 
 /// Maximum number of items in a request.
@@ -85,8 +85,8 @@ fn item(value: &Value, path: String, ids: &mut Ids) -> Result<Item, ApiError> {
             status: status(&fields)?,
             call_id: call_id(&fields)?,
             output: match fields.get("output") {
-                Some(Value::String(text)) => Output::Text(text.clone()),
-                _ => Output::Parts(
+                Some(Value::String(text)) => FunctionOutput::Text(text.clone()),
+                _ => FunctionOutput::Parts(
                     content(&fields, "output", Role::User)?.ok_or_else(|| fields.missing("output"))?,
                 ),
             },

@@ -11,7 +11,7 @@ use crate::wire::content::Part;
 use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::item::{
-    FunctionCall, FunctionCallOutput, Item, ItemStatus, Message, Output, Reasoning, Role,
+    FunctionCall, FunctionCallOutput, FunctionOutput, Item, ItemStatus, Message, Reasoning, Role,
 };
 
 /// Parses `messages`. Leading messages of the application are the instructions.
@@ -180,7 +180,7 @@ impl Reading<'_> {
             id: self.ids.mint("fco"),
             status: ItemStatus::Completed,
             call_id,
-            output: Output::Text(text),
+            output: FunctionOutput::Text(text),
         }));
         Ok(())
     }

@@ -32,7 +32,7 @@ use super::tool::{Tool, ToolChoice};
     clippy::struct_excessive_bools,
     reason = "the API has these switches, each by its name"
 )]
-pub struct Request {
+pub struct ResponseRequest {
     /// Name of the model.
     pub model: String,
     /// Input of the request; a plain text becomes a message of the user.
@@ -83,7 +83,7 @@ pub struct Request {
     pub user: Option<String>,
 }
 
-impl Request {
+impl ResponseRequest {
     /// Parses a body. Items without an id get one.
     pub fn parse(body: &[u8], ids: &mut Ids) -> Result<Self, ApiError> {
         Self::read(&top(&json(body)?)?, ids)

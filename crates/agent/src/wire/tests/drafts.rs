@@ -6,23 +6,24 @@ use serde_json::{Value, json};
 use super::response;
 use crate::wire::order::Order;
 use crate::wire::{
-    Annotation, ApiError, CallSlot, DONE, Draft, ErrorKind, Event, Ids, InterpreterOutput, InterpreterSlot,
-    ItemStatus, ListedTool, McpError, McpListSlot, McpSlot, MessageSlot, ReasoningSlot, Response, Usage,
+    Annotation, ApiError, CallSlot, DONE, Draft, ErrorKind, Ids, InterpreterOutput, InterpreterSlot,
+    ItemStatus, ListedTool, McpError, McpListSlot, McpSlot, MessageSlot, ReasoningSlot, Response,
+    StreamEvent, TokenUsage,
 };
 
-fn json_of(events: &[Event]) -> Vec<Value> {
+fn json_of(events: &[StreamEvent]) -> Vec<Value> {
     events
         .iter()
         .map(|event| serde_json::to_value(event).unwrap())
         .collect()
 }
 
-fn usage() -> Usage {
-    Usage {
+fn usage() -> TokenUsage {
+    TokenUsage {
         input_tokens: 3,
         output_tokens: 4,
         total_tokens: 7,
-        ..Usage::default()
+        ..TokenUsage::default()
     }
 }
 
@@ -36,7 +37,7 @@ fn broken() -> ApiError {
 }
 
 /// A call of the interpreter and an answer that cites what it made.
-fn analysis() -> (Response, Vec<Event>) {
+fn analysis() -> (Response, Vec<StreamEvent>) {
     let mut draft = Draft::begin(response());
     let thought = draft.reasoning("rs_1".to_owned());
     draft.think(&thought, "Sum");
@@ -248,7 +249,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(steps: Vec<Step>, end: u8) -> Vec<Event> {
+fn play(steps: Vec<Step>, end: u8) -> Vec<StreamEvent> {
     let mut draft = Draft::begin(response());
     let mut ids = Ids::counted();
     let mut slots = Vec::new();

@@ -6,10 +6,10 @@ mod requests;
 
 use serde_json::{Value, json};
 
-use super::{ApiError, Ids, Request, Response};
+use super::{ApiError, Ids, Response, ResponseRequest};
 
-fn parse(body: &Value) -> Result<Request, ApiError> {
-    Request::parse(body.to_string().as_bytes(), &mut Ids::counted())
+fn parse(body: &Value) -> Result<ResponseRequest, ApiError> {
+    ResponseRequest::parse(body.to_string().as_bytes(), &mut Ids::counted())
 }
 
 fn response() -> Response {

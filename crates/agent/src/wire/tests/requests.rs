@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::parse;
 use crate::wire::{
-    ApiError, AutoContainer, ChoiceMode, Container, Ids, Item, Part, Request, Response, Tool, ToolChoice,
-    ToolName,
+    ApiError, AutoContainer, ChoiceMode, Container, Ids, Item, Part, Response, ResponseRequest, Tool,
+    ToolChoice, ToolName,
 };
 
 #[test]
@@ -289,7 +289,7 @@ fn an_error_has_the_form_that_sdks_read() {
         ("[]", "invalid_type"),
         ("", "invalid_json"),
     ] {
-        let error = Request::parse(body.as_bytes(), &mut Ids::counted()).unwrap_err();
+        let error = ResponseRequest::parse(body.as_bytes(), &mut Ids::counted()).unwrap_err();
         assert_eq!(
             (error.param.as_deref(), error.code.as_deref()),
             (None, Some(code)),

@@ -7,7 +7,7 @@ use cellblock_interpreter::chart::VEGA_LITE;
 use cellblock_interpreter::picture::vega_lite_of;
 
 use super::failed;
-use crate::args::artifact::Format;
+use crate::args::artifact::ChartFormat;
 use crate::cancel::Cancel;
 use crate::commands::image;
 use crate::error::{Error, Result};
@@ -23,12 +23,12 @@ pub(super) async fn convert(
     home: &Home,
     store: &Store,
     found: &Metadata,
-    format: Format,
+    format: ChartFormat,
     image: &str,
 ) -> Result<Vec<u8>> {
     if !is_chart(found) {
         return Err(Error::Refused(format!(
-            "the artifact {} is {}, only charts can be converted; leave out `--format` to save it as it is",
+            "the artifact {} is {}, only charts can be converted; leave out `--format` to save it is",
             found.sha256, found.media_type
         )));
     }
@@ -61,7 +61,7 @@ pub(super) async fn convert(
 async fn start(home: &Home, store: &Store, image: &str) -> Result<Interpreter> {
     let display = Display::on_stderr();
     let image = Cancel::listen()?
-        .unless(image::ready(home, image, &display))
+        .unless(image::ready(home, image, None, &display))
         .await?;
     let interpreter = Interpreter::builder()
         .image(image)

@@ -7,6 +7,7 @@ use std::time::Instant;
 use cellblock_sandbox::jail::protection::{Demand, Report};
 use serde::Serialize;
 
+use super::next::NextStep;
 use crate::error::{Error, Result};
 use crate::render::{BAD, FAINT, GOOD, NOTE, STRONG, json, styled};
 use crate::sanitize;
@@ -17,6 +18,8 @@ use cellblock_settings::Size;
 pub(super) struct Diagnosis {
     /// Whether a sandbox started and every strict protection is active.
     pub(super) ready: bool,
+    /// Whether a sandbox would start with `--without-namespaces`, if it does not start with the policy.
+    pub(super) ready_without_namespaces: bool,
     pub(super) machine: Machine,
     /// Why there is no data directory, when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,6 +27,8 @@ pub(super) struct Diagnosis {
     pub(super) image: ImageState,
     pub(super) trial: Trial,
     pub(super) protections: Vec<ProtectionReport>,
+    /// What would add protections here.
+    pub(super) next: Vec<NextStep>,
 }
 
 /// The machine.
@@ -143,8 +148,14 @@ impl Diagnosis {
         self.draw_machine(&mut text);
         self.draw_image(&mut text);
         self.draw_protections(&mut text);
+        self.draw_next(&mut text);
         let verdict = if self.ready {
             styled(GOOD, "ready: every strict protection is active")
+        } else if self.ready_without_namespaces {
+            styled(
+                NOTE,
+                "ready with `--without-namespaces`; not ready without that option",
+            )
         } else {
             styled(BAD, "not ready: see what is missing above")
         };
@@ -217,6 +228,20 @@ impl Diagnosis {
             ),
         };
         field(text, "trial", &trial);
+    }
+
+    fn draw_next(&self, text: &mut String) {
+        if self.next.is_empty() {
+            return;
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        heading(text, "Next");
+        for step in &self.next {
+            let _ = writeln!(text, "  {}:", step.purpose);
+            let _ = writeln!(text, "    {}", step.command);
+        }
+        text.push('\n');
     }
 
     fn draw_protections(&self, text: &mut String) {

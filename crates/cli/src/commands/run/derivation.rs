@@ -2,7 +2,7 @@
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
-use cellblock_interpreter::derivation::{Derivation, Derived, Policy};
+use cellblock_interpreter::derivation::{Derivation, DerivationPolicy, Derived};
 use cellblock_interpreter::execution::Event;
 use cellblock_interpreter::report::DerivationReport;
 use tokio::sync::mpsc;
@@ -30,7 +30,7 @@ impl Run {
         let aliases = AliasStore::new(interpreter.store().clone(), owner, Bounds::default());
         args.toolset.record(&aliases).await?;
         let call = args.toolset.call(&named.cell.code)?;
-        let policy = Policy {
+        let policy = DerivationPolicy {
             requirements: args.requirements.clone(),
             ..args.toolset.policy(args.timeout)
         };

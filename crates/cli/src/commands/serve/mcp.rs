@@ -7,7 +7,7 @@ use cellblock_gateway::quotas::Quotas;
 use cellblock_gateway::server::Mount;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_mcp::http::{self, HttpOptions};
-use cellblock_mcp::{Asked, Denied, Engine, Meter, Options, Owner, Permit, Server};
+use cellblock_mcp::{Admission, Denied, LazyInterpreter, Meter, Options, Owner, Permit, Server};
 
 /// Where it is.
 const PATH: &str = "/mcp";
@@ -17,7 +17,7 @@ const PATH: &str = "/mcp";
 pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     let interpreter = gateway.interpreter().ok()?;
     options.meter = Arc::new(Metered(gateway.quotas.clone()));
-    let server = Server::new(Engine::ready((**interpreter).clone()), options);
+    let server = Server::new(LazyInterpreter::ready((**interpreter).clone()), options);
     let service = http::service(
         &server,
         |request| {
@@ -44,7 +44,7 @@ pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
 struct Metered(Quotas);
 
 impl Meter for Metered {
-    fn session<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit> {
+    fn session<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async {
             self.0
                 .sandbox(owner.name())
@@ -54,11 +54,11 @@ impl Meter for Metered {
         })
     }
 
-    fn cell<'a>(&'a self, owner: &'a Owner) -> Asked<'a, Permit> {
+    fn cell<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async { self.0.cell(owner.name()).await.map(Permit::new).map_err(denied) })
     }
 
-    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Asked<'a, ()> {
+    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()> {
         Box::pin(async move { self.0.upload(owner.name(), bytes).await.map_err(denied) })
     }
 }

@@ -10,7 +10,7 @@ use cellblock_gateway::options::Options;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::Site;
 use cellblock_gateway::server;
-use cellblock_image::{Home, Store};
+use cellblock_image::{Home, ImageStore};
 use cellblock_mcp::Options as McpOptions;
 
 use crate::args::serve::ServeArgs;
@@ -65,7 +65,7 @@ impl Plan {
         let records = Records::look(&self.loaded.state(home.root()).join(RECORDS))?;
         server::check(&self.options, &records).await?;
         if self.site.is_none() {
-            Store::new(home).check(&self.loaded.settings.image.0)?;
+            ImageStore::new(home).check(&self.loaded.settings.image.0)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::toolset::{TOOLSETS, ToolsetTerms};
+use cellblock_interpreter::toolset::ToolsetTerms;
 use cellblock_interpreter::workbench::Profile as Asked;
 use tokio::sync::broadcast;
 
@@ -21,7 +21,7 @@ use crate::sanitize;
 use crate::session::host::detach::{Inherited, detach};
 use crate::session::host::{listen, serve};
 use crate::session::place::{HeldLock, Places, SessionPlace};
-use crate::session::plan::{Profile, SessionPlan};
+use crate::session::plan::{SessionPlan, SessionProfile};
 use crate::session::spawn::{HostReport, report};
 use crate::session::toolbox::{OwnToolset, Toolbox as _};
 use crate::session::wire::{self, HostAnswer};
@@ -116,7 +116,7 @@ async fn open(home: &Home, plan: &SessionPlan) -> Result<(OwnToolset, Vec<String
         limits.memory_bytes = bytes;
     }
     let interpreter = Interpreter::builder()
-        .image(cellblock_image::Store::new(home.clone()).resolve(&plan.image)?)
+        .image(cellblock_image::ImageStore::new(home.clone()).resolve(&plan.image)?)
         .limits(limits)
         .pool(0)
         .preload(Vec::new())
@@ -135,15 +135,13 @@ async fn open(home: &Home, plan: &SessionPlan) -> Result<(OwnToolset, Vec<String
     let terms = ToolsetTerms {
         output_dir: Some(plan.out.clone()),
         profile: match plan.profile {
-            Profile::Default => Asked::Default,
-            Profile::Polars => Asked::Polars,
+            SessionProfile::Default => Asked::Default,
+            SessionProfile::Polars => Asked::Polars,
         },
         ..ToolsetTerms::default()
     };
-    let kind = TOOLSETS.iter().find(|kind| kind.name == plan.toolset);
-    let kind = kind.ok_or(SessionError::NotStarted)?;
     let toolbox = OwnToolset {
-        toolset: (kind.open)(&interpreter, session.clone(), &terms).await?,
+        toolset: (plan.toolset.open)(&interpreter, session.clone(), &terms).await?,
         session,
         events: broadcast::channel(EVENTS).0,
         _interpreter: interpreter,

@@ -16,13 +16,14 @@ pub(crate) struct CodeInterpreter {
     /// `tools` have it.
     pub(crate) chat_completions: bool,
     /// Where code runs, and for how long.
-    pub(crate) settings: Settings,
+    pub(crate) settings: CodeInterpreterSettings,
 }
 
 /// Where code runs, and for how long.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Settings")]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
+pub(crate) struct CodeInterpreterSettings {
     /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
     /// this machine. The same as `sandbox_url`.
     pub(crate) sandbox_url: Option<String>,
@@ -42,7 +43,7 @@ impl Default for CodeInterpreter {
         Self {
             enabled: true,
             chat_completions: false,
-            settings: Settings::default(),
+            settings: CodeInterpreterSettings::default(),
         }
     }
 }

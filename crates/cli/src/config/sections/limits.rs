@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::limits::{Limits as Enforced, MAX_CELL_TIME};
+use cellblock_interpreter::limits::{Limits as Enforced, MAX_CELL_TIMEOUT};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check::Check;
-use cellblock_settings::{Bytes, Time};
+use cellblock_settings::{Size, Time};
 
 /// Limits of a sandbox and its code.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Limits")]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Limits {
+pub(crate) struct LimitsSection {
     /// Maximum memory of a sandbox, for all its processes and files together.
-    pub(crate) memory: Bytes,
+    pub(crate) memory: Size,
     /// Number of CPUs, which may be a fraction; unlimited by default.
     pub(crate) cpus: Option<f64>,
     /// Maximum number of processes and threads.
@@ -22,9 +23,9 @@ pub(crate) struct Limits {
     /// Maximum number of open descriptors per process.
     pub(crate) open_files: u64,
     /// Maximum size of `/workspace`, and of `/tmp`.
-    pub(crate) disk: Bytes,
+    pub(crate) disk: Size,
     /// Maximum size of all inputs under `/tmp/data`.
-    pub(crate) data: Bytes,
+    pub(crate) data: Size,
     /// Default timeout of a cell.
     pub(crate) cell_timeout: Time,
     /// Maximum cell timeout that a request can set.
@@ -32,34 +33,34 @@ pub(crate) struct Limits {
     /// Maximum number of files collected after a cell.
     pub(crate) files: u32,
     /// Maximum size of a collected file.
-    pub(crate) file: Bytes,
+    pub(crate) file: Size,
     /// Maximum size of stdout and stderr together; code that writes more is stopped.
-    pub(crate) streams: Bytes,
+    pub(crate) streams: Size,
 }
 
 /// Less than a kernel with a library or two needs.
 const MIN_MEMORY: u64 = 32 << 20;
 
-impl Default for Limits {
+impl Default for LimitsSection {
     fn default() -> Self {
         let limits = Enforced::default();
         Self {
-            memory: Bytes(limits.memory_bytes),
+            memory: Size(limits.memory_bytes),
             cpus: None,
             processes: limits.processes,
             open_files: limits.open_files,
-            disk: Bytes(limits.disk_bytes),
-            data: Bytes(limits.data_bytes),
-            cell_timeout: Time(limits.cell_time),
-            max_cell_timeout: Time(MAX_CELL_TIME),
+            disk: Size(limits.disk_bytes),
+            data: Size(limits.data_bytes),
+            cell_timeout: Time(limits.cell_timeout),
+            max_cell_timeout: Time(MAX_CELL_TIMEOUT),
             files: limits.files,
-            file: Bytes(limits.collected_file_bytes),
-            streams: Bytes(limits.stream_bytes),
+            file: Size(limits.collected_file_bytes),
+            streams: Size(limits.stream_bytes),
         }
     }
 }
 
-impl Limits {
+impl LimitsSection {
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         if self.memory.0 < MIN_MEMORY {
             check.wrong(
@@ -102,7 +103,7 @@ impl Limits {
             stream_bytes: self.streams.0,
             files: self.files,
             collected_file_bytes: self.file.0,
-            cell_time: self.cell_timeout.0,
+            cell_timeout: self.cell_timeout.0,
             ..Enforced::default()
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cellblock_agent::provider::chat::Dialect;
+use cellblock_agent::provider::chat::ChatDialect;
 use cellblock_agent::provider::{Retries, Timeouts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,12 @@ use crate::config::check::Check;
 
 /// A model provider.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Provider")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Provider {
+pub(crate) struct ProviderSection {
     /// Protocol of the provider.
     #[serde(rename = "type")]
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProviderKind,
     /// Base URL of the API, without the name of an operation, such as `http://127.0.0.1:11434/v1`.
     #[serde(default)]
     pub(crate) base_url: Option<String>,
@@ -48,7 +49,7 @@ pub(crate) struct Provider {
     pub(crate) retries: Retries,
     /// Fields that the server accepts; for `type: chat`.
     #[serde(default)]
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: ChatDialect,
     /// File with the answers; for `type: scripted`.
     #[serde(default)]
     pub(crate) script: Option<PathBuf>,
@@ -56,8 +57,9 @@ pub(crate) struct Provider {
 
 /// Protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Kind")]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum ProviderKind {
     /// Chat Completions: vLLM, Ollama, llama.cpp, OpenAI and most others.
     Chat,
     /// The Responses API.
@@ -68,7 +70,7 @@ pub(crate) enum Kind {
     Demo,
 }
 
-impl Kind {
+impl ProviderKind {
     /// Whether a key of a provider means something.
     pub(in crate::config) fn has(self, key: &str) -> bool {
         match key {
@@ -91,26 +93,26 @@ impl Kind {
     }
 }
 
-impl Provider {
+impl ProviderSection {
     /// The models, or what stands for them when none are written.
     pub(crate) fn patterns(&self) -> Vec<String> {
         match self.kind {
             _ if !self.models.is_empty() => self.models.clone(),
-            Kind::Demo => vec!["demo".to_owned()],
+            ProviderKind::Demo => vec!["demo".to_owned()],
             _ => vec!["*".to_owned()],
         }
     }
 
     pub(in crate::config) fn check(&self, name: &str, check: &mut Check<'_>) {
         let path = |key| ["providers", name, key];
-        let remote = matches!(self.kind, Kind::Chat | Kind::Responses);
+        let remote = matches!(self.kind, ProviderKind::Chat | ProviderKind::Responses);
         if remote && self.base_url.is_none() {
             check.wrong(
                 &["providers", name],
                 "missing key `base_url`: the server's address, such as `http://127.0.0.1:11434/v1`",
             );
         }
-        if self.kind == Kind::Scripted && self.script.is_none() {
+        if self.kind == ProviderKind::Scripted && self.script.is_none() {
             check.wrong(
                 &["providers", name],
                 "missing key `script`: the file with the answers",

@@ -9,7 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::code_interpreter::CodeInterpreter;
-use super::provider::Provider;
+use super::provider::ProviderSection;
 use crate::config::check::Check;
 use crate::config::node::Value;
 
@@ -20,7 +20,7 @@ const CODE_INTERPRETER: &str = "code_interpreter";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Providers {
     pub(crate) code_interpreter: CodeInterpreter,
-    pub(crate) models: Vec<(String, Provider)>,
+    pub(crate) models: Vec<(String, ProviderSection)>,
 }
 
 impl Providers {
@@ -122,7 +122,7 @@ impl JsonSchema for Providers {
             "description": "Model providers by name, and the tool `code_interpreter`. A request goes to the provider that lists its model; otherwise to the one with the longest matching prefix.",
             "type": "object",
             "properties": {"code_interpreter": generator.subschema_for::<CodeInterpreter>()},
-            "additionalProperties": generator.subschema_for::<Provider>(),
+            "additionalProperties": generator.subschema_for::<ProviderSection>(),
         })
     }
 }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::{Shared, description};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
-use crate::session::plan::Dataset;
+use crate::session::plan::SessionDataset;
 use crate::session::toolbox::Toolbox;
 use crate::session::wire::{self, Ask, GENERATION, HostAnswer, HostFrame, HostRequest};
 use crate::session_error::Told;
@@ -190,7 +190,7 @@ async fn next(events: &mut Option<broadcast::Receiver<ToolEvent>>) -> ToolEvent 
     std::future::pending().await
 }
 
-async fn add_dataset<T: Toolbox>(shared: &Arc<Resident<Shared<T>>>, dataset: &Dataset) -> HostAnswer {
+async fn add_dataset<T: Toolbox>(shared: &Arc<Resident<Shared<T>>>, dataset: &SessionDataset) -> HostAnswer {
     let Some(_held) = shared.hold() else {
         return closed();
     };

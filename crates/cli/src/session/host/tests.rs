@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use cellblock_image::Home;
 use cellblock_interpreter::toolset::ToolEvent;
+use cellblock_interpreter::workbench;
 use cellblock_testkit::{ORDINARY_UID, require};
 use rustix::process::Uid;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use super::*;
 use crate::exit_code::ExitCode;
 use crate::session::client::{Asked, Heard, describe};
 use crate::session::place::{HeldLock, Places};
-use crate::session::plan::Profile;
+use crate::session::plan::SessionProfile;
 use crate::session::wire::{self, AddedDataset, Ask, HostAnswer, HostFrame};
 
 const LONG: Duration = Duration::from_mins(10);
@@ -75,7 +76,7 @@ impl Toolbox for Fake {
         self.events.subscribe()
     }
 
-    async fn add_dataset(&self, dataset: &Dataset) -> Result<AddedDataset> {
+    async fn add_dataset(&self, dataset: &SessionDataset) -> Result<AddedDataset> {
         Ok(AddedDataset {
             path: format!("/tmp/data/{}", dataset.name),
             notes: Vec::new(),
@@ -106,8 +107,8 @@ fn host(idle: Duration) -> Hosted {
     let places = Places::of(&Home::at(home.path()).unwrap()).unwrap();
     let (place, held) = places.create().unwrap();
     let plan = SessionPlan {
-        toolset: "workbench".to_owned(),
-        profile: Profile::Default,
+        toolset: workbench::KIND,
+        profile: SessionProfile::Default,
         image: "i".to_owned(),
         image_name: "i".to_owned(),
         memory_bytes: None,
@@ -373,7 +374,7 @@ async fn what_a_tool_cannot_do_is_told_with_its_exit_code() {
 #[tokio::test]
 async fn datasets_that_came_later_are_among_those_described() {
     let hosted = host(LONG);
-    let dataset = Dataset {
+    let dataset = SessionDataset {
         name: "late".to_owned(),
         path: "/late.csv".into(),
         as_csv: false,

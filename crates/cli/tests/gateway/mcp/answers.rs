@@ -1,5 +1,6 @@
 //! What clients of both revisions get at one address.
 
+use cellblock_testkit::wait::until_ok;
 use rmcp::model::{CallToolResponse, GetTaskParams, ReadResourceRequestParams, TaskPayload};
 use serde_json::json;
 
@@ -86,14 +87,15 @@ fn a_long_cell_is_a_task_where_the_client_declared_them() {
             panic!("not a task")
         };
         let id = begun.task.task_id;
-        let result = loop {
+        let result = until_ok(async || {
             let asked = client.get_task(GetTaskParams::new(id.clone())).await;
             match asked.unwrap().task.payload {
-                TaskPayload::Completed { result } => break result,
-                TaskPayload::Working => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+                TaskPayload::Completed { result } => Ok(result),
+                TaskPayload::Working => Err("it works"),
                 other => panic!("{other:?}"),
             }
-        };
+        })
+        .await;
         assert_eq!(result["structuredContent"]["outputs"][0]["value"], 42);
         // Nobody else sees it, and one that did not declare tasks waits.
         let plain = connect(&server, None).await;

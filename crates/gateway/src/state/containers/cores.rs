@@ -5,9 +5,10 @@
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 /// How often the first of those that wait looks whether the machine is idle.
 const LOOK: Duration = Duration::from_millis(100);
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(Ticks::read("intr 1 2 3"), None);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn cells_wait_their_turn_on_a_machine_that_is_busy() {
         let cores = Cores::with(1, || Some(Ticks { idle: 0, all: 0 }));
         let first = cores.slot().await;
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn waiting_cells_block_no_others() {
         fn idle() -> Option<Ticks> {
             static CLOCK: AtomicUsize = AtomicUsize::new(0);

@@ -16,12 +16,12 @@ use crate::options::ContainerOptions;
 use crate::state::Gateway;
 
 /// Keeps a container from expiring.
-pub(crate) type HeldContainer = hosting::Held<Live>;
+pub(crate) type HeldContainer = hosting::Held<LiveContainer>;
 
 /// The containers that are at hand. Those of an earlier process are not, and so have expired.
 #[derive(Debug)]
 pub struct Containers {
-    pub(crate) registry: Registry<Live>,
+    pub(crate) registry: Registry<LiveContainer>,
     /// The places of their sandboxes.
     pub(super) room: Arc<Room>,
     /// The turns of their code.
@@ -30,7 +30,7 @@ pub struct Containers {
 
 /// A container that is at hand.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveContainer {
     /// Whether a response made it for itself, rather than a client by name.
     pub(crate) auto: bool,
     pub(crate) memory_limit: Option<String>,
@@ -49,12 +49,12 @@ pub(crate) struct Live {
     /// Whether its files were left by an earlier sandbox, and belong into the next.
     pub(crate) revived: bool,
     /// Held while code runs: calls of one container run one after the other.
-    pub(crate) state: tokio::sync::Mutex<State>,
+    pub(crate) state: tokio::sync::Mutex<ContainerState>,
 }
 
 /// What is in a container's sandbox.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct ContainerState {
     /// Its place among the sandboxes.
     pub(crate) room: Option<RoomPermit>,
     /// The sandbox.
@@ -63,7 +63,7 @@ pub(crate) struct State {
     pub(crate) placed: HashSet<String>,
 }
 
-impl Hosted for Live {
+impl Hosted for LiveContainer {
     /// One that a response made for itself and that has no sandbox has nothing that could be used again.
     fn idle_timeout(&self) -> Duration {
         if self.auto && !self.has_sandbox() {
@@ -86,7 +86,7 @@ impl Hosted for Live {
     }
 }
 
-impl Live {
+impl LiveContainer {
     fn has_sandbox(&self) -> bool {
         self.furnished.load(Ordering::Relaxed)
     }
@@ -149,9 +149,9 @@ impl Containers {
         }
     }
 
-    /// Takes away an idle one, of an owner where that is said, which gives way to another: one that a single response has used, if there is
-    /// one, and of these the one unused for the longest. One that a client has asked for by name gives way only when it has expired.
-    pub(crate) fn give_way(&self, owner: Option<&str>) -> Option<Arc<Resident<Live>>> {
+    /// Takes out an idle container, of this owner if one is given, to make room for another: first those that a single response has used,
+    /// and of these the least recently used. A container that a client created by name must have expired.
+    pub(crate) fn give_way(&self, owner: Option<&str>) -> Option<Arc<Resident<LiveContainer>>> {
         let idle = self.registry.idle_by(|live| {
             let own = owner.is_none_or(|owner| live.owner == owner);
             let gives_way = own && live.has_sandbox() && (live.auto || live.is_expired());
@@ -161,7 +161,7 @@ impl Containers {
     }
 
     /// Takes away idle ones that a single response has used, all but the latest `kept`.
-    pub(crate) fn take_surplus(&self, kept: usize) -> Vec<Arc<Resident<Live>>> {
+    pub(crate) fn take_surplus(&self, kept: usize) -> Vec<Arc<Resident<LiveContainer>>> {
         let mut once = self
             .registry
             .idle_by(|live| (live.is_one_shot() && !live.is_expired()).then(|| live.last_used()));

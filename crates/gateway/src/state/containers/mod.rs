@@ -4,7 +4,9 @@ mod cores;
 mod live;
 pub(crate) mod memory;
 pub(crate) mod room;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use cores::Slot;
 pub use live::Containers;
-pub(crate) use live::{HeldContainer, Live, State};
+pub(crate) use live::{ContainerState, HeldContainer, LiveContainer};

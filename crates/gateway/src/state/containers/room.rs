@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::memory;
 use crate::options::ContainerOptions;
-use crate::quotas::{Refused, SandboxPermit};
+use crate::quotas::{ExceededQuota, SandboxPermit};
 use crate::records::RecordsError;
 use crate::state::Gateway;
 
@@ -45,7 +45,7 @@ pub(crate) struct RoomPermit {
 /// Why there is no place now.
 enum Full {
     /// The owner's quota is used up.
-    Quota(Refused),
+    Quota(ExceededQuota),
     /// The owner has as many as one may have.
     Own(usize),
     /// The gateway has as many as it may have.
@@ -190,5 +190,63 @@ fn too_many(most: usize, who: &str) -> ApiError {
             "there are {most} containers already, the most that {who}; delete one, or wait until one expires"
         ),
         param: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Take(usize),
+        GiveBack(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            2 => (0..OWNERS.len()).prop_map(Step::Take),
+            1 => any::<usize>().prop_map(Step::GiveBack),
+        ];
+        proptest::collection::vec(step, 0..60)
+    }
+
+    const OWNERS: [&str; 3] = ["a", "b", "c"];
+
+    proptest! {
+        /// A place is refused exactly when an owner or all have as many as they may have, and nothing is remembered of who has none.
+        #[test]
+        fn places_are_given_up_to_both_limits_and_no_further(most in 1..6_usize, most_own in 1..4_usize, steps in steps()) {
+            let room = Room::new(&ContainerOptions {
+                max_sandboxes: Some(most),
+                max_per_key: most_own,
+                ..ContainerOptions::default()
+            });
+            let mut taken: Vec<&str> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Take(owner) => {
+                        let owner = OWNERS[owner];
+                        let own = taken.iter().filter(|it| **it == owner).count();
+                        match room.take(owner) {
+                            Ok(()) => {
+                                prop_assert!(own < most_own && taken.len() < most);
+                                taken.push(owner);
+                            }
+                            Err(Full::Own(limit)) => prop_assert_eq!((own, limit), (most_own, most_own)),
+                            Err(Full::All(limit)) => prop_assert_eq!((taken.len(), limit), (most, most)),
+                            Err(Full::Quota(_) | Full::Broken(_)) => prop_assert!(false, "another reason"),
+                        }
+                    }
+                    Step::GiveBack(at) if !taken.is_empty() => room.give_back(taken.swap_remove(at % taken.len())),
+                    Step::GiveBack(_) => {}
+                }
+                let owners = OWNERS.iter().filter(|owner| taken.contains(*owner)).count();
+                let counted = room.taken();
+                prop_assert_eq!((counted.all, counted.own.len()), (taken.len(), owners));
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::options::ResponseOptions;
 
 /// What responses share while the process lives.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveResponses {
     running: Mutex<HashMap<String, RunningResponse>>,
     most: usize,
     /// A place for each background response that runs at once.
@@ -32,7 +32,7 @@ pub(crate) struct RunningResponse {
     pub(crate) cancel: CancellationToken,
 }
 
-impl Live {
+impl LiveResponses {
     pub(crate) fn new(options: &ResponseOptions) -> Self {
         Self {
             running: Mutex::default(),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cellblock_agent::wire::Event;
+use cellblock_agent::wire::StreamEvent;
 use tokio::sync::watch;
 
 /// The most bytes of events that are kept of one response. Of more, the latest are.
@@ -67,7 +67,7 @@ impl Log {
     }
 
     /// Adds an event.
-    pub(crate) fn push(&self, event: &Event) {
+    pub(crate) fn push(&self, event: &StreamEvent) {
         {
             let mut kept = self.kept();
             let frame: Arc<str> = event.frame().into();
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use cellblock_agent::wire::{EventKind, Numbers};
 
-    fn delta(numbers: &mut Numbers, delta: String) -> Event {
+    fn delta(numbers: &mut Numbers, delta: String) -> StreamEvent {
         numbers.next(EventKind::CodeDelta {
             item_id: "ci_1".to_owned(),
             output_index: 0,

@@ -5,6 +5,6 @@ mod log;
 mod seal;
 pub(crate) mod unwritten;
 
-pub(crate) use live::{Live, RunningResponse};
+pub(crate) use live::{LiveResponses, RunningResponse};
 pub(crate) use log::{Log, LogPosition};
 pub(crate) use seal::{Compacted, Seal};

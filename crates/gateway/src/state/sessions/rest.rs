@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::hosting::{Hosted, Resident};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
+use cellblock_interpreter::toolset::{ToolDefinition, Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
 
 use super::StoredCells;
@@ -26,6 +26,8 @@ pub(crate) struct RestSession {
     pub(crate) terms: SessionTerms,
     pub(crate) session: Session,
     pub(crate) tools: Arc<dyn Toolset>,
+    /// Its tools, described when they are first needed.
+    pub(crate) definitions: OnceLock<Vec<ToolDefinition>>,
     pub(crate) cells: Mutex<StoredCells>,
     pub(crate) inputs: Mutex<BTreeMap<String, SessionInput>>,
     /// Bytes of its inputs and datasets.
@@ -51,6 +53,11 @@ pub(crate) struct SessionInput {
 }
 
 impl RestSession {
+    /// Returns the tools of its toolset.
+    pub(crate) fn definitions(&self) -> &[ToolDefinition] {
+        self.definitions.get_or_init(|| self.tools.definitions())
+    }
+
     /// Counts bytes of data that it is to keep.
     pub(crate) fn claim(&self, bytes: u64, limit: u64) -> Result<(), Problem> {
         let add = |now: u64| now.checked_add(bytes).filter(|sum| *sum <= limit);

@@ -6,7 +6,6 @@ A document is a path, its bytes (like an input bound as bytes), or a file that i
 import importlib
 import io
 import sys
-import zipfile
 from os import PathLike
 from typing import IO, Any
 
@@ -112,6 +111,9 @@ def _without_values(openpyxl: Any, content: bytes, wanted: Any) -> list[str]:
 
 def _has_formulas(content: bytes) -> bool:
     """Searches for the element of a formula: reading a workbook again is only useful if it has one."""
+    # openpyxl has imported it.
+    import zipfile
+
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/") and name.endswith(".xml")]
         return any(mark in archive.read(name) for name in sheets for mark in (b"<f>", b"<f "))

@@ -1,14 +1,10 @@
 """The content of `IPython.display`: objects that show themselves with the session's own `display`."""
 
-import html.parser
 import json
 import os
 from typing import Any
 
 _KINDS = ((b"\x89PNG", "image/png"), (b"\xff\xd8", "image/jpeg"), (b"GIF8", "image/gif"), (b"RIFF", "image/webp"))
-_BLOCKS = frozenset({"br", "div", "h1", "h2", "h3", "h4", "h5", "h6", "li", "p", "table", "tr", "ul", "ol", "pre"})
-_CELLS = frozenset({"td", "th"})
-_UNSEEN = frozenset({"script", "style", "head"})
 
 _screen: Any = print
 
@@ -65,35 +61,15 @@ class HTML(DisplayObject):
 
     def text(self) -> str:
         """The text of the document."""
-        reader = _Reader()
-        reader.feed(str(self.data))
-        reader.close()
-        lines = ("".join(reader.parts)).split("\n")
-        return "\n".join(line.strip() for line in lines if line.strip()) or repr(self)
+        # Only here, because few cells need it and it takes long to import.
+        from cellblock_kernel.notebook import html_text
+
+        return html_text.of(str(self.data)) or repr(self)
 
     def _repr_html_(self) -> str:
         return str(self.data)
 
     __html__ = _repr_html_
-
-
-class _Reader(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._unseen = 0
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self._unseen += tag in _UNSEEN
-        self.parts += "\n" if tag in _BLOCKS else "\t" if tag in _CELLS else ""
-
-    def handle_endtag(self, tag: str) -> None:
-        self._unseen = max(0, self._unseen - (tag in _UNSEEN))
-        self.parts += "\n" if tag in _BLOCKS else ""
-
-    def handle_data(self, data: str) -> None:
-        if not self._unseen:
-            self.parts.append(" ".join(data.split()) if data.strip() else " " * bool(data))
 
 
 class Markdown(DisplayObject):

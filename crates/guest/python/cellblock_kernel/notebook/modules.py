@@ -8,9 +8,9 @@ so that libraries that look for a notebook (matplotlib, tqdm, pandas, rich, alta
 import builtins
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 from cellblock_kernel.notebook import display, shell
 
@@ -18,11 +18,17 @@ _PACKAGES = frozenset({"IPython", "IPython.core"})
 _DISPLAYS = frozenset({"IPython.display", "IPython.core.display", "IPython.core.display_functions"})
 
 
-class _Modules(MetaPathFinder, Loader):
+class _Modules:
+    """Finds and loads them. It has no base class of `importlib.abc`, which takes long to import."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Leaves the creation of a module to Python."""
+
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Finds the modules that exist here."""
         if name in _PACKAGES or name in _DISPLAYS or name == "IPython.core.getipython":
-            return ModuleSpec(name, self, is_package=name in _PACKAGES)
+            loader: Any = self
+            return ModuleSpec(name, loader, is_package=name in _PACKAGES)
         return None
 
     def exec_module(self, module: ModuleType) -> None:

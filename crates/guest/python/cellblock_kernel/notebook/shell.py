@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 from cellblock_kernel.cell import failure, source
@@ -118,6 +117,9 @@ class Shell:
         found = _INSTALL.match(command.strip())
         if found is None:
             return False
+        # Only here, because few cells need it and it takes long to import.
+        from importlib import metadata
+
         if found["what"] in ("list", "freeze"):
             names = sorted((it.name, it.version) for it in metadata.distributions())
             print("\n".join(f"{name}=={version}" for name, version in names))

@@ -50,7 +50,7 @@ pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, r
         others_may_enter(&launch.scratch)?;
     }
     let scratch = Scratch::create(&launch.scratch)?;
-    scratch.write(&package())?;
+    scratch.write(&package(super::package(launch)))?;
     set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
     let mut keep_open = vec![control.as_raw_fd()];
     keep_open.extend(trees.descriptors());
@@ -77,13 +77,13 @@ pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, r
     status
 }
 
-/// Lists the kernel's package by paths below the launcher's directory.
-fn package() -> Vec<(PathBuf, Vec<u8>)> {
+/// Names the files of the kernel's package by paths below the launcher's directory.
+fn package(files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     let below = |path: &Path| {
         let path = path.strip_prefix(kernel_package::ROOT).unwrap_or(path);
         Path::new(PACKAGE).join(path)
     };
-    let files = kernel_package::files().into_iter();
+    let files = files.into_iter();
     files.map(|(path, content)| (below(&path), content)).collect()
 }
 
@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn the_package_is_in_its_own_directory() {
         let place = Path::new("kernel/cellblock_kernel/boot/lone.py");
-        assert!(package().iter().any(|(path, _)| path == place));
-        assert!(package().iter().all(|(path, _)| path.is_relative()));
+        let package = package(kernel_package::files());
+        assert!(package.iter().any(|(path, _)| path == place));
+        assert!(package.iter().all(|(path, _)| path.is_relative()));
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 fn a_whole_contract_is_read() {
     let inputs = inputs(&[("reserves", "get_reserves_1")]);
     let contract = with("expectedArtifacts", json!(["chart", "image"]));
-    let call = Call {
+    let call = ContractCall {
         contract: &contract,
         inputs: &inputs,
     };

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{
-    ArtifactKind, Attempts, CODES, Call, Contract, ContractPolicy, DerivationCall, Known, Stage, check_after,
-    check_before,
+    ArtifactKind, Attempts, CODES, Contract, ContractCall, ContractPolicy, ContractStage, DerivationCall,
+    Known, check_after, check_before,
 };
 use crate::rejection::Rejection;
 
@@ -70,7 +70,7 @@ fn wrong_with(
     require_inputs: bool,
 ) -> Vec<Rejection> {
     let inputs = inputs(entries);
-    let call = Call {
+    let call = ContractCall {
         contract,
         inputs: &inputs,
     };
@@ -172,7 +172,8 @@ fn the_reference_lists_every_code_with_its_meaning_and_no_other() {
         let row = format!("| `{}` | {} | {} |", code.name, code.stage.name(), code.means);
         assert!(rows.contains(&row.as_str()), "{row}");
     }
-    let stages = [Stage::Before, Stage::After].map(|stage| format!("` | {} | ", stage.name()));
+    let stages =
+        [ContractStage::Before, ContractStage::After].map(|stage| format!("` | {} | ", stage.name()));
     let documented = rows
         .iter()
         .filter(|row| stages.iter().any(|stage| row.contains(stage)));

@@ -49,7 +49,7 @@ proptest! {
         inputs in btree_map(text(), text(), 0..4),
         require_inputs: bool,
     ) {
-        let call = Call { contract: &contract, inputs: &inputs };
+        let call = ContractCall { contract: &contract, inputs: &inputs };
         let policy = ContractPolicy { require_inputs, ..ContractPolicy::default() };
         match check_before(&call, &known(), &policy) {
             Ok(read) => {

@@ -9,7 +9,7 @@ use arrow_ipc::{FieldNode, MessageHeader, MetadataVersion};
 use arrow_schema::{DataType, SchemaRef};
 
 use super::message::Raw;
-use crate::output::{Limits, OutputError};
+use crate::output::{DecodingLimits, OutputError};
 
 /// Required alignment of an Arrow buffer.
 const ALIGNMENT: u64 = 8;
@@ -71,7 +71,7 @@ impl Layout {
     }
 
     /// Checks a message and lets Arrow read it.
-    pub(super) fn decode(&self, raw: &Raw, limits: &Limits) -> Result<RecordBatch, OutputError> {
+    pub(super) fn decode(&self, raw: &Raw, limits: &DecodingLimits) -> Result<RecordBatch, OutputError> {
         let message = raw.message()?;
         let batch = match message.header_type() {
             MessageHeader::RecordBatch => message.header_as_record_batch(),
@@ -129,7 +129,7 @@ impl Layout {
         rows: u64,
         nodes: impl Iterator<Item = &'a FieldNode>,
         body: u64,
-        limits: &Limits,
+        limits: &DecodingLimits,
     ) -> Result<(), OutputError> {
         let most = limits.batch_rows.max(body.saturating_mul(8));
         let mut count = 0;

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::store;
 use super::tests::{announced, batch, read, stream};
-use crate::output::Limits;
+use crate::output::DecodingLimits;
 
 fn schema_of(batch: &RecordBatch) -> Vec<u8> {
     let mut bytes = stream(&[RecordBatch::new_empty(batch.schema())]);
@@ -369,9 +369,9 @@ fn declared_gigabytes_are_rejected_before_allocation() {
         error.contains("description of an Arrow message in bytes of 2130706432"),
         "{error}"
     );
-    let limits = Limits {
+    let limits = DecodingLimits {
         batch_bytes: 8,
-        ..Limits::default()
+        ..DecodingLimits::default()
     };
     let error = store(
         &announced(&integers(), 2),

@@ -6,7 +6,7 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::{Message, MetadataVersion, root_as_message};
 use cellblock_protocol::{Blob, BlobReader};
 
-use crate::output::{Limits, OutputError};
+use crate::output::{DecodingLimits, OutputError};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
@@ -14,7 +14,7 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 pub(super) struct Messages<'a> {
     reader: BufReader<BlobReader<'a>>,
     left: u64,
-    limits: &'a Limits,
+    limits: &'a DecodingLimits,
 }
 
 /// One message whose lengths were checked.
@@ -36,7 +36,7 @@ impl Raw {
 }
 
 impl<'a> Messages<'a> {
-    pub(super) fn new(blob: &'a Blob, limits: &'a Limits) -> Self {
+    pub(super) fn new(blob: &'a Blob, limits: &'a DecodingLimits) -> Self {
         Self {
             reader: BufReader::new(blob.reader()),
             left: blob.len(),

@@ -22,7 +22,7 @@ use self::cell::Room;
 use self::message::Messages;
 use self::parquet::Writer;
 use self::schema::Checked;
-use super::{Limits, OutputError};
+use super::{DecodingLimits, OutputError};
 
 const HEAD: usize = 10;
 const TAIL: usize = 5;
@@ -42,7 +42,7 @@ pub(super) struct Table {
 pub(super) fn store(
     announced: &protocol::Dataframe,
     blob: &Blob,
-    limits: &Limits,
+    limits: &DecodingLimits,
 ) -> Result<Table, OutputError> {
     let mut messages = Messages::new(blob, limits);
     let Some(first) = messages.next()? else {
@@ -123,7 +123,7 @@ fn unsupported(announced: &protocol::Dataframe, why: String) -> Table {
 }
 
 /// The names of the columns of a stream, as far as it has a schema; for fuzzing.
-pub(super) fn fuzz_columns(blob: &Blob, limits: &Limits) -> Vec<String> {
+pub(super) fn fuzz_columns(blob: &Blob, limits: &DecodingLimits) -> Vec<String> {
     let schema = match Messages::new(blob, limits).next() {
         Ok(Some(first)) => schema::check(&first, limits),
         _ => return Vec::new(),

@@ -11,7 +11,7 @@ use arrow_schema::{
 };
 
 use super::message::Raw;
-use crate::output::{Limits, OutputError};
+use crate::output::{DecodingLimits, OutputError};
 
 /// The annotation by which pandas restores its index.
 pub(super) const PANDAS: &str = "pandas";
@@ -27,14 +27,14 @@ pub(super) enum Checked {
 
 /// What a walk over a schema has met so far.
 struct Met<'a> {
-    limits: &'a Limits,
+    limits: &'a DecodingLimits,
     fields: usize,
     text: u64,
     unsupported: Option<String>,
 }
 
 /// Checks the first message of a stream.
-pub(super) fn check(raw: &Raw, limits: &Limits) -> Result<Checked, OutputError> {
+pub(super) fn check(raw: &Raw, limits: &DecodingLimits) -> Result<Checked, OutputError> {
     let message = raw.message()?;
     let schema = message
         .header_as_schema()

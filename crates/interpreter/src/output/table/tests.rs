@@ -19,7 +19,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 
 use super::{Table, store};
-use crate::output::{Limits, OutputError};
+use crate::output::{DecodingLimits, OutputError};
 
 pub(super) fn stream(batches: &[RecordBatch]) -> Vec<u8> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
@@ -53,7 +53,7 @@ pub(super) fn announced(batch: &RecordBatch, rows: usize) -> Dataframe {
 }
 
 pub(super) fn read(announced: &Dataframe, bytes: Vec<u8>) -> Result<Table, OutputError> {
-    store(announced, &Blob::Memory(bytes), &Limits::default())
+    store(announced, &Blob::Memory(bytes), &DecodingLimits::default())
 }
 
 fn integers(name: &str, rows: std::ops::Range<i64>) -> RecordBatch {

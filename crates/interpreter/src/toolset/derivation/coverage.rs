@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::emitted::{Artifact, Emitted};
-use super::policy::Policy;
+use super::policy::DerivationPolicy;
 use crate::chart;
 use crate::contract::ArtifactKind;
 use crate::finding::Finding;
@@ -22,7 +22,7 @@ struct Line {
 }
 
 /// One finding for each line of what was emitted that covers less than the policy asks for: of figures, then of charts.
-pub(super) fn findings(emitted: &Emitted<'_>, policy: &Policy) -> Vec<Finding> {
+pub(super) fn findings(emitted: &Emitted<'_>, policy: &DerivationPolicy) -> Vec<Finding> {
     let (mut lines, mut of_charts) = (Vec::new(), Vec::new());
     for artifact in &emitted.artifacts {
         match artifact {
@@ -40,11 +40,11 @@ pub(super) fn findings(emitted: &Emitted<'_>, policy: &Policy) -> Vec<Finding> {
 }
 
 /// The same for a chart alone.
-pub(super) fn of_one_chart(chart: &chart::Chart, policy: &Policy) -> Vec<Finding> {
+pub(super) fn of_one_chart(chart: &chart::CheckedChart, policy: &DerivationPolicy) -> Vec<Finding> {
     low(of_chart(chart), policy)
 }
 
-fn low(lines: Vec<Line>, policy: &Policy) -> Vec<Finding> {
+fn low(lines: Vec<Line>, policy: &DerivationPolicy) -> Vec<Finding> {
     let threshold = policy.coverage_threshold;
     let low = lines.into_iter().filter(|line| line.coverage < threshold);
     low.map(|line| finding(line, threshold)).collect()
@@ -63,7 +63,7 @@ fn of_figure(figure: &Figure) -> Vec<Line> {
     lines.collect()
 }
 
-fn of_chart(chart: &chart::Chart) -> Vec<Line> {
+fn of_chart(chart: &chart::CheckedChart) -> Vec<Line> {
     let covered = chart.coverage().into_iter().filter_map(|series| {
         Some(Line {
             artifact: ArtifactKind::Chart,

@@ -22,7 +22,7 @@ mod view;
 
 pub use coverage::LOW_COVERAGE;
 pub use derived::{BoundInput, CallFailure, Derived, EarlierNames, Envelope};
-pub use policy::{COVERAGE_THRESHOLD, LowCoverage, Policy};
+pub use policy::{COVERAGE_THRESHOLD, DerivationPolicy, LowCoverage};
 pub use render_chart::ChartCall;
-pub use run::Derivation;
+pub use run::{Derivation, LentResults};
 pub use toolset::KIND;

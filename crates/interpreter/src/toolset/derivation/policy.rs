@@ -13,7 +13,7 @@ pub const COVERAGE_THRESHOLD: f64 = 0.5;
 
 /// Rules for the cells of a derivation.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct DerivationPolicy {
     /// What contracts have to meet.
     pub contract: ContractPolicy,
     /// How many cells in a row may fail.
@@ -23,7 +23,7 @@ pub struct Policy {
     /// What becomes of a cell with such a line.
     pub low_coverage: LowCoverage,
     /// How long a cell may run.
-    pub cell_time: Duration,
+    pub cell_timeout: Duration,
     /// How long a sandbox is kept between cells.
     pub idle: Duration,
     /// Packages that cells find beside those of the image.
@@ -43,14 +43,14 @@ pub enum LowCoverage {
     Reject,
 }
 
-impl Default for Policy {
+impl Default for DerivationPolicy {
     fn default() -> Self {
         Self {
             contract: ContractPolicy::default(),
             max_attempts: Attempts::MAX,
             coverage_threshold: COVERAGE_THRESHOLD,
             low_coverage: LowCoverage::default(),
-            cell_time: Duration::from_mins(1),
+            cell_timeout: Duration::from_mins(1),
             idle: Duration::from_mins(15),
             requirements: Vec::new(),
             urls: Urls::default(),

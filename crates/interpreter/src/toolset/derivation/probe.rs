@@ -18,7 +18,7 @@
 use tracing::{info, warn};
 
 use crate::render::plain::line;
-use crate::watched::{Call, Failure, Watched};
+use crate::watched::{Watched, WatchedCall, WatchedFailure};
 
 /// The target of the events.
 pub const TARGET: &str = "cellblock::python_call";
@@ -72,7 +72,7 @@ pub struct Artifacts {
 /// A call that is under way. Dropped without an end, it tells that the call was cancelled.
 #[derive(Debug)]
 #[must_use = "dropping it tells that the call was cancelled"]
-pub struct Probe(Watched<Derived>);
+pub struct CallProbe(Watched<Derived>);
 
 /// What was called.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ struct Derived {
     start: &'static str,
 }
 
-impl Probe {
+impl CallProbe {
     /// Tells that a call starts in a sandbox, which was made for it or is warm. The id is empty where the call ends before it gets one.
     pub fn start(sandbox: &str, made: bool, inputs_bytes: u64, code_bytes: u64, alias_count: u64) -> Self {
         let (sandbox, start) = match (sandbox, made) {
@@ -131,12 +131,12 @@ impl Probe {
     }
 }
 
-impl Call for Derived {
+impl WatchedCall for Derived {
     type Stage = Stage;
 
     const CANCELLED: Stage = Stage::Cancelled;
 
-    fn failed(&self, failure: Failure<'_, Stage>) {
+    fn failed(&self, failure: WatchedFailure<'_, Stage>) {
         let message: String = failure.message.chars().take(MESSAGE).collect();
         warn!(
             target: TARGET,
@@ -203,8 +203,8 @@ mod tests {
         lines.events()
     }
 
-    fn start() -> Probe {
-        Probe::start("box-7", true, 2_000, 31, 3)
+    fn start() -> CallProbe {
+        CallProbe::start("box-7", true, 2_000, 31, 3)
     }
 
     fn started() -> Value {
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_warm_call_and_one_without_a_sandbox_are_told_apart() {
         let start_of = |sandbox, made| {
-            let events = told(|| Probe::start(sandbox, made, 0, 0, 0).succeed(0, Artifacts::default()));
+            let events = told(|| CallProbe::start(sandbox, made, 0, 0, 0).succeed(0, Artifacts::default()));
             let fields = events.iter().map(|it| &it["fields"]);
             let told: Vec<_> = fields
                 .map(|it| [it["sandbox"].clone(), it["start"].clone()])

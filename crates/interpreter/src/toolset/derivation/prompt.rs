@@ -8,7 +8,7 @@ use std::path::Path;
 
 use cellblock_image::Manifest;
 
-use super::policy::Policy;
+use super::policy::DerivationPolicy;
 use super::tools::{CODE_INTERPRETER, RENDER_CHART};
 use crate::alias::AliasStore;
 use crate::contract::{ArtifactKind, Attempts, MAX_ARTIFACTS};
@@ -55,13 +55,13 @@ impl Default for PromptSettings<'_> {
 
 impl<'a> PromptSettings<'a> {
     /// The settings under a policy, for code that may import these libraries.
-    pub fn of(policy: &Policy, libraries: &'a [String]) -> Self {
+    pub fn of(policy: &DerivationPolicy, libraries: &'a [String]) -> Self {
         Self {
             libraries,
             require_inputs: policy.contract.require_inputs,
             max_attempts: policy.max_attempts,
             max_artifacts: policy.contract.max_artifacts,
-            cell_seconds: policy.cell_time.as_secs(),
+            cell_seconds: policy.cell_timeout.as_secs(),
             ..Self::default()
         }
     }

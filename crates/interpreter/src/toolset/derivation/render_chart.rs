@@ -8,8 +8,8 @@ use super::coverage;
 use super::derived::Derived;
 use super::policy::LowCoverage;
 use super::run::Derivation;
-use crate::chart::{self, Chart, ChartError, Problem};
-use crate::contract::{Found, Known, plain, quote, required, text, unknown_alias, wrong_type};
+use crate::chart::{self, ChartError, ChartProblem, CheckedChart};
+use crate::contract::{Known, Mistakes, plain, quote, required, text, unknown_alias, wrong_type};
 use crate::error::Result;
 use crate::execution::Outcome;
 use crate::picture::{self, Drawn, PictureFormat};
@@ -46,7 +46,7 @@ pub struct ChartCall {
 impl ChartCall {
     /// Parses the arguments of the tool; all mistakes are reported at once.
     pub fn read(arguments: &Value) -> Result<Self, Vec<Rejection>> {
-        let mut found = Found::default();
+        let mut found = Mistakes::default();
         let Value::Object(fields) = arguments else {
             found.add(wrong_type(
                 "arguments",
@@ -128,7 +128,7 @@ impl Derivation {
         Ok(derived)
     }
 
-    async fn drawn(&self, call: &ChartCall) -> Result<Result<Chart, Vec<Rejection>>> {
+    async fn drawn(&self, call: &ChartCall) -> Result<Result<CheckedChart, Vec<Rejection>>> {
         let Ok(entry) = self.aliases().entry(&call.alias) else {
             let known = Known::new(self.aliases().aliases());
             let unknown = unknown_alias("alias".to_owned(), &call.alias, &known);
@@ -160,7 +160,7 @@ impl Derivation {
     }
 
     /// Adds the chart's picture, or why it has none: a chart is its data, which a reader's client can still draw.
-    async fn draw(&self, chart: &Chart, envelope: &mut ChartArtifact) {
+    async fn draw(&self, chart: &CheckedChart, envelope: &mut ChartArtifact) {
         let drawn = match picture::draw(self.shared(), &chart.vega_lite(), PictureFormat::Png).await {
             Ok(drawn) => drawn,
             Err(error) => {
@@ -182,7 +182,7 @@ impl Derivation {
         envelope.note = drawn.note;
     }
 
-    async fn emit(&self, chart: &Chart) -> Result<Derived> {
+    async fn emit(&self, chart: &CheckedChart) -> Result<Derived> {
         let low = coverage::of_one_chart(chart, self.policy());
         if self.policy().low_coverage == LowCoverage::Reject && !low.is_empty() {
             let rejections = low.iter().map(coverage::rejection).collect();
@@ -228,7 +228,7 @@ fn of_error(error: ChartError) -> Vec<Rejection> {
 }
 
 /// Its message names the field and what may stand there, for a model that reads no more than that.
-fn of_problem(mut problem: Problem) -> Rejection {
+fn of_problem(mut problem: ChartProblem) -> Rejection {
     let is_argument = ["data", "path", "title", "alt", "spec"].iter().any(|name| {
         problem
             .field

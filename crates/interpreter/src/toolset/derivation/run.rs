@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 use super::coverage;
 use super::derived::{BoundInput, Derived};
 use super::emitted::Emitted;
-use super::policy::{LowCoverage, Policy};
-use super::probe::{Artifacts, Probe, Stage};
+use super::policy::{DerivationPolicy, LowCoverage};
+use super::probe::{Artifacts, CallProbe, Stage};
 use crate::alias::{AliasError, AliasStore};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::contract::{
-    ArtifactKind, Attempts, Call, Contract, DerivationCall, Known, check_after, check_before,
+    ArtifactKind, Attempts, Contract, ContractCall, DerivationCall, Known, check_after, check_before,
 };
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome};
@@ -32,25 +32,41 @@ pub struct Derivation {
     shared: Arc<Shared>,
     session: Session,
     aliases: AliasStore,
-    policy: Policy,
+    policy: DerivationPolicy,
     attempts: Arc<Mutex<Attempts>>,
+}
+
+/// Results that an interface has recorded, and the terms on which calls derive from them.
+#[derive(Clone, Debug)]
+pub struct LentResults {
+    /// The results.
+    pub aliases: AliasStore,
+    /// The rules.
+    pub policy: DerivationPolicy,
+    /// Number of calls that may still fail, which others may share.
+    pub attempts: Arc<Mutex<Attempts>>,
+}
+
+impl LentResults {
+    /// Lets calls fail as often as the rules say.
+    pub fn new(aliases: AliasStore, policy: DerivationPolicy) -> Self {
+        Self {
+            aliases,
+            attempts: Arc::new(Mutex::new(Attempts::new(policy.max_attempts))),
+            policy,
+        }
+    }
 }
 
 impl Derivation {
     /// In a session that is there already and has the prelude `derivation`; of its attempts, which others may share, some may be used up.
-    pub(crate) const fn within(
-        shared: Arc<Shared>,
-        session: Session,
-        aliases: AliasStore,
-        policy: Policy,
-        attempts: Arc<Mutex<Attempts>>,
-    ) -> Self {
+    pub(super) fn within(shared: Arc<Shared>, session: Session, results: LentResults) -> Self {
         Self {
             shared,
             session,
-            aliases,
-            policy,
-            attempts,
+            aliases: results.aliases,
+            policy: results.policy,
+            attempts: results.attempts,
         }
     }
 
@@ -65,7 +81,7 @@ impl Derivation {
     }
 
     /// The rules.
-    pub fn policy(&self) -> &Policy {
+    pub fn policy(&self) -> &DerivationPolicy {
         &self.policy
     }
 
@@ -98,7 +114,7 @@ impl Derivation {
             Ok(contract) => self.run(call, &contract, events).await,
             Err(rejections) => {
                 let derived = self.refuse(&call.intent, rejections);
-                let probe = Probe::start("", false, 0, call.code.len() as u64, 0);
+                let probe = CallProbe::start("", false, 0, call.code.len() as u64, 0);
                 probe.fail(Stage::ContractBefore, &message(&derived));
                 Ok(derived)
             }
@@ -120,7 +136,7 @@ impl Derivation {
         if let Some(refusal) = self.attempts().refusal() {
             return Err(vec![refusal]);
         }
-        let terms = Call {
+        let terms = ContractCall {
             contract: &call.contract,
             inputs: &call.inputs,
         };
@@ -136,7 +152,7 @@ impl Derivation {
         let binding = Arc::new(Binding::new(&self.aliases, &call.inputs)?);
         let start = |sandbox: &str, made| {
             let (code, aliases) = (call.code.len() as u64, self.aliases.aliases().len() as u64);
-            Probe::start(sandbox, made, binding.bytes(), code, aliases)
+            CallProbe::start(sandbox, made, binding.bytes(), code, aliases)
         };
         let prepared = match self.session.prepare().await {
             Ok(prepared) => prepared,
@@ -147,7 +163,7 @@ impl Derivation {
         };
         let mut probe = start(&prepared.sandbox, prepared.made);
         let python = Cell::new(&*call.code)
-            .with_timeout(self.policy.cell_time)
+            .with_timeout(self.policy.cell_timeout)
             .with_requirements(&self.policy.requirements);
         probe.reached(Stage::Python);
         let ran = self
@@ -321,7 +337,7 @@ fn message(derived: &Derived) -> String {
 }
 
 /// Tells the probe how a call ended.
-fn tell(probe: Probe, derived: &Derived) {
+fn tell(probe: CallProbe, derived: &Derived) {
     let stdout = derived
         .execution
         .as_ref()

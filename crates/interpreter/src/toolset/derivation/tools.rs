@@ -224,7 +224,7 @@ mod tests {
         assert!(names.eq(arguments.as_object().unwrap().keys()));
         let call = crate::contract::DerivationCall::read(&arguments).unwrap();
         let known = crate::contract::Known::new(["a_1"]);
-        let call = crate::contract::Call {
+        let call = crate::contract::ContractCall {
             contract: &call.contract,
             inputs: &call.inputs,
         };

@@ -1,17 +1,17 @@
 //! The derivation as a toolset, and how an interpreter opens one.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::policy::Policy;
+use super::policy::DerivationPolicy;
 use super::prompt::{self, Prompt, PromptSettings};
-use super::run::Derivation;
+use super::run::{Derivation, LentResults};
 use super::tools::{self, RENDER_CHART};
 use crate::alias::{AliasStore, Bounds};
-use crate::contract::{Attempts, DerivationCall};
+use crate::contract::DerivationCall;
 use crate::error::{Error, Result};
 use crate::interpreter::Interpreter;
 use crate::session::{Session, SessionOptions};
@@ -27,27 +27,31 @@ pub const KIND: ToolsetKind = ToolsetKind {
     about: "How to derive from the results of other tools, under a contract",
     prelude: &["analysis", "documents", "derivation"],
     on_results: true,
-    definitions: |_| definitions(&Policy::default()),
+    definitions: |terms| definitions(&policy(terms)),
     prompt: |terms| Prompt::new(&PromptSettings::of(&policy(terms), &terms.libraries)).section(&[]),
     open: |interpreter, session, terms| {
         Box::pin(async move {
-            let aliases = AliasStore::new(interpreter.store().clone(), &*terms.owner, Bounds::default());
-            let policy = policy(terms);
-            let attempts = Arc::new(Mutex::new(Attempts::new(policy.max_attempts)));
-            let derivation = interpreter.derivation_in(session, aliases, policy, attempts);
+            let results = terms.results.clone().unwrap_or_else(|| {
+                let aliases = AliasStore::new(interpreter.store().clone(), &*terms.owner, Bounds::default());
+                LentResults::new(aliases, policy(terms))
+            });
+            let derivation = interpreter.derive_in(session, results);
             Ok(Arc::new(derivation.await?) as Arc<dyn Toolset>)
         })
     },
 };
 
-fn policy(terms: &ToolsetTerms) -> Policy {
-    Policy {
-        cell_time: terms.timeout,
-        ..Policy::default()
+fn policy(terms: &ToolsetTerms) -> DerivationPolicy {
+    match &terms.results {
+        Some(results) => results.policy.clone(),
+        None => DerivationPolicy {
+            cell_timeout: terms.timeout,
+            ..DerivationPolicy::default()
+        },
     }
 }
 
-fn definitions(policy: &Policy) -> Vec<ToolDefinition> {
+fn definitions(policy: &DerivationPolicy) -> Vec<ToolDefinition> {
     vec![
         tools::code_interpreter(policy.contract.require_inputs),
         tools::render_chart(),
@@ -104,7 +108,7 @@ impl Interpreter {
     }
 
     /// A derivation from tool results. Its sandbox is made at its first call. Fails if the image holds a network client.
-    pub async fn derivation(&self, aliases: AliasStore, policy: Policy) -> Result<Derivation> {
+    pub async fn derivation(&self, aliases: AliasStore, policy: DerivationPolicy) -> Result<Derivation> {
         let image = self.shared().base.manifest();
         if !policy.requirements.is_empty() && !image.policy.is_closed() {
             // Layers are held to the image's policy.
@@ -118,20 +122,12 @@ impl Interpreter {
             idle: policy.idle,
             ..SessionOptions::default()
         });
-        let attempts = Arc::new(Mutex::new(Attempts::new(policy.max_attempts)));
-        self.derivation_in(session, aliases, policy, attempts).await
+        self.derive_in(session, LentResults::new(aliases, policy)).await
     }
 
     /// A derivation in a session that is there already, and that was made with the prelude `derivation`. Dropping it leaves the session.
-    pub async fn derivation_in(
-        &self,
-        session: Session,
-        aliases: AliasStore,
-        policy: Policy,
-        attempts: Arc<Mutex<Attempts>>,
-    ) -> Result<Derivation> {
+    async fn derive_in(&self, session: Session, results: LentResults) -> Result<Derivation> {
         self.shared().audited().await?;
-        let shared = Arc::clone(self.shared());
-        Ok(Derivation::within(shared, session, aliases, policy, attempts))
+        Ok(Derivation::within(Arc::clone(self.shared()), session, results))
     }
 }

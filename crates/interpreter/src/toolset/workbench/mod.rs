@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 
 use crate::error::Result;
 use crate::execution::SkippedFile;
-use crate::session::{Change, EditError, EditRefused, Executed, Order, Refused, Session};
+use crate::session::{Change, CommandOrder, EditError, EditRefused, Executed, RefusedFile, Session};
 use crate::toolset::{ToolDefinition, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch};
 
 mod args;
@@ -30,10 +30,10 @@ mod prompt;
 mod reply;
 mod tools;
 
-pub use crate::session::{ColumnType, DatasetSource, How, Mounted, Shape};
+pub use crate::session::{ColumnType, DatasetShape, DatasetSource, How, Mounted};
 pub use args::{EditArgs, Encoding, ExecArgs, WriteArgs};
 pub use hint::{Hint, HintCode};
-pub use reply::{EditResult, ExecResult, Refusal, Reply, WriteResult};
+pub use reply::{EditResult, ExecResult, Reply, WorkbenchRefusal, WriteResult};
 pub use tools::{EDIT, EXEC, WRITE};
 
 use args::{MAX_CONTENT, MAX_TIMEOUT};
@@ -128,7 +128,12 @@ impl Workbench {
 
     /// Calls a tool by its name. What it refuses, a wrong call included, is `Ok({"success": false, "error", "hint", …})`.
     pub async fn call(&self, tool: &str, args: Value) -> Result<Value> {
-        let wrong = |complaint: String| json(Err::<(), _>(Refusal::new(complaint, Hint::invalid_call(tool))));
+        let wrong = |complaint: String| {
+            json(Err::<(), _>(WorkbenchRefusal::new(
+                complaint,
+                Hint::invalid_call(tool),
+            )))
+        };
         match tool {
             EXEC => match ExecArgs::parse(args, self.shared.options.max_timeout) {
                 Ok(args) => json(self.exec(args).await?),
@@ -144,7 +149,7 @@ impl Workbench {
             },
             unknown => {
                 let name: String = unknown.chars().take(60).collect();
-                let refusal = Refusal::new(
+                let refusal = WorkbenchRefusal::new(
                     format!("there is no tool {name:?}"),
                     Hint::unknown_tool(&tools::NAMES),
                 );
@@ -157,9 +162,9 @@ impl Workbench {
     pub async fn exec(&self, args: ExecArgs) -> Result<Reply<ExecResult>> {
         let timeout = match args.check(self.shared.options.max_timeout) {
             Ok(timeout) => timeout,
-            Err(complaint) => return Ok(Err(Refusal::new(complaint, Hint::invalid_call(EXEC)))),
+            Err(complaint) => return Ok(Err(WorkbenchRefusal::new(complaint, Hint::invalid_call(EXEC)))),
         };
-        let order = Order {
+        let order = CommandOrder {
             argv: args.command,
             timeout,
             requirements: Vec::new(),
@@ -185,7 +190,7 @@ impl Workbench {
         let content = match args.bytes() {
             Ok(content) => content,
             Err(complaint) => {
-                return Ok(Err(Refusal::of_file(
+                return Ok(Err(WorkbenchRefusal::of_file(
                     &named,
                     complaint,
                     Hint::invalid_call(WRITE),
@@ -334,32 +339,34 @@ impl Toolset for Workbench {
     }
 }
 
-fn checked(named: &str) -> std::result::Result<String, Box<Refusal>> {
+fn checked(named: &str) -> std::result::Result<String, Box<WorkbenchRefusal>> {
     normalise(named).map_err(|error| {
         // However long it was.
         let shown: String = named.chars().take(256).collect();
-        Box::new(Refusal::of_file(&shown, error, Hint::invalid_path()))
+        Box::new(WorkbenchRefusal::of_file(&shown, error, Hint::invalid_path()))
     })
 }
 
-fn refusal_of_file(named: &str, action: &str, refused: &Refused) -> Refusal {
+fn refusal_of_file(named: &str, action: &str, refused: &RefusedFile) -> WorkbenchRefusal {
     match refused.code.as_str() {
         // A link, wherever it leads.
-        "symlink" | "path" | "name_too_long" => Refusal::of_file(named, INVALID, Hint::invalid_path()),
-        _ => Refusal::of_file(named, format!("{action}: {}", refused.reason), Hint::refused()),
+        "symlink" | "path" | "name_too_long" => {
+            WorkbenchRefusal::of_file(named, INVALID, Hint::invalid_path())
+        }
+        _ => WorkbenchRefusal::of_file(named, format!("{action}: {}", refused.reason), Hint::refused()),
     }
 }
 
-fn refusal_of_edit(named: &str, error: EditError) -> Refusal {
+fn refusal_of_edit(named: &str, error: EditError) -> WorkbenchRefusal {
     let hint = match &error {
         EditError::NotFound => Hint::not_found(),
         EditError::NotUnique { .. } => Hint::not_unique(),
         EditError::Empty | EditError::Same => Hint::invalid_call(EDIT),
         EditError::Binary | EditError::TooLarge { .. } => Hint::refused(),
     };
-    let refusal = Refusal::of_file(named, error.message(), hint);
+    let refusal = WorkbenchRefusal::of_file(named, error.message(), hint);
     match error {
-        EditError::NotUnique { count, lines } => Refusal {
+        EditError::NotUnique { count, lines } => WorkbenchRefusal {
             occurrences: Some(count),
             lines: Some(lines),
             ..refusal

@@ -7,7 +7,7 @@ use super::hint::Hint;
 use crate::execution::SkippedFile;
 
 /// An answer of a tool: what it did, or why it did nothing.
-pub type Reply<T> = std::result::Result<T, Refusal>;
+pub type Reply<T> = std::result::Result<T, WorkbenchRefusal>;
 
 /// What a command came to.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -66,7 +66,8 @@ pub struct EditResult {
 
 /// A tool did nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Refusal {
+#[schemars(rename = "Refusal")]
+pub struct WorkbenchRefusal {
     /// `false`.
     pub success: bool,
     /// Why.
@@ -84,7 +85,7 @@ pub struct Refusal {
     pub hint: Hint,
 }
 
-impl Refusal {
+impl WorkbenchRefusal {
     pub(super) fn new(error: impl Into<String>, hint: Hint) -> Self {
         Self {
             success: false,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use super::args::{DEFAULT_TIMEOUT, EditArgs, ExecArgs, MAX_TIMEOUT, WriteArgs};
-use super::reply::{EditResult, ExecResult, Refusal, WriteResult};
+use super::reply::{EditResult, ExecResult, WorkbenchRefusal, WriteResult};
 use crate::toolset::{ToolDefinition, ToolEffect, input_schema, output_schema};
 
 /// The name of the tool that runs commands.
@@ -65,7 +65,7 @@ fn of_commands(longest: Duration) -> Value {
 }
 
 fn answer<T: JsonSchema>() -> Value {
-    let mut alternatives = [output_schema::<T>(), output_schema::<Refusal>()];
+    let mut alternatives = [output_schema::<T>(), output_schema::<WorkbenchRefusal>()];
     for alternative in &mut alternatives {
         if let Some(fields) = alternative.as_object_mut() {
             fields.remove("$schema");

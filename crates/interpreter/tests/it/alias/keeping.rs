@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cellblock_artifact::{Retention, Store};
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
+use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -46,14 +47,11 @@ async fn a_dropped_store_gives_its_results_up() {
     drop(store);
     assert_eq!(artifacts.owners().await.unwrap().len(), 1);
     drop(clone);
-    let given_up = async {
-        while !artifacts.owners().await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), given_up)
-        .await
-        .unwrap();
+    until_ok(async || match &artifacts.owners().await.unwrap()[..] {
+        [] => Ok(()),
+        left => Err(format!("{left:?}")),
+    })
+    .await;
 }
 
 #[tokio::test]

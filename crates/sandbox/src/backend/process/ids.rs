@@ -10,7 +10,7 @@ use cellblock_jail::ids::KeepIds;
 use cellblock_jail::subordinate;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::error::{During, Kind, Result};
+use crate::error::{DuringIo, Result, SandboxErrorKind};
 
 /// First id above all ranges that distributions assign to users, containers or `systemd-nspawn`.
 const FIRST: u32 = 0x6000_0000;
@@ -53,7 +53,7 @@ pub(super) fn choose() -> Result<(KeepIds, Option<OwnedFd>)> {
             ));
         }
     }
-    Err(Kind::Launch {
+    Err(SandboxErrorKind::Launch {
         reason: format!("all {RANGES} ranges of user ids are in use"),
     }
     .into())

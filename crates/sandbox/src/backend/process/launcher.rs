@@ -1,24 +1,24 @@
-//! The host's side of the launcher: one task owns the control socket and serves requests of the
-//! others.
+//! The host's side of the launcher: starting it, and asking it.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellblock_guest::launcher::NAME;
-use cellblock_guest::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
+use cellblock_guest::launcher::control::{Launch, LauncherEvent, LauncherReply, Operation};
 use cellblock_jail::fds;
 use cellblock_jail::protection::Report;
-use tokio::io::{AsyncBufReadExt, BufReader, Interest};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::control::{Control, Owner};
 use crate::backend::Ending;
-use crate::error::{During, Kind, Result};
+use crate::error::{DuringIo, Result, SandboxErrorKind};
 
 /// Maximum time until the keep is ready.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -26,15 +26,15 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 const STATUS_LIMIT: Duration = Duration::from_secs(2);
 
 /// The modules that a template failed to import, or why no template can start.
-type Warm = Result<Vec<String>, String>;
+pub(super) type Warm = Result<Vec<String>, String>;
 
-type Reply = Result<(LauncherReply, Vec<OwnedFd>), String>;
+pub(super) type Reply = Result<(LauncherReply, Vec<OwnedFd>), String>;
 
 #[derive(Debug)]
-struct Ask {
-    operation: Operation,
-    descriptors: Vec<OwnedFd>,
-    answer: Option<oneshot::Sender<Reply>>,
+pub(super) struct Ask {
+    pub(super) operation: Operation,
+    pub(super) descriptors: Vec<OwnedFd>,
+    pub(super) answer: Option<oneshot::Sender<Reply>>,
 }
 
 /// A running launcher. Its process ends when this is dropped.
@@ -46,6 +46,12 @@ pub(super) struct Launcher {
     report: Report,
     shared: Arc<Shared>,
     warm: watch::Receiver<Option<Warm>>,
+    process: Process,
+}
+
+/// The process, and what it was started with.
+#[derive(Debug, Default)]
+struct Process {
     pid: Option<u32>,
     executable: PathBuf,
     rooms: u32,
@@ -53,20 +59,20 @@ pub(super) struct Launcher {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Shared {
     /// Ends of kernels, by number. Both the report and the request may come first.
     ends: Mutex<HashMap<u64, watch::Sender<Option<Ending>>>>,
 }
 
 impl Shared {
-    fn end_of(&self, kernel: u64) -> watch::Sender<Option<Ending>> {
+    pub(super) fn end_of(&self, kernel: u64) -> watch::Sender<Option<Ending>> {
         self.lock()
             .entry(kernel)
             .or_insert_with(|| watch::channel(None).0)
             .clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, watch::Sender<Option<Ending>>>> {
+    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, watch::Sender<Option<Ending>>>> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,7 +87,7 @@ impl Launcher {
         let executable = match executable {
             Some(path) => path,
             None if cellblock_guest::can_become_launcher() => Path::new("/proc/self/exe"),
-            None => return Err(Kind::NoLauncher.into()),
+            None => return Err(SandboxErrorKind::NoLauncher.into()),
         };
         let (ours, theirs) = fds::packet_pair().map_err(super::internal)?;
         let mut command = Command::new(executable);
@@ -93,19 +99,36 @@ impl Launcher {
             .stderr(Stdio::piped());
         let mut child = command
             .spawn()
-            .map_err(|error| Kind::spawn("start the launcher", error))?;
+            .map_err(|error| SandboxErrorKind::spawn("start the launcher", error))?;
         // The command keeps a copy of the launcher's socket, which would hide the launcher's death.
         drop(command);
         let pid = child.id();
         log_errors(&mut child);
-        fds::send(&ours, launch, &[]).map_err(|error| Kind::Launch {
+        fds::send(&ours, launch, &[]).map_err(|error| SandboxErrorKind::Launch {
             reason: cellblock_jail::error::chain(&error),
         })?;
-        rustix::io::ioctl_fionbio(&ours, true).during("make the control socket non-blocking")?;
-        let control = Control(UnixStream::from_std(ours.into()).during("watch the control socket")?);
+        let process = Process {
+            pid,
+            executable: executable.to_owned(),
+            rooms: launch.ids.rooms(),
+            _ids: ids,
+        };
+        let ended = async move {
+            let _ = child.wait().await;
+        };
+        Self::behind(ours, process, ended).await
+    }
+
+    /// Waits until the keep at the other end of a control socket is ready. `ended` completes when the process has.
+    async fn behind(
+        control: OwnedFd,
+        process: Process,
+        ended: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Self> {
+        let control = Control::new(control)?;
         let report = tokio::time::timeout(START_LIMIT, first_event(&control))
             .await
-            .map_err(|_| Kind::TooLate {
+            .map_err(|_| SandboxErrorKind::TooLate {
                 what: "the launcher",
                 limit: START_LIMIT,
             })??;
@@ -116,24 +139,14 @@ impl Launcher {
         let (asks, queue) = mpsc::unbounded_channel();
         let (warm_sender, warm) = watch::channel(None);
         let shared = Arc::new(Shared::default());
-        let owner = Owner {
-            control,
-            shared: Arc::clone(&shared),
-            warm: warm_sender,
-            waiting: HashMap::new(),
-            outgoing: None,
-            next: 0,
-        };
-        tokio::spawn(owner.run(queue, child));
+        let owner = Owner::new(control, Arc::clone(&shared), warm_sender);
+        tokio::spawn(owner.run(queue, ended));
         Ok(Self {
             asks,
             report,
             shared,
             warm,
-            pid,
-            executable: executable.to_owned(),
-            rooms: launch.ids.rooms(),
-            _ids: ids,
+            process,
         })
     }
 
@@ -148,16 +161,16 @@ impl Launcher {
 
     /// Returns the executable that becomes a launcher or a helper.
     pub(super) fn executable(&self) -> &Path {
-        &self.executable
+        &self.process.executable
     }
 
     /// Returns the number of rooms that can have a user id of their own.
     pub(super) fn rooms(&self) -> u32 {
-        self.rooms
+        self.process.rooms
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
-        self.pid
+        self.process.pid
     }
 
     pub(super) fn failed_modules(&self) -> Vec<String> {
@@ -171,9 +184,9 @@ impl Launcher {
         let warm = warm
             .wait_for(Option::is_some)
             .await
-            .map_err(|_| Kind::LauncherGone)?;
+            .map_err(|_| SandboxErrorKind::LauncherGone)?;
         match warm.as_ref() {
-            Some(Err(reason)) => Err(Kind::launch(reason.clone()).into()),
+            Some(Err(reason)) => Err(SandboxErrorKind::launch(reason.clone()).into()),
             Some(Ok(_)) | None => Ok(()),
         }
     }
@@ -196,9 +209,9 @@ impl Launcher {
             descriptors,
             answer: Some(answer),
         };
-        self.asks.send(ask).map_err(|_| Kind::LauncherGone)?;
-        let reply = answered.await.map_err(|_| Kind::LauncherGone)?;
-        reply.map_err(|reason| Kind::launcher(action, reason).into())
+        self.asks.send(ask).map_err(|_| SandboxErrorKind::LauncherGone)?;
+        let reply = answered.await.map_err(|_| SandboxErrorKind::LauncherGone)?;
+        reply.map_err(|reason| SandboxErrorKind::launcher(action, reason).into())
     }
 
     /// Sends a request without waiting for the response.
@@ -254,7 +267,7 @@ fn log_errors(child: &mut Child) {
 }
 
 async fn first_event(control: &Control) -> Result<Report> {
-    match receive(control).await? {
+    match control.receive().await? {
         Some((LauncherEvent::Started { report }, _)) => Ok(report),
         Some((
             LauncherEvent::Refused {
@@ -262,163 +275,18 @@ async fn first_event(control: &Control) -> Result<Report> {
                 missing_protection: true,
             },
             _,
-        )) => Err(Kind::MissingProtection { reason: error }.into()),
-        Some((LauncherEvent::Refused { error, .. }, _)) => Err(Kind::launch(error).into()),
-        Some(_) => Err(Kind::Launch {
+        )) => Err(SandboxErrorKind::MissingProtection { reason: error }.into()),
+        Some((LauncherEvent::Refused { error, .. }, _)) => Err(SandboxErrorKind::launch(error).into()),
+        Some(_) => Err(SandboxErrorKind::Launch {
             reason: "unexpected first packet".into(),
         }
         .into()),
-        None => Err(Kind::Launch {
+        None => Err(SandboxErrorKind::Launch {
             reason: "it exited immediately".into(),
         }
         .into()),
     }
 }
 
-/// The packet socket, wrapped in tokio's stream type, which only waits for readiness and leaves the
-/// calls to us.
-#[derive(Debug)]
-struct Control(UnixStream);
-
-async fn receive(Control(socket): &Control) -> Result<Option<(LauncherEvent, Vec<OwnedFd>)>> {
-    socket
-        .async_io(Interest::READABLE, || {
-            fds::receive(socket.as_fd()).map_err(io_error)
-        })
-        .await
-        .during("receive from the launcher")
-}
-
-async fn send(Control(socket): &Control, outgoing: Option<&Outgoing>) -> Result<()> {
-    let Some(outgoing) = outgoing else {
-        return std::future::pending().await;
-    };
-    let borrowed: Vec<_> = outgoing.descriptors.iter().map(AsFd::as_fd).collect();
-    socket
-        .async_io(Interest::WRITABLE, || {
-            fds::send(socket.as_fd(), &outgoing.request, &borrowed).map_err(io_error)
-        })
-        .await
-        .during("send to the launcher")
-}
-
-/// Preserves the kind `WouldBlock`, which `async_io` needs.
-pub(super) fn io_error(error: cellblock_jail::Error) -> std::io::Error {
-    match error {
-        cellblock_jail::Error::Step { source, .. } => source,
-        other => std::io::Error::other(other),
-    }
-}
-
-/// The task that owns the control socket.
-#[derive(Debug)]
-struct Owner {
-    control: Control,
-    shared: Arc<Shared>,
-    warm: watch::Sender<Option<Warm>>,
-    waiting: HashMap<u64, oneshot::Sender<Reply>>,
-    /// The packet to send next. Events are received meanwhile: a keep that cannot send its replies
-    /// does not accept requests.
-    outgoing: Option<Outgoing>,
-    next: u64,
-}
-
-#[derive(Debug)]
-struct Outgoing {
-    request: LauncherRequest,
-    descriptors: Vec<OwnedFd>,
-    answer: Option<oneshot::Sender<Reply>>,
-}
-
-impl Owner {
-    async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Ask>, mut child: Child) {
-        loop {
-            tokio::select! {
-                event = receive(&self.control) => match event {
-                    Ok(Some((event, descriptors))) => self.hear(event, descriptors),
-                    Ok(None) => break,
-                    Err(error) => {
-                        tracing::error!(error = &error as &dyn std::error::Error, "lost the launcher");
-                        break;
-                    }
-                },
-                ask = queue.recv(), if self.outgoing.is_none() => match ask {
-                    Some(ask) => self.take(ask),
-                    None => break,
-                },
-                sent = send(&self.control, self.outgoing.as_ref()) => self.sent(sent),
-            }
-        }
-        // From here on, all callers see that it has ended.
-        drop(queue);
-        let ends = std::mem::take(&mut *self.shared.lock());
-        for end in ends.into_values() {
-            end.send_replace(Some(Ending::Unknown));
-        }
-        // Closing the socket ends the keep and everything in it; waiting prevents a zombie.
-        drop(self);
-        let _ = child.wait().await;
-    }
-
-    fn take(&mut self, ask: Ask) {
-        self.next += 1;
-        self.outgoing = Some(Outgoing {
-            request: LauncherRequest {
-                id: self.next,
-                operation: ask.operation,
-            },
-            descriptors: ask.descriptors,
-            answer: ask.answer,
-        });
-    }
-
-    fn sent(&mut self, result: Result<()>) {
-        let Some(Outgoing {
-            request,
-            answer: Some(answer),
-            ..
-        }) = self.outgoing.take()
-        else {
-            return;
-        };
-        match result {
-            Ok(()) => drop(self.waiting.insert(request.id, answer)),
-            // The end of the socket reveals that the launcher has ended, and then no caller waits
-            // any more.
-            Err(error) if error.is_broken_pipe() => drop(answer),
-            Err(error) => drop(answer.send(Err(cellblock_jail::error::chain(&error)))),
-        }
-    }
-
-    fn hear(&mut self, event: LauncherEvent, descriptors: Vec<OwnedFd>) {
-        match event {
-            LauncherEvent::Reply { id, result } => {
-                if let Some(answer) = self.waiting.remove(&id) {
-                    let _ = answer.send(result.map(|answer| (answer, descriptors)));
-                }
-            }
-            LauncherEvent::KernelEnded { kernel, status } => {
-                let end = self.shared.end_of(kernel);
-                end.send_replace(Some(Ending::from_status(status)));
-                let mut ends = self.shared.lock();
-                // A receiver created later would find nothing; kernels whose start was never
-                // confirmed have none.
-                if end.receiver_count() > 0 {
-                    ends.remove(&kernel);
-                }
-            }
-            LauncherEvent::TemplateReady { failed, import_ms } => {
-                tracing::info!(import_ms, failed = failed.len(), "template ready");
-                self.warm.send_replace(Some(Ok(failed)));
-            }
-            LauncherEvent::TemplateFailed { reason } => {
-                tracing::warn!(reason, "cannot start a template");
-                self.warm.send_replace(Some(Err(reason)));
-            }
-            LauncherEvent::TemplateEnded => tracing::warn!("template ended"),
-            LauncherEvent::Started { .. } | LauncherEvent::Refused { .. } => {
-                tracing::warn!("unexpected packet from the launcher");
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

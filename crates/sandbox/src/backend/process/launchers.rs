@@ -64,6 +64,7 @@ async fn launch(config: &ProcessConfig) -> Result<Launcher> {
         interpreter: config.interpreter.clone(),
         library_path: config.library_path.clone(),
         layers: config.layers.clone(),
+        bytecode: config.bytecode.clone(),
         preload: config.preload.clone(),
         scratch: scratch(config),
     };

@@ -8,9 +8,11 @@ use std::time::Duration;
 use cellblock_jail::protection::{Demands, Protection, Report};
 
 use super::{Backend, BoxFuture, Sandbox};
-use crate::error::{Kind, Result};
+use crate::error::{Result, SandboxErrorKind};
 use crate::limits::Limits;
 
+mod bytecode;
+mod control;
 mod ids;
 mod launcher;
 mod launchers;
@@ -35,6 +37,8 @@ pub struct ProcessConfig {
     pub library_path: Option<String>,
     /// Directory of requirement layers, visible read-only.
     pub layers: Option<PathBuf>,
+    /// Directory for the kernel's bytecode, which must belong to this image alone. It is filled on the first start.
+    pub bytecode: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
     /// The policy's demand for each protection.
@@ -55,6 +59,11 @@ const WARM_LIMIT: Duration = Duration::from_mins(3);
 impl ProcessBackend {
     /// Starts the launcher and, inside its keep, the template. Returns when rooms can be created.
     pub async fn start(config: &ProcessConfig) -> Result<Self> {
+        bytecode::prepare(config).await;
+        Self::launch(config).await
+    }
+
+    async fn launch(config: &ProcessConfig) -> Result<Self> {
         Ok(Self {
             rooms: Arc::new(Rooms::new(Launchers::start(config).await?)),
         })
@@ -107,7 +116,7 @@ impl Backend for ProcessBackend {
             let launcher = self.rooms.launchers.alive().await?;
             tokio::time::timeout(WARM_LIMIT, launcher.warmed())
                 .await
-                .map_err(|_| Kind::TooLate {
+                .map_err(|_| SandboxErrorKind::TooLate {
                     what: "the image's template",
                     limit: WARM_LIMIT,
                 })?
@@ -117,7 +126,7 @@ impl Backend for ProcessBackend {
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 fn internal(error: cellblock_jail::Error) -> crate::Error {
-    Kind::Launcher {
+    SandboxErrorKind::Launcher {
         action: "prepare descriptors",
         reason: cellblock_jail::error::chain(&error),
     }

@@ -14,9 +14,9 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::process::Command;
 
+use super::control::io_error;
 use super::internal;
-use super::launcher::io_error;
-use crate::error::{During, Kind, Result};
+use crate::error::{DuringIo, Result, SandboxErrorKind};
 
 /// Maximum time for the helper on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -35,7 +35,9 @@ pub(super) async fn mount_of(executable: &Path, file: &File, path: &Path) -> Res
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    let mut child = command.spawn().map_err(|error| Kind::spawn(ACTION, error))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| SandboxErrorKind::spawn(ACTION, error))?;
     drop(command);
     fds::send(&ours, &path, &[file.as_fd()]).map_err(internal)?;
     rustix::io::ioctl_fionbio(&ours, true).during("make a socket non-blocking")?;
@@ -45,7 +47,7 @@ pub(super) async fn mount_of(executable: &Path, file: &File, path: &Path) -> Res
     });
     let answer = tokio::time::timeout(LIMIT, answer)
         .await
-        .map_err(|_| Kind::TooLate {
+        .map_err(|_| SandboxErrorKind::TooLate {
             what: "a mount",
             limit: LIMIT,
         })?;
@@ -61,7 +63,7 @@ pub(super) async fn mount_of(executable: &Path, file: &File, path: &Path) -> Res
         Some((Some(reason), _)) => reason,
         None => "the helper exited immediately".to_owned(),
     };
-    Err(Kind::Launcher {
+    Err(SandboxErrorKind::Launcher {
         action: ACTION,
         reason,
     }

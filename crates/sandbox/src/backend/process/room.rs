@@ -16,7 +16,7 @@ use super::launcher::Launcher;
 use super::slots::Slot;
 use super::{internal, mounter};
 use crate::backend::{BoxFuture, Hold, Kernel, Sandbox};
-use crate::error::{During, Kind, Result};
+use crate::error::{DuringIo, Result, SandboxErrorKind};
 use crate::guest::Guest;
 
 /// One room of the launcher's keep.
@@ -76,7 +76,7 @@ impl Room {
         ];
         let (answer, mut received) = self.launcher.ask(operation, &sent, "start a kernel").await?;
         let LauncherReply::Kernel { kernel } = answer else {
-            return Err(Kind::Launcher {
+            return Err(SandboxErrorKind::Launcher {
                 action: "start a kernel",
                 reason: "unexpected response".into(),
             }
@@ -109,7 +109,7 @@ impl Room {
         };
         let (answer, mut received) = self.launcher.ask(operation, &[], "adopt a standby").await?;
         let (LauncherReply::Kernel { kernel: number }, Some(pidfd)) = (answer, received.pop()) else {
-            return Err(Kind::Launcher {
+            return Err(SandboxErrorKind::Launcher {
                 action: "adopt a standby",
                 reason: "unexpected response".into(),
             }

@@ -11,7 +11,7 @@ use cellblock_jail::room::RoomLimits;
 use super::launchers::Launchers;
 use super::room::Room;
 use super::slots::{SLOTS, Slots};
-use crate::error::{Kind, Result};
+use crate::error::{Result, SandboxErrorKind};
 
 /// Delay before a spare is created, so that it does not compete with the kernel that was just
 /// requested.
@@ -47,7 +47,10 @@ impl Rooms {
         let launcher = self.launchers.alive().await?;
         let name = format!("room-{}", self.next.fetch_add(1, Ordering::Relaxed));
         let most = launcher.rooms().min(SLOTS);
-        let slot = self.slots.take(most).ok_or(Kind::Full { limit: most })?;
+        let slot = self
+            .slots
+            .take(most)
+            .ok_or(SandboxErrorKind::Full { limit: most })?;
         let number = slot.number();
         let mut room = Room::claim(launcher, name.clone(), slot);
         room.make(Operation::CreateRoom {

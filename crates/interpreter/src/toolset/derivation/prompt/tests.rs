@@ -143,7 +143,7 @@ fn numbers_of_the_policy_are_reported() {
 fn the_example_is_a_call_that_is_accepted() {
     let arguments: Value = serde_json::from_str(text::EXAMPLE).unwrap();
     let call = crate::contract::DerivationCall::read(&arguments).unwrap();
-    let terms = crate::contract::Call {
+    let terms = crate::contract::ContractCall {
         contract: &call.contract,
         inputs: &call.inputs,
     };

@@ -1,0 +1,93 @@
+//! The Python package, tested with the interpreter of the default image, and started with every other one of this machine.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use cellblock_testkit::{Cli, binary, home, workspace_root};
+use serde_json::Value;
+
+use crate::support::{BUILD_LIMIT, small_image};
+
+fn unittest(python: &Path, tests: &str) -> Result<()> {
+    let folder = workspace_root().join("python");
+    let ran = Command::new(python)
+        .args(["-B", "-W", "error", "-m", "unittest", tests])
+        .current_dir(&folder)
+        .env("PYTHONPATH", folder.join("src"))
+        .env("CELLBLOCK_EXECUTABLE", binary()?)
+        .env("CELLBLOCK_HOME", home()?)
+        .env("CELLBLOCK_TEST_IMAGE", small_image()?)
+        .output()
+        .with_context(|| format!("start `{}`", python.display()))?;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    ensure!(ran.status.success(), "{}: {said}", python.display());
+    ensure!(!said.contains("skipped"), "{}: {said}", python.display());
+    Ok(())
+}
+
+#[test]
+fn the_python_package_runs_sessions_of_this_binary() -> Result<()> {
+    let built = Cli::new(["image", "build", "--json"]).limit(BUILD_LIMIT).run()?;
+    let image: Value = built.json()?;
+    let field = |name: &str| image[name].as_str().context("the manifest lacks a field");
+    let python = home()?
+        .join("images")
+        .join(field("id")?)
+        .join("python")
+        .join(field("interpreter")?);
+    unittest(&python, "tests.test_session")
+}
+
+#[test]
+fn the_python_package_works_with_every_supported_interpreter_of_this_machine() -> Result<()> {
+    let mut tried = Vec::new();
+    for python in interpreters() {
+        let supported = Command::new(&python)
+            .args([
+                "-c",
+                "import sys; print(*sys.version_info[:2]); sys.exit(sys.version_info < (3, 10))",
+            ])
+            .output();
+        let version = match supported {
+            Ok(ran) if ran.status.success() => String::from_utf8_lossy(&ran.stdout).trim().to_owned(),
+            _ => continue,
+        };
+        if tried.contains(&version) {
+            continue;
+        }
+        unittest(&python, "tests.test_session.Processes.test_no_state_is_left")?;
+        tried.push(version);
+    }
+    ensure!(!tried.is_empty(), "this machine has no Python 3.10 or newer");
+    eprintln!("tried with Python {}", tried.join(", "));
+    Ok(())
+}
+
+/// Programs on PATH and in the version folders of pyenv.
+fn interpreters() -> Vec<PathBuf> {
+    let on_path = env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = env::split_paths(&on_path).collect();
+    let pyenv = env::home_dir().unwrap_or_default().join(".pyenv/versions");
+    folders.extend(
+        pyenv
+            .read_dir()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|version| version.path().join("bin")),
+    );
+    let names = [
+        "python3",
+        "python3.10",
+        "python3.11",
+        "python3.12",
+        "python3.13",
+        "python3.14",
+    ];
+    let programs = folders
+        .iter()
+        .flat_map(|folder| names.map(|name| folder.join(name)));
+    programs.filter(|program| program.is_file()).collect()
+}

@@ -1,0 +1,97 @@
+//! Turns whose request names a toolset: its tools work where the turn's code runs.
+
+use std::sync::Arc;
+
+use cellblock_agent::provider::Provider;
+use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use serde_json::{Value, json};
+
+use crate::greeter;
+use crate::market::{items, read, says};
+use crate::order::Order;
+use crate::support::{Server, block_on, events, interpreter_tool, serve_with};
+
+async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<Scripted>) {
+    let provider = Arc::new(Scripted::new(answers));
+    let model = Arc::clone(&provider) as Arc<dyn Provider>;
+    let server = serve_with(model, |options| options.sessions.toolsets.push(greeter::KIND));
+    (server.await, provider)
+}
+
+fn toolset(name: &str) -> Value {
+    json!({"type": "mcp", "server_label": name, "require_approval": "never"})
+}
+
+#[test]
+fn an_added_toolset_is_offered_called_and_its_result_is_read_by_the_model() {
+    block_on(async {
+        let greets = ScriptedAnswer::new().call("c1", "greet", r#"{"name": "Ada"}"#);
+        let (server, provider) = start(vec![greets, says("Greeted.")]).await;
+        let asking = json!({"input": "Greet Ada", "tools": [toolset("greeter")]});
+        let text = server.stream(asking).await.text().await.unwrap();
+        let events = events(&text);
+        Order::check(&events).unwrap();
+        let response = &events.last().unwrap()["response"];
+        assert_eq!(response["status"], "completed", "{response}");
+        let listed = items(response, "mcp_list_tools")[0];
+        assert_eq!(
+            (&listed["server_label"], &listed["tools"][0]["name"]),
+            (&json!("greeter"), &json!("greet"))
+        );
+        let call = items(response, "mcp_call")[0];
+        let greeting = r#"{"greeting":"Hello Ada"}"#;
+        assert_eq!(
+            (&call["server_label"], &call["output"], &call["status"]),
+            (&json!("greeter"), &json!(greeting), &json!("completed"))
+        );
+        let first = &provider.asked()[0];
+        assert_eq!(first.tools[0].name, "greet");
+        assert_eq!(
+            first.instructions.as_deref(),
+            Some("Greet everybody with `greet`.")
+        );
+        assert_eq!(read(&provider, 1), [greeting]);
+    });
+}
+
+#[test]
+fn commands_and_code_of_a_turn_share_a_sandbox_and_code_needs_no_contract() {
+    block_on(async {
+        let code = json!({"code": "open('shared.txt', 'w').write('from code')"}).to_string();
+        let command = json!({"command": ["cat", "/workspace/shared.txt"]}).to_string();
+        let answers = vec![
+            ScriptedAnswer::new().call("c1", "code_interpreter", &code),
+            ScriptedAnswer::new().call("c2", "sandbox_exec", &command),
+            ScriptedAnswer::new().call("c3", "sandbox_exec", r#"{"command": 1}"#),
+            says("Read."),
+        ];
+        let (server, provider) = start(answers).await;
+        let tools = json!([interpreter_tool()[0], toolset("workbench")]);
+        let response = server.create(json!({"input": "go", "tools": tools})).await.ok();
+        assert_eq!(
+            items(&response, "code_interpreter_call")[0]["status"],
+            "completed"
+        );
+        let calls = items(&response, "mcp_call");
+        let ran: Value = serde_json::from_str(calls[0]["output"].as_str().unwrap()).unwrap();
+        assert_eq!(ran["stdout"], "from code", "{ran}");
+        assert_eq!(calls[1]["error"]["type"], "mcp_tool_execution_error");
+        assert!(read(&provider, 3)[2].contains("hint"), "{:?}", read(&provider, 3));
+    });
+}
+
+#[test]
+fn a_toolset_that_is_not_there_is_refused_with_those_that_are() {
+    block_on(async {
+        let (server, _) = start(Vec::new()).await;
+        // What `code_interpreter` does is not offered twice.
+        for name in ["grater", "interpreter", "derivation"] {
+            let refused = server
+                .create(json!({"input": "go", "tools": [toolset(name)]}))
+                .await;
+            assert_eq!(refused.error(), (400, "unknown_server"));
+            let told = refused.body["error"]["message"].as_str().unwrap();
+            assert!(told.contains("there are `workbench`, `greeter`"), "{told}");
+        }
+    });
+}

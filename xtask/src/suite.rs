@@ -1,0 +1,305 @@
+//! Building all tests, and running their programs side by side.
+//!
+//! `cargo test` runs one program after another, and many of ours mostly wait: for deadlines, and for processes to start and end. So as many
+//! run at once as there are processors.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+/// What is tested of the workspace: stores in S3 are an optional feature.
+const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
+/// Programs that take longest, longest first: one that began last would run alone at the end.
+const LONGEST: [&str; 9] = [
+    "cellblock ordinary_python",
+    "cellblock gateway",
+    "cellblock-interpreter containment",
+    "cellblock-interpreter it",
+    "cellblock-interpreter death",
+    "cellblock session",
+    "cellblock it",
+    "cellblock clients",
+    "cellblock-interpreter remote",
+];
+
+/// A program of tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Program {
+    package: String,
+    target: String,
+    executable: PathBuf,
+    /// The package's directory, in which its tests run.
+    folder: PathBuf,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+struct Ended {
+    name: String,
+    passed: bool,
+    took: Duration,
+}
+
+/// The programs of all tests.
+#[derive(Debug)]
+pub struct Suite(Vec<Program>);
+
+/// Builds the programs of all tests.
+pub fn build(root: &Path) -> Result<Suite> {
+    let mut building = cargo(root)
+        .arg("test")
+        .args(WHAT)
+        .args(["--no-run", "--message-format=json-render-diagnostics"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start cargo")?;
+    let mut told = String::new();
+    let mut output = building.stdout.take().context("no output of cargo")?;
+    output.read_to_string(&mut told)?;
+    let status = building.wait()?;
+    if !status.success() {
+        bail!("the tests do not compile: cargo ended with {status}");
+    }
+    let mut programs = programs(&told)?;
+    programs.sort_by_key(|program| {
+        let at = LONGEST.iter().position(|name| *name == program.name());
+        at.unwrap_or(LONGEST.len())
+    });
+    Ok(Suite(programs))
+}
+
+/// Runs the examples in the documentation.
+pub fn documentation(root: &Path) -> Result<()> {
+    let status = cargo(root).args(["test", "--doc"]).args(WHAT).status()?;
+    if !status.success() {
+        bail!("examples of the documentation failed: cargo ended with {status}");
+    }
+    Ok(())
+}
+
+impl Suite {
+    /// Runs all programs, and prints what each has printed once it has ended.
+    pub fn run(self) -> Result<()> {
+        let lanes = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let queue = Mutex::new(VecDeque::from(self.0));
+        let ended: Mutex<Vec<Ended>> = Mutex::default();
+        thread::scope(|scope| {
+            for _ in 0..lanes {
+                scope.spawn(|| {
+                    while let Some(program) = { lock(&queue).pop_front() } {
+                        let one = program.run();
+                        lock(&ended).push(one);
+                    }
+                });
+            }
+        });
+        let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        print!("{}", times(&ended));
+        let failed: Vec<_> = ended
+            .iter()
+            .filter(|one| !one.passed)
+            .map(|one| one.name.as_str())
+            .collect();
+        if !failed.is_empty() {
+            bail!("{} failed", failed.join(", "));
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    fn name(&self) -> String {
+        format!("{} {}", self.package, self.target)
+    }
+
+    fn run(&self) -> Ended {
+        let start = Instant::now();
+        let (passed, printed) = self
+            .output()
+            .unwrap_or_else(|error| (false, format!("{error:#}\n")));
+        let (name, took) = (self.name(), start.elapsed());
+        println!("\n== {name}: {:.1} s ==\n{printed}", took.as_secs_f64());
+        Ended { name, passed, took }
+    }
+
+    fn output(&self) -> Result<(bool, String)> {
+        let mut command = Command::new(&self.executable);
+        command
+            .current_dir(&self.folder)
+            // As cargo does it.
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("CARGO_PKG_NAME", &self.package)
+            .stdin(Stdio::null());
+        Printing::start(&mut command)?.finish()
+    }
+}
+
+/// A command that prints into a file: both streams stay in order, and a child that outlives it holds no pipe that somebody reads.
+#[derive(Debug)]
+pub(crate) struct Printing {
+    running: Child,
+    file: File,
+}
+
+impl Printing {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let file = tempfile::tempfile().context("create a file for what a command prints")?;
+        let running = command
+            .stdout(file.try_clone()?)
+            .stderr(file.try_clone()?)
+            .spawn()
+            .with_context(|| format!("start {command:?}"))?;
+        Ok(Self { running, file })
+    }
+
+    /// Waits for its end; says whether it succeeded, and what it has printed.
+    pub(crate) fn finish(mut self) -> Result<(bool, String)> {
+        let status = self.running.wait()?;
+        let mut printed = Vec::new();
+        self.file.rewind()?;
+        self.file.read_to_end(&mut printed)?;
+        let mut printed = String::from_utf8_lossy(&printed).into_owned();
+        if !status.success() {
+            let _ = writeln!(printed, "it ended with {status}");
+        }
+        Ok((status.success(), printed))
+    }
+}
+
+fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root);
+    cargo
+}
+
+/// The programs among what cargo says that it has built.
+fn programs(told: &str) -> Result<Vec<Program>> {
+    let lines = told.lines().map(serde_json::from_str::<Value>);
+    let mut found = Vec::new();
+    for line in lines {
+        let line = line.context("read what cargo tells")?;
+        let Some(executable) = line["executable"]
+            .as_str()
+            .filter(|_| line["profile"]["test"] == true)
+        else {
+            continue;
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned).context("not a text");
+        let manifest = PathBuf::from(text(&line["manifest_path"])?);
+        let folder = manifest.parent().context("a manifest without a directory")?;
+        found.push(Program {
+            package: package(&text(&line["package_id"])?).to_owned(),
+            target: text(&line["target"]["name"])?,
+            executable: executable.into(),
+            folder: folder.to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+/// The name in a package's id: `path+file:///here/crates/mcp#cellblock-mcp@0.1.0`, or `path+file:///here/xtask#0.1.0` where the directory
+/// has the same.
+fn package(id: &str) -> &str {
+    let (place, version) = id.rsplit_once('#').unwrap_or((id, ""));
+    match version.split_once('@') {
+        Some((name, _)) => name,
+        None => place.rsplit('/').next().unwrap_or(place),
+    }
+}
+
+fn times(ended: &[Ended]) -> String {
+    let mut ended: Vec<_> = ended.iter().collect();
+    ended.sort_by_key(|one| std::cmp::Reverse(one.took));
+    let line = |one: &Ended| {
+        let verdict = if one.passed { "passed" } else { "FAILED" };
+        format!("{verdict} {:>7.1} s  {}\n", one.took.as_secs_f64(), one.name)
+    };
+    ended.into_iter().map(line).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(executable: &str) -> Program {
+        Program {
+            package: "package".to_owned(),
+            target: executable.to_owned(),
+            executable: executable.into(),
+            folder: "/".into(),
+        }
+    }
+
+    #[test]
+    fn programs_of_tests_are_found_among_what_cargo_builds() {
+        let line = |id: &str, test: bool, executable: Option<&str>| {
+            serde_json::json!({
+                "reason": "compiler-artifact",
+                "package_id": id,
+                "manifest_path": "/here/crates/mcp/Cargo.toml",
+                "target": {"name": "it"},
+                "profile": {"test": test},
+                "executable": executable,
+            })
+        };
+        let told = [
+            line(
+                "path+file:///here/crates/mcp#cellblock-mcp@0.1.0",
+                true,
+                Some("/here/it-1"),
+            ),
+            line("path+file:///here/xtask#0.1.0", true, Some("/here/it-2")),
+            line("path+file:///here/xtask#0.1.0", false, Some("/here/xtask")),
+            line("registry+https://index#serde@1.0.0", false, None),
+            serde_json::json!({"reason": "build-finished", "success": true}),
+        ];
+        let told: Vec<_> = told.iter().map(Value::to_string).collect();
+        let found = programs(&told.join("\n")).unwrap();
+        let names: Vec<_> = found.iter().map(Program::name).collect();
+        assert_eq!(names, ["cellblock-mcp it", "xtask it"]);
+        assert_eq!(found[0].executable, Path::new("/here/it-1"));
+        assert_eq!(found[0].folder, Path::new("/here/crates/mcp"));
+    }
+
+    #[test]
+    fn every_program_runs_and_those_that_fail_are_named() {
+        let programs = ["true", "false", "/nowhere/program", "true"].map(program);
+        let error = Suite(programs.into()).run().unwrap_err().to_string();
+        let failed = error.strip_suffix(" failed").unwrap();
+        let mut failed: Vec<_> = failed.split(", ").collect();
+        failed.sort_unstable();
+        assert_eq!(failed, ["package /nowhere/program", "package false"]);
+    }
+
+    #[test]
+    fn what_a_command_prints_keeps_its_order() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one; echo two >&2; echo three; exit 3"]);
+        let (passed, printed) = Printing::start(&mut command).unwrap().finish().unwrap();
+        assert!(!passed);
+        assert_eq!(printed, "one\ntwo\nthree\nit ended with exit status: 3\n");
+    }
+
+    #[test]
+    fn times_are_listed_longest_first() {
+        let ended = [("short", true, 1), ("long", false, 20)].map(|(name, passed, seconds)| Ended {
+            name: name.to_owned(),
+            passed,
+            took: Duration::from_secs(seconds),
+        });
+        assert_eq!(times(&ended), "FAILED    20.0 s  long\npassed     1.0 s  short\n");
+    }
+}
