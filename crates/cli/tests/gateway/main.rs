@@ -9,6 +9,7 @@ mod http;
 mod keys;
 mod load;
 mod mcp;
+mod pages;
 mod refusals;
 mod server;
 mod stop;

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, binary, home, workspace_root};
+use cellblock_testkit::{Cli, workspace_root};
 use serde_json::Value;
 
 use crate::support::{BUILD_LIMIT, answer};
@@ -115,48 +114,6 @@ fn macro_without_its_input_names_the_option() -> Result<()> {
         shown.contains("add `--input macro=examples/data/macro.csv` to the command"),
         "{shown}"
     );
-    Ok(())
-}
-
-/// The shell blocks of the README.
-fn blocks() -> Result<Vec<String>> {
-    let readme = fs::read_to_string(workspace_root().join("README.md"))?;
-    let blocks = readme.split("```sh\n").skip(1);
-    Ok(blocks
-        .filter_map(|rest| Some(rest.split_once("```")?.0.to_owned()))
-        .collect())
-}
-
-#[test]
-fn the_commands_of_the_readme_run_as_they_stand() -> Result<()> {
-    let place = tempfile::tempdir()?;
-    let copied = Command::new("cp")
-        .arg("-R")
-        .arg(workspace_root().join("examples"))
-        .arg(place.path())
-        .status()?;
-    ensure!(copied.success(), "copy the examples");
-    let bin = place.path().join("bin");
-    fs::create_dir(&bin)?;
-    std::os::unix::fs::symlink(binary()?, bin.join("cellblock"))?;
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-    // Cargo's own commands, and a server that does not end.
-    let blocks: Vec<_> = blocks()?
-        .into_iter()
-        .filter(|block| !block.contains("cargo ") && !block.contains("cellblock serve"))
-        .collect();
-    assert_eq!(blocks.len(), 3, "{blocks:?}");
-    for block in blocks {
-        let output = Command::new("sh")
-            .args(["-euc", &block])
-            .env("PATH", &path)
-            .env("CELLBLOCK_HOME", home()?)
-            .current_dir(place.path())
-            .stdin(Stdio::null())
-            .output()?;
-        let told = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{}\n{block}\n{told}", output.status);
-    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The Python package, tested with the interpreter of the default image, and started with every other one of this machine.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,34 +11,62 @@ use serde_json::Value;
 
 use crate::support::{BUILD_LIMIT, small_image};
 
-fn unittest(python: &Path, tests: &str) -> Result<()> {
+/// Runs a Python program with the package, and returns what it wrote to stderr.
+fn python(program: &Path, arguments: &[&str]) -> Result<String> {
     let folder = workspace_root().join("python");
-    let ran = Command::new(python)
-        .args(["-B", "-W", "error", "-m", "unittest", tests])
+    let ran = Command::new(program)
+        .args(["-B", "-W", "error"])
+        .args(arguments)
         .current_dir(&folder)
         .env("PYTHONPATH", folder.join("src"))
         .env("CELLBLOCK_EXECUTABLE", binary()?)
         .env("CELLBLOCK_HOME", home()?)
         .env("CELLBLOCK_TEST_IMAGE", small_image()?)
         .output()
-        .with_context(|| format!("start `{}`", python.display()))?;
-    let said = String::from_utf8_lossy(&ran.stderr);
-    ensure!(ran.status.success(), "{}: {said}", python.display());
-    ensure!(!said.contains("skipped"), "{}: {said}", python.display());
+        .with_context(|| format!("start `{}`", program.display()))?;
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    ensure!(ran.status.success(), "{}: {stderr}", program.display());
+    Ok(stderr)
+}
+
+fn unittest(program: &Path, tests: &str) -> Result<()> {
+    let report = python(program, &["-m", "unittest", tests])?;
+    ensure!(!report.contains("skipped"), "{}: {report}", program.display());
     Ok(())
+}
+
+/// Returns the default image's own interpreter, which has pandas and pyarrow.
+fn image_interpreter() -> Result<PathBuf> {
+    let built = Cli::new(["image", "build", "--json"]).limit(BUILD_LIMIT).run()?;
+    let image: Value = built.json()?;
+    let field = |name: &str| image[name].as_str().context("the manifest lacks a field");
+    Ok(home()?
+        .join("images")
+        .join(field("id")?)
+        .join("python")
+        .join(field("interpreter")?))
 }
 
 #[test]
 fn the_python_package_runs_sessions_of_this_binary() -> Result<()> {
-    let built = Cli::new(["image", "build", "--json"]).limit(BUILD_LIMIT).run()?;
-    let image: Value = built.json()?;
-    let field = |name: &str| image[name].as_str().context("the manifest lacks a field");
-    let python = home()?
-        .join("images")
-        .join(field("id")?)
-        .join("python")
-        .join(field("interpreter")?);
-    unittest(&python, "tests.test_session")
+    unittest(&image_interpreter()?, "tests.test_session")
+}
+
+#[test]
+fn the_examples_for_python_in_the_readmes_run() -> Result<()> {
+    for page in ["README.md", "python/README.md"] {
+        let text = fs::read_to_string(workspace_root().join(page))?;
+        let blocks = text.split("```python\n").skip(1);
+        let mut examples = blocks
+            .filter_map(|rest| rest.split("```").next())
+            .filter(|block| block.contains("import cellblock"));
+        let example = examples
+            .next()
+            .with_context(|| format!("{page} has no example"))?;
+        let checked = format!("{example}\nassert total == 7.5 and len(table) == 2, (total, table)");
+        python(&image_interpreter()?, &["-c", &checked]).with_context(|| page.to_owned())?;
+    }
+    Ok(())
 }
 
 #[test]
