@@ -1,7 +1,7 @@
 //! The developer commands behind `cargo xtask`, as a library so that tests can call them.
 //!
 //! [`tidy`] holds the rules of this codebase that no compiler checks, [`generate`] the files that are made
-//! from code, [`ci`] the steps that a change must pass.
+//! from code, [`ci`] the steps that a change must pass, [`dist`] the build of a release.
 
 #![expect(
     clippy::print_stdout,
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub mod bench;
 pub mod ci;
+pub mod dist;
 pub mod generate;
 pub mod seccomp;
 pub mod soak;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::ci::Step;
+use xtask::dist::{self, Machine, ReleasePart};
 use xtask::{bench, ci, generate, seccomp, soak, tidy, workspace_root};
 
 /// Developer commands of the Cellblock workspace.
@@ -41,6 +42,14 @@ enum Command {
         /// The default, such as `/usr/share/containers/seccomp.json` of Debian's `golang-github-containers-common`
         default: std::path::PathBuf,
     },
+    /// Builds what is released, into `dist/`, and tries it
+    Dist {
+        /// The parts to build; all of them if none is named
+        parts: Vec<ReleasePart>,
+        /// The machine to build for; by default this one
+        #[arg(long)]
+        target: Option<Machine>,
+    },
     /// Writes the files that are generated from code
     Generate {
         /// Only tells which files are stale
@@ -57,6 +66,7 @@ fn main() -> Result<ExitCode> {
         Command::Soak { rounds } => soak::run(&root, rounds)?,
         Command::Tidy => tidy::run(&root)?,
         Command::Seccomp { default } => seccomp::write(&root, &default)?,
+        Command::Dist { parts, target } => dist::run(&root, target, &parts)?,
         Command::Generate { check: true } => generate::check(&root)?,
         Command::Generate { check: false } => generate::write(&root)?,
     };

@@ -1,0 +1,132 @@
+//! `cargo xtask dist`: builds everything that a release consists of, into `dist/`, and tries it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+
+use self::tools::Tools;
+
+mod tools;
+mod wheel;
+
+/// A part of a release. They are built in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum ReleasePart {
+    /// The Python package with the program inside, and the program alone
+    Wheel,
+}
+
+/// What a release runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(non_camel_case_types, reason = "these are the names of the machines")]
+pub enum Machine {
+    /// 64-bit x86
+    #[value(name = "x86_64")]
+    x86_64,
+    /// 64-bit ARM
+    #[value(name = "aarch64")]
+    aarch64,
+}
+
+impl Machine {
+    /// Returns the machine that this program runs on.
+    pub fn own() -> Result<Self> {
+        Self::from_str(std::env::consts::ARCH, false)
+            .map_err(|_| anyhow::anyhow!("nothing is released for `{}`", std::env::consts::ARCH))
+    }
+
+    /// Returns its name.
+    fn name(self) -> &'static str {
+        match self {
+            Self::x86_64 => "x86_64",
+            Self::aarch64 => "aarch64",
+        }
+    }
+}
+
+/// One release, being built.
+#[derive(Debug)]
+struct Release {
+    root: PathBuf,
+    /// Everything that is published.
+    out: PathBuf,
+    /// Cargo's folder.
+    target: PathBuf,
+    machine: Machine,
+    version: String,
+    tools: Tools,
+}
+
+/// Builds the parts, or all of them if there are none, for a machine.
+pub fn run(root: &Path, machine: Option<Machine>, parts: &[ReleasePart]) -> Result<bool> {
+    let mut parts = if parts.is_empty() {
+        ReleasePart::value_variants().to_vec()
+    } else {
+        parts.to_vec()
+    };
+    parts.sort_unstable();
+    parts.dedup();
+    let release = Release::new(root, machine.map_or_else(Machine::own, Ok)?)?;
+    for part in parts {
+        eprintln!(
+            "== {} ==",
+            part.to_possible_value().unwrap_or_default().get_name()
+        );
+        match part {
+            ReleasePart::Wheel => wheel::build(&release)?,
+        }
+    }
+    Ok(true)
+}
+
+impl Release {
+    fn new(root: &Path, machine: Machine) -> Result<Self> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let target = std::path::absolute(target)?;
+        let out = root.join("dist");
+        fs::create_dir_all(&out).with_context(|| format!("create `{}`", out.display()))?;
+        Ok(Self {
+            tools: Tools::install(&target.join("dist-tools"))?,
+            root: root.to_owned(),
+            out,
+            target,
+            machine,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+
+    /// Returns the name of the machine as compilers know it.
+    fn triple(&self) -> String {
+        format!("{}-unknown-linux-gnu", self.machine.name())
+    }
+
+    /// Returns the program, once the wheel is built.
+    fn binary(&self) -> Result<PathBuf> {
+        let path = self.target.join(self.triple()).join("dist/cellblock");
+        if !path.is_file() {
+            bail!(
+                "`{}` is missing: run `cargo xtask dist wheel` first",
+                path.display()
+            );
+        }
+        Ok(path)
+    }
+
+    /// Returns the file of the release with this name, which begins with the version and ends as given.
+    fn file(&self, end: &str) -> PathBuf {
+        self.out
+            .join(format!("cellblock-{}-{}{end}", self.version, self.triple()))
+    }
+}
+
+/// Runs a command, whose output is shown.
+fn spawn(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
