@@ -23,19 +23,19 @@ struct Files {
 }
 
 const DEFAULT: Files = Files {
-    spec: include_str!("../../../images/default/image.toml"),
-    requirements: include_str!("../../../images/default/requirements.in"),
-    lock: include_str!("../../../images/default/requirements.lock"),
+    spec: include_str!("../images/default/image.toml"),
+    requirements: include_str!("../images/default/requirements.in"),
+    lock: include_str!("../images/default/requirements.lock"),
 };
 const CORE: Files = Files {
-    spec: include_str!("../../../images/core/image.toml"),
-    requirements: include_str!("../../../images/core/requirements.in"),
-    lock: include_str!("../../../images/core/requirements.lock"),
+    spec: include_str!("../images/core/image.toml"),
+    requirements: include_str!("../images/core/requirements.in"),
+    lock: include_str!("../images/core/requirements.lock"),
 };
 const POLARS: Files = Files {
-    spec: include_str!("../../../images/polars/image.toml"),
-    requirements: include_str!("../../../images/polars/requirements.in"),
-    lock: include_str!("../../../images/polars/requirements.lock"),
+    spec: include_str!("../images/polars/image.toml"),
+    requirements: include_str!("../images/polars/requirements.in"),
+    lock: include_str!("../images/polars/requirements.lock"),
 };
 
 impl ImageSpec {
