@@ -9,14 +9,33 @@ use clap::ValueEnum;
 
 use self::tools::Tools;
 
+mod archive;
+mod glibc;
+mod images;
+mod install;
 mod tools;
 mod wheel;
 
 /// A part of a release. They are built in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum ReleasePart {
-    /// The Python package with the program inside, and the program alone
+    /// The Python package with the program inside, the program alone, and its components
     Wheel,
+    /// The program with its license and documents
+    Tarball,
+    /// The ready images `core` and `default`, and an index, which makes `dist/` a mirror
+    Images,
+    /// The SHA-256 of everything above
+    Sums,
+    /// Installs everything into empty homes and runs cells there
+    Install,
+}
+
+impl ReleasePart {
+    /// Tells whether programs of the release must run for it, which needs a machine of their kind.
+    fn runs_programs(self) -> bool {
+        matches!(self, Self::Images | Self::Install)
+    }
 }
 
 /// What a release runs on.
@@ -62,14 +81,16 @@ struct Release {
 
 /// Builds the parts, or all of them if there are none, for a machine.
 pub fn run(root: &Path, machine: Option<Machine>, parts: &[ReleasePart]) -> Result<bool> {
-    let mut parts = if parts.is_empty() {
-        ReleasePart::value_variants().to_vec()
-    } else {
-        parts.to_vec()
-    };
+    let machine = machine.map_or_else(Machine::own, Ok)?;
+    let own = machine == Machine::own()?;
+    let mut parts = parts.to_vec();
+    if parts.is_empty() {
+        let all = ReleasePart::value_variants().iter();
+        parts.extend(all.filter(|part| own || !part.runs_programs()));
+    }
     parts.sort_unstable();
     parts.dedup();
-    let release = Release::new(root, machine.map_or_else(Machine::own, Ok)?)?;
+    let release = Release::new(root, machine)?;
     for part in parts {
         eprintln!(
             "== {} ==",
@@ -77,6 +98,10 @@ pub fn run(root: &Path, machine: Option<Machine>, parts: &[ReleasePart]) -> Resu
         );
         match part {
             ReleasePart::Wheel => wheel::build(&release)?,
+            ReleasePart::Tarball => archive::tarball(&release)?,
+            ReleasePart::Images => images::export(&release)?,
+            ReleasePart::Sums => archive::sums(&release)?,
+            ReleasePart::Install => install::test(&release)?,
         }
     }
     Ok(true)
@@ -113,6 +138,29 @@ impl Release {
             );
         }
         Ok(path)
+    }
+
+    /// Returns the archive of an image.
+    fn image(&self, name: &str) -> Result<PathBuf> {
+        let beginning = format!("cellblock-image-{name}-{}-", self.machine.name());
+        for entry in fs::read_dir(&self.out)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&beginning) {
+                return Ok(entry.path());
+            }
+        }
+        bail!("`dist/{beginning}….tar.zst` is missing: run `cargo xtask dist images` first")
+    }
+
+    /// Fails if the release is not for this machine, on which a part must run.
+    fn needs_own_machine(&self, part: &str) -> Result<()> {
+        if self.machine != Machine::own()? {
+            bail!(
+                "`{part}` runs programs of the release: build it on {}",
+                self.machine.name()
+            );
+        }
+        Ok(())
     }
 
     /// Returns the file of the release with this name, which begins with the version and ends as given.
