@@ -100,7 +100,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Use this image: a name, an ID, or a TOML file that describes one
-    #[arg(long, value_name = "IMAGE", default_value = "default")]
+    #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
     pub(crate) image: String,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
@@ -128,7 +128,7 @@ pub(crate) enum ImageCommand {
     /// Build an image unless it already exists
     Build {
         /// Name of the image, or a TOML file that describes it
-        #[arg(value_name = "IMAGE", default_value = "default")]
+        #[arg(value_name = "IMAGE", default_value_t = env_vars::default_image())]
         image: String,
         /// Build the image even if it exists
         #[arg(long)]
@@ -146,7 +146,7 @@ pub(crate) enum ImageCommand {
     /// Show an image's interpreter, packages and policy
     Inspect {
         /// Name of the image, its ID or the beginning of the ID
-        #[arg(value_name = "IMAGE", default_value = "default")]
+        #[arg(value_name = "IMAGE", default_value_t = env_vars::default_image())]
         image: String,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
@@ -155,7 +155,7 @@ pub(crate) enum ImageCommand {
     /// Write an image to one file, to import it on another machine
     Export {
         /// Name of the image, its ID or the beginning of the ID
-        #[arg(value_name = "IMAGE", default_value = "default")]
+        #[arg(value_name = "IMAGE", default_value_t = env_vars::default_image())]
         image: String,
         /// Write to this file or folder, or to stdout with `-`; by default to
         /// `cellblock-image-NAME-MACHINE-ID.tar.zst` in the current folder
@@ -177,7 +177,7 @@ pub(crate) enum ImageCommand {
     /// registry. Pull only from mirrors that you trust: an image is the Python that runs in your sandboxes.
     Pull {
         /// Name of the image
-        #[arg(value_name = "IMAGE", default_value = "default")]
+        #[arg(value_name = "IMAGE", default_value_t = env_vars::default_image())]
         image: String,
         /// Mirror or archive: a path, `https://…`, or `oci://HOST/REPOSITORY[:TAG]`; by default the one that
         /// `CELLBLOCK_IMAGE_MIRROR` names
@@ -213,7 +213,7 @@ pub(crate) enum ImageCommand {
     /// Search an image for network clients
     Audit {
         /// Name of the image, its ID or the beginning of the ID
-        #[arg(value_name = "IMAGE", default_value = "default")]
+        #[arg(value_name = "IMAGE", default_value_t = env_vars::default_image())]
         image: String,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
@@ -225,13 +225,17 @@ pub(crate) enum ImageCommand {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoctorArgs {
     /// Check with this image: a name or an ID
-    #[arg(long, value_name = "IMAGE", default_value = "default")]
+    #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
     pub(crate) image: String,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
+    /// Only print an AppArmor profile that permits this program user namespaces, for hosts that restrict
+    /// them, such as Ubuntu 24.04
+    #[arg(long, exclusive = true)]
+    pub(crate) apparmor_profile: bool,
 }
 
 const EXIT_CODES: &str = "\

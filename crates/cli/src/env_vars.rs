@@ -1,5 +1,7 @@
 //! Every environment variable that `cellblock` reads, in one place.
 
+use cellblock_image::DEFAULT_IMAGE;
+
 /// A variable, and what it does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EnvVar {
@@ -14,6 +16,12 @@ pub(crate) const HOME: EnvVar = EnvVar {
     name: "CELLBLOCK_HOME",
     help: "The data directory: images, installed requirements and artifacts. Default: `$XDG_DATA_HOME/cellblock`, otherwise \
            `~/.local/share/cellblock`.",
+};
+
+/// The image of commands that name none.
+pub(crate) const IMAGE: EnvVar = EnvVar {
+    name: "CELLBLOCK_IMAGE",
+    help: "Image to use if no option and no configuration selects one. Default: `default`.",
 };
 
 /// Where missing images are pulled from; read by the image crate.
@@ -41,6 +49,13 @@ pub(crate) const MAX_TIMEOUT: EnvVar = EnvVar {
     help: "Maximum `--timeout`, in seconds. Default: 300.",
 };
 
+/// The policy of an environment without namespaces, such as a container image.
+pub(crate) const WITHOUT_NAMESPACES: EnvVar = EnvVar {
+    name: "CELLBLOCK_WITHOUT_NAMESPACES",
+    help: "`1` allows every command to run without namespaces if the machine does not permit them, like the option \
+           `--without-namespaces`; `protections.without_namespaces` of a configuration overrides it. Default: not allowed.",
+};
+
 /// Where spans go.
 pub(crate) const OTLP: EnvVar = EnvVar {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -61,16 +76,23 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
 };
 
 /// All of them, in the order of the help.
-const ALL: [EnvVar; 8] = [
+const ALL: [EnvVar; 10] = [
     HOME,
+    IMAGE,
     IMAGE_MIRROR,
     LOG,
     LOG_FORMAT,
     OTLP,
     MAX_TIMEOUT,
+    WITHOUT_NAMESPACES,
     NO_COLOR,
     COLUMNS,
 ];
+
+/// Returns the image to use if none is selected.
+pub(crate) fn default_image() -> String {
+    IMAGE.get().unwrap_or_else(|| DEFAULT_IMAGE.to_owned())
+}
 
 /// The part of the help that lists them.
 pub(crate) fn help() -> String {
@@ -79,6 +101,12 @@ pub(crate) fn help() -> String {
 }
 
 impl EnvVar {
+    /// Whether it is switched on. Anything except `1` and `true` leaves it off.
+    pub(crate) fn is_on(self) -> bool {
+        self.get()
+            .is_some_and(|value| ["1", "true"].contains(&value.as_str()))
+    }
+
     /// Its value, when it is set to something.
     pub(crate) fn get(self) -> Option<String> {
         std::env::var(self.name).ok().filter(|value| !value.is_empty())

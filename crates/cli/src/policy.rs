@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
+use crate::env_vars;
+
 /// The policy.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PolicyArgs {
@@ -23,7 +25,7 @@ pub(crate) struct PolicyArgs {
 impl PolicyArgs {
     /// The demands; what is named overrides the set.
     pub(crate) fn demands(&self) -> Demands {
-        let mut demands = if self.without_namespaces {
+        let mut demands = if self.without_namespaces || env_vars::WITHOUT_NAMESPACES.is_on() {
             Demands::without_namespaces()
         } else {
             Demands::default()

@@ -34,6 +34,8 @@ pub enum Capability {
     Python313,
     /// moto's server, which speaks S3, is installed.
     S3Server,
+    /// AppArmor's parser 4.0 or newer is installed.
+    AppArmorParser,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/node` pins beside its tests.
     NodeClients,
     /// Node is on PATH, and the server that `tests/clients/everything` pins is installed there.
@@ -50,7 +52,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -61,6 +63,7 @@ impl Capability {
         Self::Kvm,
         Self::Python313,
         Self::S3Server,
+        Self::AppArmorParser,
         Self::NodeClients,
         Self::EverythingServer,
         Self::PythonClients,
@@ -82,6 +85,7 @@ impl Capability {
             Self::Kvm => "kvm",
             Self::Python313 => "python313",
             Self::S3Server => "s3_server",
+            Self::AppArmorParser => "apparmor_parser",
             Self::NodeClients => "node_clients",
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
@@ -119,6 +123,7 @@ impl Capability {
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
             Self::S3Server => succeeds(Command::new("moto_server").arg("--help")),
+            Self::AppArmorParser => apparmor_parser(),
             Self::NodeClients => node_with("node"),
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| succeeds(Command::new("node").arg("--version"))),
@@ -140,6 +145,22 @@ impl Capability {
             Self::McpPython => python_with("mcp/python", &["mcp"]),
         }
     }
+}
+
+/// Older parsers do not know the rule `userns`.
+fn apparmor_parser() -> Result<(), String> {
+    let ran = Command::new("apparmor_parser").arg("--version").output();
+    let output = ran.map_err(|error| format!("cannot run `apparmor_parser`: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.lines().next().and_then(|line| line.split(' ').next_back());
+    let major = version.and_then(|it| it.split('.').next()?.parse().ok());
+    if major.is_some_and(|major: u32| major >= 4) {
+        return Ok(());
+    }
+    Err(format!(
+        "`apparmor_parser` has the version {}",
+        version.unwrap_or("?")
+    ))
 }
 
 /// Node, and the packages of a folder of `tests/clients`.

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::parse_memory;
 use super::session::{DatasetArg, parse_dataset, parse_idle};
+use crate::env_vars;
 use crate::policy::PolicyArgs;
 use crate::toolset::kinds;
 use cellblock_settings::Size;
@@ -32,7 +33,7 @@ pub(crate) struct McpArgs {
     #[arg(long, value_name = "N", default_value_t = 8000, value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
     pub(crate) max_tokens: u32,
     /// Use this image: a name, an ID, or a TOML file that describes one
-    #[arg(long, value_name = "IMAGE", default_value = "default")]
+    #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
     pub(crate) image: String,
     /// Limit a sandbox's memory, including its files, such as `512MiB` [default: 2GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]

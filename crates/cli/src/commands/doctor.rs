@@ -17,11 +17,12 @@ use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, S
 use cellblock_sandbox::jail::{landlock, probe};
 
 use crate::args::DoctorArgs;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::{Screen, json};
 
+mod apparmor;
 mod next;
 mod report;
 
@@ -30,6 +31,18 @@ use report::{Diagnosis, ImageState, Machine, ProtectionReport, Trial};
 
 /// Examines, prints, and says whether every strict protection is active.
 pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
+    if args.apparmor_profile {
+        return match apparmor::own() {
+            Ok(profile) => {
+                Screen::new().show(&profile);
+                ExitCode::Success
+            }
+            Err(error) => {
+                error::tell(&error);
+                error.exit_code()
+            }
+        };
+    }
     let display = Display::on_stderr();
     display.wait_for("starting a sandbox");
     let diagnosis = diagnose(&args.image, &args.policy.demands()).await;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use cellblock_image::{DEFAULT_IMAGE, Home, POLARS_IMAGE};
+use cellblock_image::{Home, POLARS_IMAGE};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::image;
 use crate::args::session::{DatasetArg, SessionCommand, StartArgs, StopArgs};
 use crate::cancel::Cancel;
+use crate::env_vars;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -73,12 +74,12 @@ async fn start(args: &StartArgs) -> Result<()> {
     places.live()?;
     let mut cancel = Cancel::listen()?;
     let display = Display::on_stderr();
-    let name = args.image.as_deref().unwrap_or(match args.profile {
-        SessionProfile::Default => DEFAULT_IMAGE,
-        SessionProfile::Polars => POLARS_IMAGE,
+    let name = args.image.clone().unwrap_or_else(|| match args.profile {
+        SessionProfile::Default => env_vars::default_image(),
+        SessionProfile::Polars => POLARS_IMAGE.to_owned(),
     });
     // Held until the host has opened it as well, so that nobody removes it in between.
-    let image = cancel.unless(image::ready(&home, name, None, &display)).await?;
+    let image = cancel.unless(image::ready(&home, &name, None, &display)).await?;
     let (place, held) = places.create()?;
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -88,7 +89,7 @@ async fn start(args: &StartArgs) -> Result<()> {
         toolset: args.toolset,
         profile: args.profile,
         image: image.id().to_owned(),
-        image_name: name.to_owned(),
+        image_name: name,
         memory_bytes: args.memory.map(|it| it.0),
         datasets,
         out: absolute(&out)?,

@@ -31,7 +31,7 @@ use cellblock_gateway::options::{
     AuthOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions, MetricsOptions,
     ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
 };
-use cellblock_image::{DEFAULT_IMAGE, Mirror};
+use cellblock_image::Mirror;
 use cellblock_mcp::Options as McpOptions;
 pub(crate) use cellblock_mcp_client::OfferPolicy;
 use cellblock_mcp_client::RequestedServerOptions;
@@ -39,6 +39,7 @@ use cellblock_sandbox::pool::PoolConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::env_vars;
 pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
 use listen::Listen;
 pub(crate) use schema::schema;
@@ -57,7 +58,7 @@ pub(crate) struct Settings {
     /// Directory for the state that the server keeps across restarts. Default: `gateway` below
     /// `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
-    /// Image for sandboxes: a name, an ID, or a TOML file that describes one.
+    /// Image for sandboxes: a name, an ID, or a TOML file that describes one. `CELLBLOCK_IMAGE` changes the default.
     #[schemars(with = "String")]
     pub(crate) image: ImageName,
     /// Mirror from which the image is pulled if it is missing: a folder, `https://…` or `oci://HOST/REPOSITORY`. Default: the one that
@@ -102,7 +103,7 @@ pub(crate) struct ImageName(pub(crate) String);
 
 impl Default for ImageName {
     fn default() -> Self {
-        Self(DEFAULT_IMAGE.to_owned())
+        Self(env_vars::default_image())
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::node::{Node, Value};
 use super::sections::mcp_servers::has;
 use super::{Loaded, yaml};
+use crate::env_vars::{IMAGE, WITHOUT_NAMESPACES};
 
 /// The column of what is said of a value.
 const COLUMN: usize = 56;
@@ -62,7 +63,19 @@ impl Loaded {
             .tree
             .at(&path)
             .or_else(|| self.tree.at(super::same_as(&path)?));
-        written.map_or_else(|| "default".to_owned(), |node| node.origin.to_string())
+        written.map_or_else(
+            || default_origin(&path).to_owned(),
+            |node| node.origin.to_string(),
+        )
+    }
+}
+
+/// Where a default comes from: variables that all commands read set two of them.
+fn default_origin(path: &[&str]) -> &'static str {
+    match path {
+        ["image"] if IMAGE.get().is_some() => IMAGE.name,
+        ["protections", "without_namespaces"] if WITHOUT_NAMESPACES.is_on() => WITHOUT_NAMESPACES.name,
+        _ => "default",
     }
 }
 

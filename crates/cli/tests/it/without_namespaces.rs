@@ -4,7 +4,7 @@ use anyhow::Result;
 use cellblock_testkit::{Cli, ORDINARY_UID, binary, home, require};
 use serde_json::Value;
 
-use crate::support::{answer, small_image};
+use crate::support::{answer, folder, small_image};
 
 #[test]
 fn a_strict_policy_fails_with_the_missing_protection_and_a_fix() -> Result<()> {
@@ -93,6 +93,54 @@ fn an_explicit_policy_runs_and_reports_inactive_protections() -> Result<()> {
     ] {
         assert_eq!(protections[name]["state"], "active", "{protections:#}");
     }
+    Ok(())
+}
+
+#[test]
+fn the_environment_allows_it_for_every_command() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    let run = |value: &str| {
+        let cli = Cli::new(["run", "-c", "6 * 7"]).env("CELLBLOCK_IMAGE", small_image()?);
+        cli.env("CELLBLOCK_WITHOUT_NAMESPACES", value)
+            .without_user_namespaces(0)
+            .run()
+    };
+    let allowed = run("1")?;
+    assert_eq!((allowed.code(), allowed.stdout.as_str()), (0, "42\n"));
+    assert!(
+        allowed.stderr.starts_with("note: running without namespaces"),
+        "{}",
+        allowed.stderr
+    );
+    for value in ["0", "", "perhaps"] {
+        assert_eq!(run(value)?.code(), 78, "{value}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_configuration_overrides_the_environment() -> Result<()> {
+    let (_folder, path) = folder(&[("strict.yaml", b"protections: {without_namespaces: false}")])?;
+    let shown = |file: &[&str]| -> Result<String> {
+        let cli = Cli::new(["config", "show"].iter().chain(file)).folder(&path);
+        let finished = cli.env("CELLBLOCK_WITHOUT_NAMESPACES", "1").run()?;
+        let mut lines = finished.stdout.lines().map(str::trim);
+        let line = lines.find(|line| line.starts_with("without_namespaces"));
+        Ok(line
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "))
+    };
+    assert_eq!(
+        shown(&[])?,
+        "without_namespaces: true # CELLBLOCK_WITHOUT_NAMESPACES"
+    );
+    assert_eq!(
+        shown(&["--config", "strict.yaml"])?,
+        "without_namespaces: false # strict.yaml:1:35"
+    );
     Ok(())
 }
 

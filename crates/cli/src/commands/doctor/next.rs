@@ -49,8 +49,8 @@ static SETTINGS: [Setting; 3] = [
         preventing: "1",
         spares_root: true,
         step: NextStep {
-            purpose: "lift AppArmor's restriction of user namespaces",
-            command: "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+            purpose: "permit this program user namespaces under AppArmor; inside a container, do this on the host",
+            command: "cellblock doctor --apparmor-profile | sudo tee /etc/apparmor.d/cellblock && sudo apparmor_parser --replace /etc/apparmor.d/cellblock",
         },
     },
 ];
@@ -164,7 +164,9 @@ mod tests {
         let restricted = Facts::of(None, false, ubuntu);
         assert_eq!(
             commands(&restricted, &["user_namespace"]),
-            ["sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"]
+            [
+                "cellblock doctor --apparmor-profile | sudo tee /etc/apparmor.d/cellblock && sudo apparmor_parser --replace /etc/apparmor.d/cellblock"
+            ]
         );
         assert_eq!(commands(&restricted, &["seccomp"]), [""; 0]);
         let root = Facts::of(None, true, ubuntu);

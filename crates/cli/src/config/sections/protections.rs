@@ -6,16 +6,28 @@ use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::env_vars;
+
 /// Policy for the protections around a sandbox.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Protections {
     /// Allow running without namespaces if the machine does not permit them, as in most containers.
+    /// `CELLBLOCK_WITHOUT_NAMESPACES=1` changes the default to `true`.
     pub(crate) without_namespaces: bool,
     /// Demand for each protection, by the name that `cellblock doctor` shows: `strict`,
     /// `degradable` or `disabled`.
     #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) demands: BTreeMap<Protection, Demand>,
+}
+
+impl Default for Protections {
+    fn default() -> Self {
+        Self {
+            without_namespaces: env_vars::WITHOUT_NAMESPACES.is_on(),
+            demands: BTreeMap::new(),
+        }
+    }
 }
 
 impl Protections {
