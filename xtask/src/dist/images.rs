@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::{Release, spawn};
 
 /// The images that a release has.
-const IMAGES: [&str; 2] = ["core", "default"];
+pub(super) const IMAGES: [&str; 2] = ["core", "default"];
 
 /// Builds the images with the program of the release and writes an archive of each.
 pub(super) fn export(release: &Release) -> Result<()> {

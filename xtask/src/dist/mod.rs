@@ -7,9 +7,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
+use self::engine::Engine;
 use self::tools::Tools;
 
 mod archive;
+mod container;
+mod deb;
+mod engine;
 mod glibc;
 mod images;
 mod install;
@@ -25,16 +29,20 @@ pub enum ReleasePart {
     Tarball,
     /// The ready images `core` and `default`, and an index, which makes `dist/` a mirror
     Images,
+    /// The Debian package; if there is podman or docker, it is installed and its service started in a container
+    Deb,
     /// The SHA-256 of everything above
     Sums,
     /// Installs everything into empty homes and runs cells there
     Install,
+    /// Container images with the ready images inside, in the store of podman or docker, run in every way of the guide
+    Container,
 }
 
 impl ReleasePart {
     /// Tells whether programs of the release must run for it, which needs a machine of their kind.
     fn runs_programs(self) -> bool {
-        matches!(self, Self::Images | Self::Install)
+        matches!(self, Self::Images | Self::Install | Self::Container)
     }
 }
 
@@ -87,6 +95,10 @@ pub fn run(root: &Path, machine: Option<Machine>, parts: &[ReleasePart]) -> Resu
     if parts.is_empty() {
         let all = ReleasePart::value_variants().iter();
         parts.extend(all.filter(|part| own || !part.runs_programs()));
+        if Engine::find().is_none() {
+            eprintln!("not built: containers, because there is neither podman nor docker");
+            parts.retain(|part| *part != ReleasePart::Container);
+        }
     }
     parts.sort_unstable();
     parts.dedup();
@@ -100,8 +112,10 @@ pub fn run(root: &Path, machine: Option<Machine>, parts: &[ReleasePart]) -> Resu
             ReleasePart::Wheel => wheel::build(&release)?,
             ReleasePart::Tarball => archive::tarball(&release)?,
             ReleasePart::Images => images::export(&release)?,
+            ReleasePart::Deb => deb::build(&release)?,
             ReleasePart::Sums => archive::sums(&release)?,
             ReleasePart::Install => install::test(&release)?,
+            ReleasePart::Container => container::build(&release)?,
         }
     }
     Ok(true)

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod ctrl_c;
+mod deploy;
 mod derivation;
 mod doctor;
 mod examples;
