@@ -34,7 +34,7 @@ pub(super) fn tarball(release: &Release) -> Result<()> {
             .arg(path)
             .arg("--directory")
             .arg(staging.path())
-            .arg("."),
+            .arg(folder.file_name().unwrap_or_default()),
     )
 }
 
