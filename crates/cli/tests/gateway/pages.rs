@@ -13,7 +13,8 @@ use cellblock_testkit::{binary, workspace_root};
 use crate::server::{Place, Server};
 
 /// Pages whose commands have a test of their own, which also compares what the page says they print.
-const OWN_TESTS: [(&str, &str); 2] = [
+const OWN_TESTS: [(&str, &str); 3] = [
+    ("docs/guides/containers.md", "it/deploy.rs"),
     ("docs/guides/data-agent.md", "gateway/agent.rs"),
     ("docs/guides/workbench.md", "session/guide.rs"),
 ];

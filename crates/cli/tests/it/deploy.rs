@@ -116,6 +116,43 @@ fn open_webui_asks_the_server_with_its_key() -> Result<()> {
     Ok(())
 }
 
+/// The commands of the guide need an engine; `cargo xtask dist` runs them.
+#[test]
+fn the_guide_to_containers_names_what_ships() -> Result<()> {
+    let guide = "docs/guides/containers.md";
+    let guide = fs::read_to_string(workspace_root().join(guide))?;
+    for (name, value) in environment()? {
+        let row = guide
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` | `{value}`")));
+        assert!(row.is_some(), "{name}={value}");
+    }
+    let ends = |c: char| c.is_whitespace() || "`()[],".contains(c);
+    let files = guide.match_indices("deploy/").map(|(at, _)| &guide[at..]);
+    for file in files.filter_map(|rest| rest.split(ends).next()) {
+        assert!(workspace_root().join(file).exists(), "{file}");
+    }
+    let (_, manifest) = guide.split_once("```yaml\n").context("no manifest")?;
+    let pod: Value = serde_saphyr::from_str(manifest.split("```").next().unwrap_or_default())?;
+    let container = &pod["spec"]["containers"][0];
+    assert_eq!(container["ports"][0]["containerPort"], 8080);
+    assert_eq!(container["securityContext"]["procMount"], "Unmasked");
+    let mounts = container["volumeMounts"].as_array().context("no mounts")?;
+    let folders = mounts.iter().map(|mount| {
+        format!(
+            "{}:{}",
+            mount["name"].as_str().unwrap_or_default(),
+            mount["mountPath"].as_str().unwrap_or_default()
+        )
+    });
+    let compose = yaml("compose/compose.yaml")?;
+    assert_eq!(
+        folders.collect::<Vec<_>>(),
+        strings(&compose["services"]["cellblock"]["volumes"]).collect::<Vec<_>>()
+    );
+    Ok(())
+}
+
 #[test]
 fn the_apparmor_profiles_are_valid() -> Result<()> {
     require!(AppArmorParser);
