@@ -31,6 +31,9 @@ const LONGEST: [&str; 9] = [
     "cellblock-interpreter remote",
 ];
 
+/// The program that also runs with a warm host, and what tells it to.
+const WARM: (&str, &str) = ("cellblock it", "CELLBLOCK_TEST_WARM");
+
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Program {
@@ -39,6 +42,8 @@ struct Program {
     executable: PathBuf,
     /// The package's directory, in which its tests run.
     folder: PathBuf,
+    /// Whether it runs with a warm host.
+    warm: bool,
 }
 
 /// How a program ended.
@@ -70,6 +75,11 @@ pub fn build(root: &Path) -> Result<Suite> {
         bail!("the tests do not compile: cargo ended with {status}");
     }
     let mut programs = programs(&told)?;
+    let again = programs.iter().find(|program| program.name() == WARM.0).cloned();
+    programs.extend(again.map(|program| Program {
+        warm: true,
+        ..program
+    }));
     programs.sort_by_key(|program| {
         let at = LONGEST.iter().position(|name| *name == program.name());
         at.unwrap_or(LONGEST.len())
@@ -118,7 +128,8 @@ impl Suite {
 
 impl Program {
     fn name(&self) -> String {
-        format!("{} {}", self.package, self.target)
+        let how = if self.warm { " (warm)" } else { "" };
+        format!("{} {}{how}", self.package, self.target)
     }
 
     fn run(&self) -> Ended {
@@ -139,6 +150,9 @@ impl Program {
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("CARGO_PKG_NAME", &self.package)
             .stdin(Stdio::null());
+        if self.warm {
+            command.env(WARM.1, "1");
+        }
         Printing::start(&mut command)?.finish()
     }
 }
@@ -201,6 +215,7 @@ fn programs(told: &str) -> Result<Vec<Program>> {
             target: text(&line["target"]["name"])?,
             executable: executable.into(),
             folder: folder.to_owned(),
+            warm: false,
         });
     }
     Ok(found)
@@ -240,6 +255,7 @@ mod tests {
             target: executable.to_owned(),
             executable: executable.into(),
             folder: "/".into(),
+            warm: false,
         }
     }
 

@@ -21,6 +21,7 @@ pub(crate) mod renamed;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
+pub(crate) mod warm;
 
 /// Runs Python for AI agents in a sandbox without network access.
 #[derive(Clone, Debug, Parser)]
@@ -59,6 +60,11 @@ pub(crate) enum Command {
     Tools(tools::ToolsArgs),
     /// Start, list and stop sessions that outlive a command
     Session(session::SessionArgs),
+    /// Keep sandboxes ready in the background, so that `run` starts in milliseconds
+    ///
+    /// A warm host has imported the image's libraries. Each run gets a new sandbox from it, with the
+    /// same results as without it.
+    Warm(warm::WarmArgs),
     /// Build, list and check the images that sandboxes start from
     Image(ImageArgs),
     /// List, open and export artifacts of code: tables, charts, images and files

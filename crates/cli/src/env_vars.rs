@@ -56,6 +56,13 @@ pub(crate) const WITHOUT_NAMESPACES: EnvVar = EnvVar {
            `--without-namespaces`; `protections.without_namespaces` of a configuration overrides it. Default: not allowed.",
 };
 
+/// Whether `run` uses a warm host, and starts one.
+pub(crate) const WARM: EnvVar = EnvVar {
+    name: "CELLBLOCK_WARM",
+    help: "`cellblock run` starts a warm host in the background if there is none, which ends after it has been idle for this time, such as \
+           `15m`. `off`: do not use a warm host. Default: use one that `cellblock warm start` started.",
+};
+
 /// Where spans go.
 pub(crate) const OTLP: EnvVar = EnvVar {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -76,7 +83,7 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
 };
 
 /// All of them, in the order of the help.
-const ALL: [EnvVar; 10] = [
+const ALL: [EnvVar; 11] = [
     HOME,
     IMAGE,
     IMAGE_MIRROR,
@@ -85,6 +92,7 @@ const ALL: [EnvVar; 10] = [
     OTLP,
     MAX_TIMEOUT,
     WITHOUT_NAMESPACES,
+    WARM,
     NO_COLOR,
     COLUMNS,
 ];

@@ -24,6 +24,7 @@ mod session_id;
 mod style;
 mod threads;
 mod toolset;
+mod warm;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -34,6 +35,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::args::session::{SessionArgs, SessionCommand};
+use crate::args::warm::{WarmArgs, WarmCommand};
 use crate::args::{CliArgs, Command};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, FailureReport};
@@ -60,6 +62,12 @@ fn start(cli: CliArgs) -> ExitCode {
     {
         return commands::session::host::run(session);
     }
+    if let Command::Warm(WarmArgs {
+        command: WarmCommand::Host { id },
+    }) = &cli.command
+    {
+        return commands::warm::host::run(id);
+    }
     let export = if matches!(cli.command, Command::Serve(_)) {
         logging::serve()
     } else {
@@ -82,6 +90,7 @@ fn start(cli: CliArgs) -> ExitCode {
             Command::Mcp(args) => commands::mcp::run(*args).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
+            Command::Warm(args) => commands::warm::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,
             Command::Artifact(args) => commands::artifact::run(args).await,
             Command::Doctor(args) => commands::doctor::run(args).await,

@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory};
 use schemars::generate::SchemaSettings;
 
 use crate::args::CliArgs;
-use crate::render::json::RunReport;
+use crate::render::json::RunOutput;
 
 /// Columns of the generated help.
 const WIDTH: usize = 100;
@@ -31,7 +31,7 @@ fn compare(name: &str, made: &str) {
 #[test]
 fn the_schema_of_the_json_output_is_up_to_date() {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<RunReport>();
+    let mut schema = generator.into_root_schema_for::<RunOutput>();
     schema.insert(
         "title".into(),
         "The last line of stdout of `cellblock run --json`".into(),

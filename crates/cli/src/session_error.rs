@@ -12,6 +12,48 @@ use crate::session_id::SessionId;
 /// Most bytes of a message: two texts of the largest file that may be written, each byte escaped.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 
+/// What a process in the background serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostKind {
+    /// One session.
+    Session,
+    /// Sandboxes for `cellblock run`.
+    Warm,
+}
+
+impl HostKind {
+    /// The command that starts and stops such hosts.
+    pub(crate) const fn command(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Warm => "warm",
+        }
+    }
+
+    /// The directory of all such hosts below the home.
+    pub(crate) const fn folder(self) -> &'static str {
+        match self {
+            Self::Session => "sessions",
+            Self::Warm => "warm",
+        }
+    }
+
+    /// The host with this id, in messages.
+    fn named(self, id: &SessionId) -> String {
+        match self {
+            Self::Session => format!("session `{id}`"),
+            Self::Warm => format!("warm host `{id}`"),
+        }
+    }
+
+    const fn host(self) -> &'static str {
+        match self {
+            Self::Session => "session's host",
+            Self::Warm => "warm host",
+        }
+    }
+}
+
 /// Why a session cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
@@ -25,30 +67,34 @@ pub(crate) enum SessionError {
     #[error("session `{id}` is over: its host process is gone{}", last_words(log))]
     Gone { id: SessionId, log: String },
     /// The host is there and says nothing.
-    #[error("session `{id}` has not answered within {} s", after.as_secs())]
-    Silent { id: SessionId, after: Duration },
+    #[error("{} has not answered within {} s", kind.named(id), after.as_secs())]
+    Silent {
+        kind: HostKind,
+        id: SessionId,
+        after: Duration,
+    },
     /// The host has ended while it was asked.
-    #[error("session `{id}` ended before it answered")]
-    Ended { id: SessionId },
+    #[error("{} ended before it answered", kind.named(id))]
+    Ended { kind: HostKind, id: SessionId },
     /// The host did not come so far as to serve.
-    #[error("the session's host ended before it could serve{}", last_words(log))]
-    Stillborn { log: String },
+    #[error("the {} ended before it could serve{}", kind.host(), last_words(log))]
+    Stillborn { kind: HostKind, log: String },
     /// More than one message may have.
     #[error("the call has {bytes} bytes as JSON, the limit is {MAX_MESSAGE}; write large files in parts")]
     TooLarge { bytes: usize },
     /// Somebody else could reach the sockets.
     #[error("`{}` is not a directory that only the caller, user {user}, can enter", path.display())]
     NotPrivate { path: PathBuf, user: u32 },
-    /// `session host` was called by hand.
-    #[error("a host is started by `cellblock session start`, not by itself")]
-    NotStarted,
+    /// `session host` or `warm host` was called by hand.
+    #[error("a host is started by `cellblock {} start`, not by itself", kind.command())]
+    NotStarted { kind: HostKind },
 }
 
 impl SessionError {
     /// The exit code.
     pub(crate) const fn exit_code(&self) -> ExitCode {
         match self {
-            Self::NoId { .. } | Self::Unknown { .. } | Self::TooLarge { .. } | Self::NotStarted => {
+            Self::NoId { .. } | Self::Unknown { .. } | Self::TooLarge { .. } | Self::NotStarted { .. } => {
                 ExitCode::Refused
             }
             Self::Gone { .. } | Self::Silent { .. } | Self::Ended { .. } | Self::Stillborn { .. } => {
@@ -65,17 +111,19 @@ impl SessionError {
             Self::Unknown { .. } => {
                 "one ends when it is stopped and after its idle time; `cellblock session list` shows those that run".to_owned()
             }
+            Self::Ended { kind: HostKind::Warm, .. } => "`cellblock warm start` starts another".to_owned(),
             Self::Gone { .. } | Self::Ended { .. } => {
                 "the files of its sandbox are lost, what it had saved on the host is kept; start another with `cellblock session start`"
                     .to_owned()
             }
+            Self::Silent { kind: HostKind::Warm, .. } => "`cellblock warm stop` ends it in any case".to_owned(),
             Self::Silent { id, .. } => format!("`cellblock session stop {id}` ends it in any case"),
             Self::TooLarge { .. } => "let a script in the sandbox write what is larger".to_owned(),
             Self::NotPrivate { path, .. } => {
                 format!("`chmod 700 {}`, or set CELLBLOCK_HOME to a directory of your own", path.display())
             }
             Self::Stillborn { .. } => "`cellblock doctor` checks this machine".to_owned(),
-            Self::NotStarted => "run `cellblock session start`".to_owned(),
+            Self::NotStarted { kind } => format!("run `cellblock {} start`", kind.command()),
         }
     }
 }

@@ -18,6 +18,9 @@ const BYTES: usize = 10;
 pub(crate) struct SessionId(String);
 
 impl SessionId {
+    /// Number of characters.
+    pub(crate) const LENGTH: usize = 2 * BYTES;
+
     /// One that was never given before.
     pub(crate) fn random() -> io::Result<Self> {
         let mut bytes = [0; BYTES];
@@ -25,7 +28,7 @@ impl SessionId {
         while filled < BYTES {
             filled += rustix::io::retry_on_intr(|| getrandom(&mut bytes[filled..], GetRandomFlags::empty()))?;
         }
-        let mut id = String::with_capacity(2 * BYTES);
+        let mut id = String::with_capacity(Self::LENGTH);
         for byte in bytes {
             // Writing to a string does not fail.
             let _ = write!(id, "{byte:02x}");
@@ -44,7 +47,7 @@ impl FromStr for SessionId {
 
     fn from_str(text: &str) -> Result<Self, SessionError> {
         let valid = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if text.len() == 2 * BYTES && text.bytes().all(valid) {
+        if text.len() == Self::LENGTH && text.bytes().all(valid) {
             return Ok(Self(text.to_owned()));
         }
         Err(SessionError::NoId {

@@ -32,7 +32,8 @@ pub(crate) trait Base: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct LocalBase {
     pub(crate) image: OpenImage,
-    pub(crate) process: ProcessBackend,
+    /// The backend whose template imports the image's libraries, if it is in this process.
+    pub(crate) process: Option<ProcessBackend>,
 }
 
 impl Base for LocalBase {
@@ -45,7 +46,8 @@ impl Base for LocalBase {
     }
 
     fn failed_modules(&self) -> Vec<String> {
-        self.process.failed_modules()
+        let process = self.process.as_ref();
+        process.map(ProcessBackend::failed_modules).unwrap_or_default()
     }
 
     fn audit(&self) -> BoxFuture<'_, Result<AuditReport>> {

@@ -110,7 +110,10 @@ impl InterpreterBuilder {
         })
         .await?;
         let backend = Arc::new(process.clone());
-        let base = Box::new(LocalBase { image, process });
+        let base = Box::new(LocalBase {
+            image,
+            process: Some(process),
+        });
         let shared = Shared::new(backend, base, self.limits, self.pool, store);
         Ok(Interpreter::over(shared))
     }

@@ -1,16 +1,16 @@
-//! An interpreter whose sandboxes another Cellblock has.
+//! An interpreter whose sandboxes another Cellblock or another process has.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
-use cellblock_image::{AuditReport, Manifest};
+use cellblock_image::{AuditReport, Manifest, OpenImage};
 pub use cellblock_remote::*;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::pool::PoolConfig;
 
-use crate::base::Base;
+use crate::base::{Base, LocalBase};
 use crate::error::Result;
 use crate::interpreter::Interpreter;
 pub use crate::serve::ServeTerms;
@@ -46,6 +46,13 @@ impl Interpreter {
             remote.pool,
             remote.store,
         ))
+    }
+
+    /// Starts with the sandboxes of another process of this machine that start from `image`. Packages are installed, and the image is
+    /// audited, by this process; modules that failed to import are not reported.
+    pub fn start_local(backend: RemoteBackend, image: OpenImage, limits: Limits, store: Store) -> Self {
+        let base = Box::new(LocalBase { image, process: None });
+        Self::over(Shared::new(Arc::new(backend), base, limits, 0.into(), store))
     }
 }
 

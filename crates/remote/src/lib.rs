@@ -1,4 +1,5 @@
-//! The remote backend: sandboxes of another Cellblock, each over one WebSocket.
+//! The remote backend: sandboxes of another Cellblock, each over one WebSocket, or over a Unix socket
+//! if it is another process of this machine.
 //!
 //! ```text
 //! Kernel, Guest ─ sockets, pipes ─ RemoteSandbox ─ mux ══ WebSocket ══ mux ─ serve ─ a sandbox of a local backend
@@ -26,6 +27,7 @@ mod error;
 mod interrupts;
 mod kernel;
 mod link;
+mod local;
 mod mux;
 mod record;
 mod refusal;
@@ -35,6 +37,7 @@ mod wire;
 
 pub use connect::RemoteConfig;
 pub use error::http_status;
+pub use local::{LocalConfig, OpenStream, framed};
 pub use mux::{MuxTransport, Pulse};
 pub use refusal::RemoteRefusal;
 pub use wire::MAX_MESSAGE;
@@ -53,13 +56,23 @@ const LAYER_LIMIT: Duration = Duration::from_mins(10);
 /// Creates sandboxes by requesting them from another Cellblock.
 #[derive(Debug)]
 pub struct RemoteBackend {
-    config: RemoteConfig,
+    place: Place,
+    /// The first connection to a local process, for the first sandbox. One to a server would count
+    /// against the key's quota while it is unused.
+    first: Mutex<Option<Link>>,
     demands: Demands,
     manifest: Manifest,
     /// Last report of the server.
     report: Mutex<Report>,
     failed_modules: Mutex<Vec<String>>,
     made: AtomicU64,
+}
+
+/// Where the sandboxes are.
+#[derive(Debug)]
+enum Place {
+    Server(RemoteConfig),
+    Local(LocalConfig),
 }
 
 impl RemoteBackend {
@@ -79,14 +92,43 @@ impl RemoteBackend {
         if manifest.id != hello.image {
             return Err(Error::protocol("remote", "its description is of another image"));
         }
-        Ok(Self {
-            config,
+        Ok(Self::new(
+            Place::Server(config),
+            None,
             demands,
             manifest,
-            report: Mutex::new(hello.report),
+            hello.report,
+        ))
+    }
+
+    /// Connects to another process of this machine, whose sandboxes start from the image that
+    /// `manifest` describes. Fails if they start from another one, or lack a protection that
+    /// `demands` requires.
+    pub async fn start_local(local: LocalConfig, demands: Demands, manifest: Manifest) -> Result<Self> {
+        let (link, hello) = local.connect().await?;
+        satisfies(&demands, &hello.report)?;
+        if manifest.id != hello.image {
+            return Err(Error::protocol("remote", "its sandboxes are of another image"));
+        }
+        Ok(Self::new(
+            Place::Local(local),
+            Some(link),
+            demands,
+            manifest,
+            hello.report,
+        ))
+    }
+
+    fn new(place: Place, first: Option<Link>, demands: Demands, manifest: Manifest, report: Report) -> Self {
+        Self {
+            place,
+            first: Mutex::new(first),
+            demands,
+            manifest,
+            report: Mutex::new(report),
             failed_modules: Mutex::default(),
             made: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Returns the image of its sandboxes.
@@ -96,7 +138,10 @@ impl RemoteBackend {
 
     /// Returns the server's address.
     pub fn address(&self) -> String {
-        self.config.address()
+        match &self.place {
+            Place::Server(config) => config.address(),
+            Place::Local(local) => local.name.clone(),
+        }
     }
 
     /// Returns the image's modules that failed to import there, with reasons; empty until
@@ -129,7 +174,10 @@ impl RemoteBackend {
 
     /// Connects to the server and checks that its image has not changed.
     async fn connect(&self) -> Result<Link> {
-        let (link, Hello { image, report, .. }) = self.config.connect().await?;
+        let (link, Hello { image, report, .. }) = match &self.place {
+            Place::Server(config) => config.connect().await?,
+            Place::Local(local) => local.connect().await?,
+        };
         if image != self.manifest.id {
             return Err(Error::protocol(
                 "remote",
@@ -142,7 +190,11 @@ impl RemoteBackend {
     }
 
     async fn make(&self, limits: &Limits) -> Result<Box<dyn Sandbox>> {
-        let link = self.connect().await?;
+        let first = { self.first.lock().unwrap_or_else(PoisonError::into_inner).take() };
+        let link = match first {
+            Some(link) => link,
+            None => self.connect().await?,
+        };
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits).await?;
         Ok(Box::new(sandbox))
@@ -166,7 +218,10 @@ impl RemoteBackend {
 
 impl Backend for RemoteBackend {
     fn name(&self) -> &'static str {
-        "remote"
+        match &self.place {
+            Place::Server(_) => "remote",
+            Place::Local(local) => local.backend,
+        }
     }
 
     fn report(&self) -> Report {

@@ -127,6 +127,11 @@ impl Limits {
         })
     }
 
+    /// Returns whether sandboxes with these limits and those are set up in the same way.
+    pub(crate) fn is_same_room(&self, other: &Self) -> bool {
+        self.room(true, true, true) == other.room(true, true, true)
+    }
+
     /// Returns the limits that the jail enforces. Per-process limits replace missing cgroups for
     /// memory or processes.
     pub(crate) fn room(&self, memory_cgroup: bool, process_cgroup: bool, own_id: bool) -> RoomLimits {

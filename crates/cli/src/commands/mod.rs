@@ -10,3 +10,4 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
+pub(crate) mod warm;

@@ -1,6 +1,8 @@
 //! `cellblock run`: code, a sandbox, and what came of it.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
@@ -26,24 +28,34 @@ use crate::exit_code::ExitCode;
 use crate::out_dir::{self, OutDir};
 use crate::progress::Display;
 use crate::render::figure::{self, Counter};
-use crate::render::json::{self, FailureReport, RunReport, SessionReport};
+use crate::render::json::{self, FailureReport, RunOutput, RunReport, SessionReport};
 use crate::render::{FAINT, Screen, exception, outcome, styled, table};
 use crate::sanitize;
 use crate::script::{self, NamedCell};
+use crate::style::NOTE;
+use crate::warm::attach::Wanted;
+use crate::warm::hint;
+use crate::warm::setting::WarmSetting;
 use cellblock_settings::Size;
 
 /// Runs, prints, and says how it ended.
 pub(crate) async fn run(args: RunArgs) -> ExitCode {
     let mut reports = Vec::new();
+    let mut warm = false;
     let mut ended = match Run::prepare(&args) {
-        Ok(mut run) => run.finish(&args, &mut reports).await,
+        Ok(mut run) => {
+            let ended = run.finish(&args, &mut reports).await;
+            warm = run.warm;
+            ended
+        }
         Err(error) => Err(error),
     };
     if args.json {
-        json::print(&match &mut ended {
+        let report = match &mut ended {
             Ok(ended) => report(ended, reports),
             Err(error) => RunReport::Failure(FailureReport::new(error, reports)),
-        });
+        };
+        json::print(&RunOutput { report, warm });
     }
     match ended {
         Ok(ended) => ExitCode::of_outcome(&ended.outcome),
@@ -93,6 +105,12 @@ struct Run {
     out: Option<OutDir>,
     counter: Counter,
     cancel: Cancel,
+    /// What it does about warm hosts.
+    setting: WarmSetting,
+    /// Whether its sandbox is that of a warm host.
+    warm: bool,
+    /// Modules that a warm host has imported.
+    preloaded: Vec<String>,
 }
 
 impl Run {
@@ -112,6 +130,9 @@ impl Run {
             out,
             counter: Counter::default(),
             cancel: Cancel::listen()?,
+            setting: WarmSetting::from_env()?,
+            warm: false,
+            preloaded: Vec::new(),
         })
     }
 
@@ -134,9 +155,13 @@ impl Run {
             self.cancel.unless(session.bind(input)).await?;
         }
         let cells = std::mem::take(&mut self.cells);
+        let mut took = Duration::ZERO;
         let ended = self
-            .run_cells(&cells, args, &session, interpreter.store(), reports)
+            .run_cells(&cells, args, &session, interpreter.store(), reports, &mut took)
             .await;
+        if ended.is_ok() {
+            self.hint(took, &cells);
+        }
         // Also after a failure: what the sandbox held of this machine is given back before this process ends.
         if let Err(error) = self.cancel.unless(session.close()).await {
             tracing::warn!(
@@ -157,17 +182,34 @@ impl Run {
             .cancel
             .unless(image::ready(&home, &args.image, None, display))
             .await?;
-        let starting = Interpreter::builder()
-            .image(image)
-            .limits(limits(args))
-            .pool(0)
-            .preload(Vec::new())
-            .demands(args.policy.demands())
-            .store(store)
-            .build();
-        display.wait_for("starting Python");
-        let interpreter = self.cancel.unless(starting).await?;
-        self.cancel.unless(interpreter.warmed()).await?;
+        self.preloaded.clone_from(&image.manifest().preload);
+        let limits = limits(args);
+        let demands = args.policy.demands();
+        let wanted = Wanted {
+            home: &home,
+            image: &image,
+            image_name: &args.image,
+            demands: &demands,
+        };
+        let warm = async { Ok::<_, Error>(wanted.interpreter(self.setting, &limits, &store).await) };
+        let warm = self.cancel.unless(warm).await?;
+        self.warm = warm.is_some();
+        let interpreter = if let Some(interpreter) = warm {
+            interpreter
+        } else {
+            let starting = Interpreter::builder()
+                .image(image)
+                .limits(limits)
+                .pool(0)
+                .preload(Vec::new())
+                .demands(demands)
+                .store(store)
+                .build();
+            display.wait_for("starting Python");
+            let interpreter = self.cancel.unless(starting).await?;
+            self.cancel.unless(interpreter.warmed()).await?;
+            interpreter
+        };
         if let Some(warning) = without_namespaces(&interpreter.report()) {
             self.tell(&outcome::note(&warning));
         }
@@ -188,6 +230,7 @@ impl Run {
         session: &Session,
         store: &Store,
         reports: &mut Vec<CellReport>,
+        took: &mut Duration,
     ) -> Result<Ended> {
         let mut ended = Ended {
             outcome: Outcome::Completed,
@@ -203,6 +246,7 @@ impl Run {
             let execution = self.run_cell(cell, session, store, &mut saved).await?;
             self.finish_cell(&execution, store, &mut saved).await?;
             ended.outcome = execution.outcome.clone();
+            *took += execution.duration;
             if args.json {
                 reports.push(json::cell(execution, store, saved));
             }
@@ -343,6 +387,18 @@ impl Run {
             self.tell(&ending);
         }
         Ok(())
+    }
+
+    /// Tells a person who has no warm host of what it would do for them.
+    fn hint(&mut self, took: Duration, cells: &[NamedCell]) {
+        if self.warm || self.setting != WarmSetting::IfThere || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let code = cells.iter().map(|named| named.cell.code.as_str());
+        if hint::helps(took, code, &self.preloaded) {
+            let hint = "`cellblock warm start` keeps the image's libraries imported, so that the next runs start at once";
+            self.tell(&format!("{}: {hint}", styled(NOTE, "hint")));
+        }
     }
 
     fn tell_stopped(&mut self, named: &NamedCell, ended: &Ended) {

@@ -24,7 +24,7 @@ use crate::session::place::{Places, SessionPlace};
 use crate::session::plan::{SessionDataset, SessionPlan, SessionProfile};
 use crate::session::spawn::Starting;
 use crate::session::wire::{AddedDataset, Ask, Description, HostAnswer};
-use crate::session_error::SessionError;
+use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
 
 pub(crate) mod host;
@@ -51,7 +51,10 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
         } => add_dataset(&session, &dataset, as_csv).await,
         SessionCommand::Prompt { session } => prompt(&session).await,
         // Begins before there is a runtime.
-        SessionCommand::Host { .. } => Err(SessionError::NotStarted.into()),
+        SessionCommand::Host { .. } => Err(SessionError::NotStarted {
+            kind: HostKind::Session,
+        }
+        .into()),
     };
     match done {
         Ok(()) => ExitCode::Success,
@@ -216,8 +219,8 @@ async fn stop(args: &StopArgs) -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Ends a session: by asking, and where nobody listens by force.
-async fn end(place: &SessionPlace) -> Result<()> {
+/// Ends a host: by asking, and where nobody listens by force.
+pub(super) async fn end(place: &SessionPlace) -> Result<()> {
     let asked = async {
         match Asked::ask(place, &Ask::Stop).await?.answer().await? {
             HostAnswer::Stopped => Ok(()),

@@ -15,6 +15,18 @@ use crate::sanitize;
 
 /// The last line of stdout of `cellblock run --json`.
 #[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunOutput {
+    /// What came of the run.
+    #[serde(flatten)]
+    pub(crate) report: RunReport,
+    /// Whether the sandbox was that of a warm host; absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub(crate) warm: bool,
+}
+
+/// What came of `cellblock run`.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RunReport {
     /// One cell was given and ran.

@@ -1,5 +1,6 @@
 //! A command's side of the socket.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -42,12 +43,26 @@ impl Asked {
         accepted.unwrap_or_else(|_| Err(silent(place)))
     }
 
+    /// Likewise, if the host is up.
+    pub(crate) async fn ask_now(place: &SessionPlace, ask: &Ask) -> Result<Self> {
+        let stream = connect_once(place).map_err(Error::process("reach the host"))?;
+        Self::on(owned(stream, place)?, place, ask).await
+    }
+
+    /// The connection, for what is not a message.
+    pub(crate) fn into_stream(self) -> UnixStream {
+        self.stream
+    }
+
     async fn accepted(place: &SessionPlace, ask: &Ask) -> Result<Self> {
+        Self::on(connect(place).await?, place, ask).await
+    }
+
+    async fn on(mut stream: UnixStream, place: &SessionPlace, ask: &Ask) -> Result<Self> {
         let message = envelope(ask)?;
         if message.len() > MAX_MESSAGE {
             return Err(SessionError::TooLarge { bytes: message.len() }.into());
         }
-        let mut stream = connect(place).await?;
         // A host that refuses the question closes without reading all of it; what it says is then there to be read.
         let _ = wire::send(&mut stream, &HostFrame::Message(message)).await;
         let mut asked = Self {
@@ -75,10 +90,7 @@ impl Asked {
                     answer => Ok(Heard::HostAnswer(answer)),
                 }
             }
-            None => Err(SessionError::Ended {
-                id: self.place.id().clone(),
-            }
-            .into()),
+            None => Err(ended(&self.place)),
         }
     }
 
@@ -114,6 +126,7 @@ pub(crate) fn unexpected(answer: &HostAnswer) -> Error {
 /// The host does not answer.
 pub(crate) fn silent(place: &SessionPlace) -> Error {
     SessionError::Silent {
+        kind: place.kind(),
         id: place.id().clone(),
         after: PATIENCE,
     }
@@ -134,33 +147,46 @@ fn envelope(ask: &Ask) -> Result<Vec<u8>> {
 async fn connect(place: &SessionPlace) -> Result<UnixStream> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let connected = place.at_socket(|path| {
-            // Without blocking: where the host's queue is full there is an error, and another attempt.
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-            rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-            UnixStream::from_std(socket.into())
-        });
-        if let Ok(stream) = connected {
-            let peer = stream.peer_cred().map_err(Error::process("ask who serves"))?;
-            if peer.uid() != geteuid().as_raw() {
-                return Err(Error::Refused(format!(
-                    "session `{}` is served by another user, {}",
-                    place.id(),
-                    peer.uid()
-                )));
-            }
-            return Ok(stream);
+        if let Ok(stream) = connect_once(place) {
+            return owned(stream, place);
         }
         if place.is_live()? != Some(true) {
-            return Err(SessionError::Ended {
-                id: place.id().clone(),
-            }
-            .into());
+            return Err(ended(place));
         }
         if Instant::now() >= deadline {
             return Err(silent(place));
         }
         sleep(PAUSE).await;
     }
+}
+
+fn connect_once(place: &SessionPlace) -> io::Result<UnixStream> {
+    place.at_socket(|path| {
+        // Without blocking: where the host's queue is full there is an error, and another attempt.
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        UnixStream::from_std(socket.into())
+    })
+}
+
+/// The stream, if the caller's user serves it.
+fn owned(stream: UnixStream, place: &SessionPlace) -> Result<UnixStream> {
+    let peer = stream.peer_cred().map_err(Error::process("ask who serves"))?;
+    if peer.uid() != geteuid().as_raw() {
+        return Err(Error::Refused(format!(
+            "session `{}` is served by another user, {}",
+            place.id(),
+            peer.uid()
+        )));
+    }
+    Ok(stream)
+}
+
+fn ended(place: &SessionPlace) -> Error {
+    SessionError::Ended {
+        kind: place.kind(),
+        id: place.id().clone(),
+    }
+    .into()
 }

@@ -1,10 +1,9 @@
-//! The process behind a session: it serves the session's socket until somebody stops it, a signal does, or nobody comes.
+//! The process behind a session, or a warm host: it serves its socket until somebody stops it, a signal does, or nobody comes.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::hosting::{Hosted, HostingLimits, Registry, Resident};
@@ -15,13 +14,13 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::place::SessionPlace;
-use super::plan::{SessionDataset, SessionPlan};
-use super::toolbox::Toolbox;
-use super::wire::Description;
+use super::wire::Ask;
 use crate::error::{Error, Result};
 
-mod connection;
+pub(crate) mod answers;
+pub(crate) mod connection;
 pub(crate) mod detach;
+pub(crate) mod process;
 #[cfg(test)]
 mod tests;
 
@@ -32,15 +31,14 @@ const CLOSING: Duration = Duration::from_secs(10);
 /// Clients that are listened to at once.
 const CLIENTS: usize = 256;
 
-/// The session that is hosted, with what its connections share.
-#[derive(Debug)]
-struct Shared<T> {
-    toolbox: T,
-    plan: SessionPlan,
-    calls: AtomicU64,
-    /// Those that came after the plan's.
-    datasets: StdMutex<Vec<SessionDataset>>,
-    stops: mpsc::Sender<UnixStream>,
+/// What a host serves.
+pub(crate) trait Service: Hosted + Sized {
+    /// Answers a client, once its question is accepted. The host's end is not asked of a service.
+    fn answer(
+        service: Arc<Resident<Self>>,
+        stream: UnixStream,
+        ask: Ask,
+    ) -> impl Future<Output = io::Result<()>> + Send;
 }
 
 /// The signals that end a host.
@@ -48,24 +46,13 @@ struct Shared<T> {
 struct Ends([Signal; 3]);
 
 /// Serves until the host stops. Returns the clients that requested the stop and wait for it.
-pub(crate) async fn serve<T: Toolbox>(
-    listener: UnixListener,
-    toolbox: T,
-    plan: SessionPlan,
-) -> Result<Vec<UnixStream>> {
+pub(crate) async fn serve<S: Service>(listener: UnixListener, service: S) -> Result<Vec<UnixStream>> {
     let mut ends = Ends::listen()?;
     let (stops, mut stopped) = mpsc::channel(CLIENTS);
-    let shared = Shared {
-        toolbox,
-        plan,
-        calls: AtomicU64::new(0),
-        datasets: StdMutex::default(),
-        stops,
-    };
     // A registry of one: the socket's path is its handle, and the socket's owner its owner.
     let registry = Registry::new(HostingLimits::default());
-    let hosted = registry.host("", "", shared).expect("a new registry is open");
-    let session = Arc::clone(&*hosted);
+    let hosted = registry.host("", "", service).expect("a new registry is open");
+    let service = Arc::clone(&*hosted);
     drop(hosted);
     let mut clients = JoinSet::new();
     let mut who = Vec::new();
@@ -73,7 +60,7 @@ pub(crate) async fn serve<T: Toolbox>(
         tokio::select! {
             accepted = listener.accept(), if clients.len() < CLIENTS => match accepted {
                 Ok((stream, _)) => {
-                    clients.spawn(connection::serve(Arc::clone(&session), stream));
+                    clients.spawn(connection::serve(Arc::clone(&service), stream, stops.clone()));
                 }
                 // Such as no descriptors left for a moment.
                 Err(error) => {
@@ -101,7 +88,7 @@ pub(crate) async fn serve<T: Toolbox>(
             clients.abort_all();
         }
     };
-    let closing = timeout(FAREWELL + CLOSING, registry.close(&session));
+    let closing = timeout(FAREWELL + CLOSING, registry.close(&service));
     let ((), closed) = tokio::join!(farewell, closing);
     while let Ok(stop) = stopped.try_recv() {
         who.push(stop);
@@ -112,38 +99,6 @@ pub(crate) async fn serve<T: Toolbox>(
         tracing::error!("the sandbox was not given back in time; it ends with its host");
     }
     Ok(who)
-}
-
-impl<T: Toolbox> Hosted for Shared<T> {
-    fn idle_timeout(&self) -> Duration {
-        self.plan.idle
-    }
-
-    fn interrupt(&self) {
-        self.toolbox.interrupt();
-    }
-
-    async fn close(&self) -> cellblock_interpreter::Result<()> {
-        self.toolbox.close().await
-    }
-}
-
-impl<T> Shared<T> {
-    fn datasets(&self) -> MutexGuard<'_, Vec<SessionDataset>> {
-        self.datasets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn description<T: Toolbox>(session: &Resident<Shared<T>>) -> Description {
-    let mut plan = session.plan.clone();
-    plan.datasets.extend(session.datasets().iter().cloned());
-    Description {
-        process: std::process::id(),
-        plan,
-        calls: session.calls.load(Ordering::Relaxed),
-        running: session.holds(),
-        idle_seconds: session.idle().as_secs_f64(),
-    }
 }
 
 impl Ends {

@@ -1,4 +1,5 @@
-//! Sessions that outlive a command: `cellblock session start` leaves one behind, `cellblock tools call` works in it.
+//! Hosts: processes that outlive a command. `cellblock session start` leaves one behind, `cellblock tools call` works in it; a warm host
+//! ([`warm`](crate::warm)) is another.
 //!
 //! Behind each session stands a host process of its own (`cellblock session host`, hidden): it owns the sandbox and serves a Unix socket
 //! in the session's directory below `<home>/sessions/`. A process per session, rather than one daemon for all or the HTTP server, because

@@ -1,4 +1,4 @@
-//! Where sessions are on this machine: a directory each, whose lock says whether its host lives.
+//! Where sessions, and warm hosts, are on this machine: a directory each, whose lock says whether its host lives.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,10 +10,11 @@ use cellblock_image::Home;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, geteuid};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::plan::SessionPlan;
 use crate::error::{Error, Result};
-use crate::session_error::SessionError;
+use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
 
 /// What a session's directory holds.
@@ -24,9 +25,10 @@ const LOG: &str = "log";
 /// How much of a log an error repeats.
 const LAST_WORDS: u64 = 2048;
 
-/// The directory of all sessions of a home.
+/// The directory of all sessions, or all warm hosts, of a home.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
+    kind: HostKind,
     root: PathBuf,
 }
 
@@ -44,10 +46,17 @@ pub(crate) struct HeldLock(File);
 impl Places {
     /// The sessions below a home. Nobody else may reach them.
     pub(crate) fn of(home: &Home) -> Result<Self> {
-        Self::at(home.root().join("sessions"))
+        Self::at(HostKind::Session, home.root())
     }
 
-    fn at(root: PathBuf) -> Result<Self> {
+    /// The warm hosts below a home. Nobody else may reach them.
+    pub(crate) fn warm(home: &Home) -> Result<Self> {
+        Self::at(HostKind::Warm, home.root())
+    }
+
+    /// The directory of such hosts below a home.
+    pub(crate) fn at(kind: HostKind, home: &Path) -> Result<Self> {
+        let root = home.join(kind.folder());
         match DirBuilder::new().mode(0o700).create(&root) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(Error::own_file("create", root)(error));
@@ -59,28 +68,25 @@ impl Places {
         if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
             return Err(SessionError::NotPrivate { path: root, user }.into());
         }
-        Ok(Self { root })
+        Ok(Self { kind, root })
     }
 
     /// Makes the directory of a new session. Its lock is held from the start, so that nobody sweeps it.
     pub(crate) fn create(&self) -> Result<(SessionPlace, HeldLock)> {
         let _registry = self.lock()?;
         let id = SessionId::random().map_err(Error::process("make an id"))?;
-        let place = SessionPlace {
-            places: self.clone(),
-            id,
-        };
-        let path = place.path();
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(Error::own_file("create", &path))?;
-        let path = place.file(LOCK);
-        let lock = private(&path).map_err(Error::own_file("create", &path))?;
-        // Somebody who looks whether a host lives may hold it for a moment.
-        retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
-            .map_err(|errno| Error::own_file("lock", &path)(errno.into()))?;
-        Ok((place, HeldLock(lock)))
+        self.place(&id).create()
+    }
+
+    /// Makes the directory of the host with this id, likewise; `None` where one lives already.
+    pub(crate) fn create_as(&self, id: &SessionId) -> Result<Option<(SessionPlace, HeldLock)>> {
+        let _registry = self.lock()?;
+        let place = self.place(id);
+        if is_held(&place.file(LOCK)) {
+            return Ok(None);
+        }
+        place.take_away()?;
+        place.create().map(Some)
     }
 
     /// The session with this id, if its host lives. One whose host is gone is swept, and the error says so.
@@ -141,6 +147,26 @@ impl SessionPlace {
         &self.id
     }
 
+    /// What the host serves.
+    pub(crate) fn kind(&self) -> HostKind {
+        self.places.kind
+    }
+
+    /// The caller holds the lock of all directories.
+    fn create(self) -> Result<(Self, HeldLock)> {
+        let path = self.path();
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(Error::own_file("create", &path))?;
+        let path = self.file(LOCK);
+        let lock = private(&path).map_err(Error::own_file("create", &path))?;
+        // Somebody who looks whether a host lives may hold it for a moment.
+        retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
+            .map_err(|errno| Error::own_file("lock", &path)(errno.into()))?;
+        Ok((self, HeldLock(lock)))
+    }
+
     /// Whether the host lives; `None` where there is no such session.
     pub(crate) fn is_live(&self) -> Result<Option<bool>> {
         let path = self.file(LOCK);
@@ -162,6 +188,11 @@ impl SessionPlace {
             Err(Errno::WOULDBLOCK) => Ok(Some(true)),
             Err(errno) => Err(Error::own_file("lock", path)(errno.into())),
         }
+    }
+
+    /// Whether a host that is there would serve: its socket is the last that it makes.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.file(SOCKET).exists()
     }
 
     /// Removes what a host left that is gone.
@@ -189,7 +220,7 @@ impl SessionPlace {
     }
 
     /// Writes down what was asked for.
-    pub(crate) fn set_plan(&self, plan: &SessionPlan) -> Result<()> {
+    pub(crate) fn set_plan(&self, plan: &impl Serialize) -> Result<()> {
         let json = serde_json::to_vec(plan)
             .map_err(|error| Error::Refused(format!("write down what was asked for: {error}")))?;
         let path = self.file(PLAN);
@@ -199,7 +230,7 @@ impl SessionPlace {
     }
 
     /// What was asked for.
-    pub(crate) fn plan(&self) -> Result<SessionPlan> {
+    pub(crate) fn plan<P: DeserializeOwned>(&self) -> Result<P> {
         let path = self.file(PLAN);
         let read = fs::read(&path).and_then(|json| Ok(serde_json::from_slice(&json)?));
         read.map_err(Error::own_file("read", path))

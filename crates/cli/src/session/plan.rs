@@ -1,4 +1,4 @@
-//! What was asked for when a session was started.
+//! What was asked for when a session or a warm host was started.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,6 +40,23 @@ impl SessionPlan {
     pub(crate) fn demands(&self) -> Demands {
         Demands(self.demands.clone())
     }
+}
+
+/// What a warm host offers. Another version of the program reads it too, so unknown fields are ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WarmPlan {
+    /// The version of the program that started it.
+    pub(crate) version: String,
+    /// The image's id.
+    pub(crate) image: String,
+    /// What the user called it.
+    pub(crate) image_name: String,
+    /// How long the host lives while no run uses it.
+    pub(crate) idle: Duration,
+    /// What is asked of each protection, where it differs from the default.
+    pub(crate) demands: Demands,
+    /// When it was started, in seconds since 1970.
+    pub(crate) started: u64,
 }
 
 /// A file with a name in the session.

@@ -1,4 +1,4 @@
-//! Starts a session's host, which outlives the command that starts it and shares nothing with it.
+//! Starts the host of a session, or a warm host, which outlives the command that starts it and shares nothing with it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -43,16 +43,7 @@ impl Starting {
     pub(crate) fn spawn(home: &Home, place: SessionPlace, held: &HeldLock) -> Result<Self> {
         let (report, theirs) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::process("make a pipe")(errno.into()))?;
-        let child = Command::new("/proc/self/exe")
-            .arg0("cellblock")
-            .args(["session", "host", place.id().as_str()])
-            // The host lives in `/`, and a home may be named relative to here.
-            .env(env_vars::HOME.name, home.root())
-            .stdin(Stdio::from(held.share()?))
-            .stdout(Stdio::from(theirs))
-            .stderr(Stdio::from(place.open_log()?))
-            .spawn()
-            .map_err(Error::process("start the session's host"))?;
+        let child = start(home, &place, held, theirs.into())?;
         Ok(Self {
             place,
             child: Some(child),
@@ -65,7 +56,7 @@ impl Starting {
         let report = self
             .report()
             .await
-            .map_err(Error::process("listen to the session's host"))?;
+            .map_err(Error::process("listen to the host"))?;
         match report {
             Some(HostReport::Ready { notes }) => {
                 // It is nobody's child from now on.
@@ -74,6 +65,7 @@ impl Starting {
             }
             Some(HostReport::Failed { failure }) => Err(Error::Told(failure)),
             None => Err(SessionError::Stillborn {
+                kind: self.place.kind(),
                 log: self.place.log(),
             }
             .into()),
@@ -100,6 +92,24 @@ impl Drop for Starting {
             let _ = self.place.remove();
         }
     }
+}
+
+/// Starts it for nobody to wait for: what it has to say is in its log.
+pub(crate) fn leave_behind(home: &Home, place: &SessionPlace, held: &HeldLock) -> Result<()> {
+    start(home, place, held, Stdio::null()).map(drop)
+}
+
+fn start(home: &Home, place: &SessionPlace, held: &HeldLock, report: Stdio) -> Result<Child> {
+    Command::new("/proc/self/exe")
+        .arg0("cellblock")
+        .args([place.kind().command(), "host", place.id().as_str()])
+        // The host lives in `/`, and a home may be named relative to here.
+        .env(env_vars::HOME.name, home.root())
+        .stdin(Stdio::from(held.share()?))
+        .stdout(report)
+        .stderr(Stdio::from(place.open_log()?))
+        .spawn()
+        .map_err(Error::process("start the host"))
 }
 
 /// Tells the one who waits, and closes the line.

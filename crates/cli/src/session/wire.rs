@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::plan::{SessionDataset, SessionPlan};
+use super::plan::{SessionDataset, SessionPlan, WarmPlan};
 use crate::session_error::{MAX_MESSAGE, Told};
 
 /// Counts up when a command could not understand the host of another program version.
@@ -56,7 +56,9 @@ pub(crate) enum Ask {
     Prompt,
     /// A file to appear in `/tmp/data`.
     AddDataset { dataset: SessionDataset },
-    /// The session's end; answered when all is given back.
+    /// A sandbox of a warm host. Once accepted, the connection carries the messages of `cellblock_remote`.
+    Sandbox,
+    /// The host's end; answered when all is given back.
     Stop,
 }
 
@@ -68,6 +70,8 @@ pub(crate) enum HostAnswer {
     Accepted,
     /// How the session is.
     Description { description: Box<Description> },
+    /// How the warm host is.
+    Warm { state: Box<WarmState> },
     /// The section of a system prompt.
     Prompt { text: String },
     /// What the tool answered.
@@ -76,7 +80,7 @@ pub(crate) enum HostAnswer {
     Visualization { path: PathBuf, media_type: String },
     /// Where the dataset is.
     AddedDataset { added: AddedDataset },
-    /// The session is over.
+    /// The host has given everything back.
     Stopped,
     /// It could not be done.
     Failure { failure: Told },
@@ -95,6 +99,24 @@ pub(crate) struct Description {
     pub(crate) running: usize,
     /// For how many seconds nothing was asked of it.
     pub(crate) idle_seconds: f64,
+}
+
+/// How a warm host is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WarmState {
+    /// The host's process.
+    pub(crate) process: u32,
+    /// What was asked for.
+    pub(crate) plan: WarmPlan,
+    /// How many sandboxes are ready to be taken.
+    pub(crate) ready: usize,
+    /// How many clients have a sandbox.
+    pub(crate) running: usize,
+    /// For how many seconds no client had a sandbox.
+    pub(crate) idle_seconds: f64,
+    /// Memory of the host and everything below it in bytes, with shared pages divided among their users; `None` if the system does not
+    /// say.
+    pub(crate) memory_bytes: Option<u64>,
 }
 
 /// Where a dataset is in the sandbox.

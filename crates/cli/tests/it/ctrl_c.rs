@@ -6,13 +6,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context as _, Result};
 use cellblock_testkit::{binary, home};
 
-use crate::support::small_image;
+use crate::support::{small_image, warm_setting};
 
 /// Starts a run and waits until its code says that it is busy.
 fn busy(code: &str) -> Result<(Child, BufReader<ChildStdout>)> {
     let mut child = Command::new(binary()?)
         .args(["run", "--image", small_image()?, "--timeout", "60", "-c", code])
         .env("CELLBLOCK_HOME", home()?)
+        .env("CELLBLOCK_WARM", warm_setting())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -20,6 +20,7 @@ fn the_short_help_fits_a_screen() -> Result<()> {
       mcp       Serve tools over stdin and stdout to an MCP client that starts this command
       tools     List tools, and call them in sessions that outlive a command
       session   Start, list and stop sessions that outlive a command
+      warm      Keep sandboxes ready in the background, so that `run` starts in milliseconds
       image     Build, list and check the images that sandboxes start from
       artifact  List, open and export artifacts of code: tables, charts, images and files
       doctor    Show what this machine supports, which protections are active, and how to enable the

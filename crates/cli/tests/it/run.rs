@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::Result;
 use cellblock_testkit::{Cli, require};
 
-use crate::support::{BUILD_LIMIT, answer, folder, json, run, small_image, text};
+use crate::support::{BUILD_LIMIT, answer, folder, is_warm, json, run, small_image, text};
 
 #[test]
 fn a_table_and_live_output_are_shown_in_order() -> Result<()> {
@@ -91,6 +91,13 @@ fn nothing_of_a_sandbox_reaches_the_terminal_raw() -> Result<()> {
         "{}",
         finished.stderr
     );
+    Ok(())
+}
+
+#[test]
+fn the_json_line_says_whether_a_warm_host_was_used() -> Result<()> {
+    let (code, report) = json(["-c", "1"])?;
+    assert_eq!((code, report.get("warm").is_some()), (0, is_warm()), "{report:#}");
     Ok(())
 }
 

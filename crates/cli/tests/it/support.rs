@@ -1,4 +1,4 @@
-//! Runs the binary on a small image, and checks its JSON.
+//! Runs the binary on a small image, and checks its JSON. With `CELLBLOCK_TEST_WARM=1` runs use a warm host.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,21 +18,41 @@ pub(crate) fn small_image() -> Result<&'static str> {
     let built = BUILT.get_or_init(|| {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/small.toml");
         let file = file.to_string_lossy().into_owned();
-        match Cli::new(["image", "build", &file]).limit(BUILD_LIMIT).run() {
-            Ok(finished) if finished.code() == 0 => Ok(file),
-            Ok(finished) => Err(finished.stderr),
-            Err(error) => Err(format!("{error:#}")),
+        succeed(&["image", "build", &file])?;
+        if is_warm() {
+            // It ends by itself, as nobody knows which test is the last.
+            succeed(&["warm", "start", "--image", &file, "--idle-timeout", "1m"])?;
         }
+        Ok(file)
     });
     built
         .as_deref()
         .map_err(|error| anyhow::anyhow!("build the small image: {error}"))
 }
 
+fn succeed(arguments: &[&str]) -> Result<(), String> {
+    match Cli::new(arguments).limit(BUILD_LIMIT).run() {
+        Ok(finished) if finished.code() == 0 => Ok(()),
+        Ok(finished) => Err(finished.stderr),
+        Err(error) => Err(format!("{error:#}")),
+    }
+}
+
+/// Whether runs use a warm host.
+pub(crate) fn is_warm() -> bool {
+    std::env::var_os("CELLBLOCK_TEST_WARM").is_some()
+}
+
+/// What a run does about a warm host.
+pub(crate) fn warm_setting() -> &'static str {
+    if is_warm() { "1m" } else { "off" }
+}
+
 /// `cellblock run` on the small image.
 pub(crate) fn run<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Cli> {
     let start = ["run", "--image", small_image()?];
-    Ok(Cli::new(start.into_iter().chain(arguments)))
+    let cli = Cli::new(start.into_iter().chain(arguments));
+    Ok(cli.env("CELLBLOCK_WARM", warm_setting()))
 }
 
 /// Runs one cell or more with `--json`, and gives the exit code with the object.
@@ -123,6 +143,8 @@ pub(crate) fn in_own_mounts(script: &str) -> Result<Ended> {
             .env("cellblock", binary()?)
             .env("image", small_image()?)
             .env("home", &home)
-            .env("CELLBLOCK_HOME", &home),
+            .env("CELLBLOCK_HOME", &home)
+            // What the machine lacks, a host outside of the mount namespace has.
+            .env("CELLBLOCK_WARM", "off"),
     )
 }

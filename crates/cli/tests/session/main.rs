@@ -5,3 +5,4 @@ mod guide;
 mod refusals;
 mod scripts;
 mod support;
+mod warm;

@@ -191,6 +191,9 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         let _ = self.cli(["session", "stop", "--all"]).run();
+        if self.home().join("warm").is_dir() {
+            let _ = self.cli(["warm", "stop"]).run();
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cellblock_image::Home;
 use cellblock_interpreter::toolset::ToolEvent;
@@ -16,11 +16,13 @@ use tokio::task::JoinHandle;
 
 use tokio::sync::watch;
 
+use super::answers::SessionService;
 use super::*;
 use crate::exit_code::ExitCode;
 use crate::session::client::{Asked, Heard, describe};
 use crate::session::place::{HeldLock, Places};
-use crate::session::plan::SessionProfile;
+use crate::session::plan::{SessionDataset, SessionPlan, SessionProfile};
+use crate::session::toolbox::Toolbox;
 use crate::session::wire::{self, AddedDataset, Ask, HostAnswer, HostFrame};
 
 const LONG: Duration = Duration::from_mins(10);
@@ -133,7 +135,7 @@ fn host(idle: Duration) -> Hosted {
         _held: held,
         place,
         log,
-        host: tokio::spawn(serve(listener, fake, plan)),
+        host: tokio::spawn(serve(listener, SessionService::new(fake, plan))),
     }
 }
 
@@ -283,7 +285,7 @@ async fn what_is_no_question_is_refused_and_the_host_goes_on() {
         ),
         (
             envelope(wire::GENERATION + 1, json!({"do": "stop"})),
-            "this session was started by another version of cellblock, ",
+            "this host was started by another version of cellblock, ",
         ),
     ] {
         let mut stream = hosted

@@ -6,7 +6,7 @@ use super::*;
 
 fn places() -> (tempfile::TempDir, Places) {
     let home = tempfile::tempdir().unwrap();
-    let places = Places::at(home.path().join("sessions")).unwrap();
+    let places = Places::at(HostKind::Session, home.path()).unwrap();
     (home, places)
 }
 
@@ -63,12 +63,12 @@ fn new_files_are_private() {
 fn a_directory_that_others_can_enter_or_that_is_a_link_is_rejected() {
     let (home, places) = places();
     fs::set_permissions(&places.root, fs::Permissions::from_mode(0o755)).unwrap();
-    let error = Places::at(places.root.clone()).unwrap_err();
+    let error = Places::at(HostKind::Session, home.path()).unwrap_err();
     assert_eq!(error.exit_code() as u8, 78);
     fs::set_permissions(&places.root, fs::Permissions::from_mode(0o700)).unwrap();
-    let link = home.path().join("link");
-    symlink(&places.root, &link).unwrap();
-    assert!(Places::at(link).is_err());
+    let other = tempfile::tempdir().unwrap();
+    symlink(&places.root, other.path().join("sessions")).unwrap();
+    assert!(Places::at(HostKind::Session, other.path()).is_err());
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_socket_is_reached_however_long_the_path_of_the_home_is() {
     let home = tempfile::tempdir().unwrap();
     let deep = home.path().join("d".repeat(200));
     fs::create_dir(&deep).unwrap();
-    let places = Places::at(deep.join("sessions")).unwrap();
+    let places = Places::at(HostKind::Session, &deep).unwrap();
     let (place, _held) = places.create().unwrap();
     let listener = place
         .at_socket(|path| std::os::unix::net::UnixListener::bind(path))
@@ -108,4 +108,21 @@ fn the_host_signs_the_lock_and_knows_it_again() {
     assert_eq!(place.host(), Some(us));
     assert!(place.is_lock(&held.share().unwrap()));
     assert!(!place.is_lock(&place.open_log().unwrap()));
+}
+
+#[test]
+fn a_host_with_a_chosen_id_is_made_once_while_it_lives() {
+    let home = tempfile::tempdir().unwrap();
+    let places = Places::at(HostKind::Warm, home.path()).unwrap();
+    let id = SessionId::random().unwrap();
+    let (place, held) = places.create_as(&id).unwrap().unwrap();
+    place
+        .open_log()
+        .unwrap()
+        .write_all(b"words of the first")
+        .unwrap();
+    assert!(places.create_as(&id).unwrap().is_none());
+    drop(held);
+    let (place, _held) = places.create_as(&id).unwrap().unwrap();
+    assert_eq!(place.log(), "", "nothing of the first is left");
 }

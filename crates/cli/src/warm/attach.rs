@@ -1,0 +1,143 @@
+//! A run's side of a warm host: using one that is there, and starting one for the next run.
+
+use std::time::{Duration, SystemTime};
+
+use cellblock_artifact::Store;
+use cellblock_image::{Home, OpenImage};
+use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::remote::{LocalConfig, RemoteBackend};
+use cellblock_sandbox::jail::protection::Demands;
+use tokio::time::timeout;
+
+use super::key;
+use super::setting::WarmSetting;
+use crate::error::Result;
+use crate::session::client::Asked;
+use crate::session::place::{HeldLock, Places, SessionPlace};
+use crate::session::plan::WarmPlan;
+use crate::session::spawn;
+use crate::session::wire::Ask;
+use crate::session_error::HostKind;
+
+/// Maximum time for a host to answer, after which a run goes on without it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a run needs of a host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) home: &'a Home,
+    pub(crate) image: &'a OpenImage,
+    /// What the user called the image.
+    pub(crate) image_name: &'a str,
+    pub(crate) demands: &'a Demands,
+}
+
+impl Wanted<'_> {
+    /// Returns an interpreter whose sandboxes the host has. `None` if there is no host, or it cannot be used; then this starts one for
+    /// the runs after this one, if the setting says so.
+    pub(crate) async fn interpreter(
+        &self,
+        setting: WarmSetting,
+        limits: &Limits,
+        store: &Store,
+    ) -> Option<Interpreter> {
+        if setting == WarmSetting::Off {
+            return None;
+        }
+        match timeout(PATIENCE, self.connect()).await {
+            Ok(Ok(Some(backend))) => {
+                let image = self.image.clone();
+                return Some(Interpreter::start_local(
+                    backend,
+                    image,
+                    limits.clone(),
+                    store.clone(),
+                ));
+            }
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "running without the warm host"
+                );
+            }
+            Err(_) => tracing::debug!("running without the warm host, which does not answer"),
+        }
+        if let WarmSetting::Start(idle) = setting
+            && let Err(error) = self.leave_behind(idle)
+        {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "could not start a warm host"
+            );
+        }
+        None
+    }
+
+    /// Connects to the host; `None` if there is none.
+    async fn connect(&self) -> Result<Option<RemoteBackend>> {
+        // Looking for a host leaves nothing behind.
+        if !self.home.root().join(HostKind::Warm.folder()).exists() {
+            return Ok(None);
+        }
+        let place = self.place()?;
+        if !place.has_socket() {
+            return Ok(None);
+        }
+        let name = format!("warm host `{}`", place.id());
+        let local = LocalConfig {
+            name,
+            backend: "process",
+            open: std::sync::Arc::new(move || {
+                let place = place.clone();
+                Box::pin(async move {
+                    let asked = Asked::ask_now(&place, &Ask::Sandbox).await;
+                    asked.map(Asked::into_stream).map_err(std::io::Error::other)
+                })
+            }),
+        };
+        let manifest = self.image.manifest().clone();
+        let backend = RemoteBackend::start_local(local, self.demands.clone(), manifest).await?;
+        Ok(Some(backend))
+    }
+
+    /// The place of the host, whether there is one or not.
+    pub(crate) fn place(&self) -> Result<SessionPlace> {
+        let id = key::of(self.image.id(), self.demands)?;
+        Ok(Places::warm(self.home)?.place(&id))
+    }
+
+    fn leave_behind(&self, idle: Duration) -> Result<()> {
+        if let Some((place, held)) = self.claim(idle)? {
+            spawn::leave_behind(self.home, &place, &held).inspect_err(|_| {
+                // The error is told; the directory would be swept later.
+                let _ = place.remove();
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes the directory of a host with its plan; `None` if there is a host.
+    pub(crate) fn claim(&self, idle: Duration) -> Result<Option<(SessionPlace, HeldLock)>> {
+        let places = Places::warm(self.home)?;
+        let Some((place, held)) = places.create_as(&key::of(self.image.id(), self.demands)?)? else {
+            return Ok(None);
+        };
+        let plan = WarmPlan {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            image: self.image.id().to_owned(),
+            image_name: self.image_name.to_owned(),
+            idle,
+            demands: self.demands.clone(),
+            started: SystemTime::UNIX_EPOCH
+                .elapsed()
+                .map_or(0, |since| since.as_secs()),
+        };
+        if let Err(error) = place.set_plan(&plan) {
+            place.remove()?;
+            return Err(error);
+        }
+        Ok(Some((place, held)))
+    }
+}

@@ -1,0 +1,85 @@
+//! Connecting to the sandboxes of another process of this machine, over streams that the caller opens.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use futures_util::TryStreamExt;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio_util::codec::{Framed, LengthDelimitedCodec};
+
+use super::link::Link;
+use super::mux::{MuxTransport, Pulse};
+use super::wire::{Hello, MAX_MESSAGE};
+use crate::error::RemoteError;
+use cellblock_sandbox::Result;
+use cellblock_sandbox::backend::BoxFuture;
+
+/// Opens a stream on whose other end [`framed`] messages are served.
+pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, io::Result<UnixStream>> + Send + Sync>;
+
+/// Sandboxes of another process of this machine.
+#[derive(Clone)]
+pub struct LocalConfig {
+    /// Name of the other process in messages.
+    pub name: String,
+    /// Name of the backend that the other process has.
+    pub backend: &'static str,
+    /// Opens a stream to the other process.
+    pub open: OpenStream,
+}
+
+impl std::fmt::Debug for LocalConfig {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("LocalConfig")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LocalConfig {
+    pub(super) async fn connect(&self) -> Result<(Link, Hello)> {
+        let stream = (self.open)().await.map_err(|error| RemoteError::Unreachable {
+            address: self.name.clone(),
+            reason: error.to_string(),
+        })?;
+        Link::start(framed(stream), Pulse::default()).await
+    }
+}
+
+/// Returns the messages of a stream, each with its length before it.
+pub fn framed<S>(stream: S) -> impl MuxTransport<io::Error>
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let codec = LengthDelimitedCodec::builder()
+        .max_frame_length(MAX_MESSAGE)
+        .new_codec();
+    Framed::new(stream, codec).map_ok(BytesMut::freeze)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_arrive_whole_and_an_oversized_one_is_an_error() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut ours, mut theirs) = (Box::pin(framed(ours)), Box::pin(framed(theirs)));
+        for message in ["", "a", "bcd"] {
+            ours.send(Bytes::from(message)).await.unwrap();
+            assert_eq!(theirs.next().await.unwrap().unwrap(), message);
+        }
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let announced = u32::try_from(MAX_MESSAGE + 1).unwrap();
+        ours.write_all(&announced.to_be_bytes()).await.unwrap();
+        let error = Box::pin(framed(theirs)).next().await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}
