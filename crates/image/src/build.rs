@@ -1,16 +1,20 @@
 //! Building an image in stages. Each completed stage is kept if a later one fails.
 //!
 //! ```text
-//! lock ─> interpreter copied ─> packages installed, compiled ─> tried, audited, addressed ─> renamed into place
-//!              (kept)                      (kept)
+//!      ┌─> interpreter copied ─┐    ┌─> compiled, tried ─┐
+//! lock ┤                       ├────┤                    ├─> audited, addressed ─> renamed into place
+//!      └─> packages installed ─┘    └─> hashed ──────────┘
+//!               (both kept)
 //! ```
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::audit::{audit, installed};
+use super::check::{self, Checked};
 use super::copy::{self, Copied, PYTHON_IN_SANDBOX};
 use super::error::{At, ImageError, Result};
 use super::home::Home;
@@ -20,7 +24,7 @@ use super::progress::Sink;
 use super::spec::ImageSpec;
 use super::stop::{self, Running};
 use super::uv::{self, Uv};
-use super::{check, digest, install, interpreter};
+use super::{digest, install, interpreter};
 
 /// Facts that are known once the interpreter is copied.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -29,13 +33,20 @@ struct Base {
     notes: Vec<String>,
 }
 
-/// Builds an image below the home and returns its id. The lock must be that of `key`.
-pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, lock: &Lock, sink: &Sink) -> Result<String> {
+/// Builds an image below the home and returns its id. The lock must be that of `key`. If `fresh`, nothing of earlier builds is used.
+pub(super) fn build(
+    home: &Home,
+    spec: &ImageSpec,
+    key: &str,
+    fresh: bool,
+    lock: &Lock,
+    sink: &Sink,
+) -> Result<String> {
     let room = Room {
         path: home.staging(key),
     };
     let running = Running::start()?;
-    let built = build_in(&room, home, spec, lock, sink);
+    let built = build_in(&room, home, spec, fresh, lock, sink);
     if built.is_err() {
         // Not for a full disk: stages that would save a later build some work are removed.
         let _ = room.tidy();
@@ -44,14 +55,25 @@ pub(super) fn build(home: &Home, spec: &ImageSpec, key: &str, lock: &Lock, sink:
     built
 }
 
-fn build_in(room: &Room, home: &Home, spec: &ImageSpec, lock: &Lock, sink: &Sink) -> Result<String> {
+fn build_in(
+    room: &Room,
+    home: &Home,
+    spec: &ImageSpec,
+    fresh: bool,
+    lock: &Lock,
+    sink: &Sink,
+) -> Result<String> {
+    if fresh {
+        remove(&room.path)?;
+    }
     fs::create_dir_all(&room.path).at("create", &room.path)?;
-    let uv = Uv::find_or_fetch(home, lock, sink)?;
-    let base = copy_interpreter(room, spec, &uv, sink)?;
+    let mut uv = Uv::find_or_fetch(home, lock, sink)?;
+    if fresh {
+        uv = uv.with_empty_cache(room.path.join("cache"));
+    }
+    let base = gather(room, spec, &uv, sink)?;
     stop::check()?;
-    install_packages(room, spec, &base, &uv, sink)?;
-    stop::check()?;
-    let manifest = finish(room, spec, base, sink)?;
+    let manifest = finish(room, spec, base, &uv, sink)?;
     let place = home.images().join(&manifest.id);
     put_in_place(&room.path, &place)?;
     Ok(manifest.id)
@@ -69,6 +91,11 @@ impl Room {
 
     fn python(&self) -> PathBuf {
         self.path.join("image/python")
+    }
+
+    /// Returns where packages are installed until the interpreter is copied.
+    fn packages(&self) -> PathBuf {
+        self.path.join("packages")
     }
 
     fn lock(&self) -> PathBuf {
@@ -95,41 +122,48 @@ impl Room {
     }
 }
 
-fn copy_interpreter(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
-    if let Some(base) = room.done::<Base>("interpreter")
-        && room.python().join(&base.copied.interpreter).is_file()
-    {
-        sink.line(format!(
-            "using the copy of Python {} from an earlier build",
-            base.copied.version
-        ));
-        return Ok(base);
-    }
-    sink.stage(format!("copying Python {}", spec.python));
-    room.forget("packages")?;
-    room.forget("interpreter")?;
-    remove(&room.image())?;
-    let (found, notes) = interpreter::find(spec.python, uv, sink)?;
-    fs::create_dir_all(room.python()).at("create", &room.python())?;
-    let copied = copy::copy(&found, &room.python())?;
-    let base = Base { copied, notes };
-    room.set_done("interpreter", &base)?;
+/// Copies the interpreter and installs the packages, side by side: one reads the disk, the other the network.
+fn gather(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
+    let kept = room
+        .done::<Base>("interpreter")
+        .filter(|it| room.python().join(&it.copied.interpreter).is_file());
+    let base = if let Some(base) = kept {
+        let version = &base.copied.version;
+        sink.line(format!("using the copy of Python {version} from an earlier build"));
+        install_packages(room, spec, &room.python().join(&base.copied.interpreter), uv, sink)?;
+        base
+    } else {
+        sink.stage(format!("copying Python {}", spec.python));
+        room.forget("packages")?;
+        room.forget("interpreter")?;
+        remove(&room.image())?;
+        let (found, notes) = interpreter::find(spec.python, uv, sink)?;
+        fs::create_dir_all(room.python()).at("create", &room.python())?;
+        let copied = thread::scope(|scope| {
+            let copying = thread::Builder::new()
+                .spawn_scoped(scope, || copy::copy(&found, &room.python()))
+                .at("start a thread for", &room.path)?;
+            let installed = install_packages(room, spec, &found.program, uv, sink);
+            let copied = copying.join().map_err(|_| ImageError::Cancelled)?;
+            copied.and_then(|copied| installed.map(|()| copied))
+        })?;
+        let base = Base { copied, notes };
+        room.set_done("interpreter", &base)?;
+        base
+    };
+    put_packages_in_place(room, &base.copied)?;
     Ok(base)
 }
 
-fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &Sink) -> Result<()> {
-    let python = room.python();
-    let program = python.join(&base.copied.interpreter);
-    let stdlib = python.join(&base.copied.stdlib);
-    if room.done::<()>("packages").is_some() && stdlib.join("site-packages").is_dir() {
+/// Installs the packages beside the image, for the interpreter `program`.
+fn install_packages(room: &Room, spec: &ImageSpec, program: &Path, uv: &Uv, sink: &Sink) -> Result<()> {
+    if room.done::<()>("packages").is_some() {
         sink.line("using the packages from an earlier build");
         return Ok(());
     }
-    room.forget("packages")?;
-    let site = stdlib.join("site-packages");
-    remove(&site)?;
-    remove(&python.join("lib/python3"))?;
-    fs::create_dir_all(&site).at("create", &site)?;
+    let packages = room.packages();
+    remove(&packages)?;
+    fs::create_dir_all(&packages).at("create", &packages)?;
     let lock = room.lock();
     if let Some(text) = &spec.lock {
         fs::write(&lock, text).at("write", &lock)?;
@@ -137,7 +171,7 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
         sink.stage("resolving packages");
         let requirements = room.path.join("requirements.in");
         fs::write(&requirements, &spec.requirements).at("write", &requirements)?;
-        let mut command = install::lock_command(uv, &program, &lock)?;
+        let mut command = install::lock_command(uv, program, &lock)?;
         uv::run(command.arg(&requirements), "resolve the packages", sink)?;
     }
     sink.stage("installing packages");
@@ -146,26 +180,47 @@ fn install_packages(room: &Room, spec: &ImageSpec, base: &Base, uv: &Uv, sink: &
         .lines()
         .any(|it| it.contains("=="))
     {
-        install::install(uv, &program, &lock, &site, sink)?;
+        install::install(uv, program, &lock, &packages, sink)?;
     }
-    install::link_for_debian(&python, &base.copied.stdlib)?;
-    sink.stage("compiling");
-    install::compile(uv, &program, &stdlib, &python, PYTHON_IN_SANDBOX, sink)?;
-    stop::check()?;
+    Ok(())
+}
+
+fn put_packages_in_place(room: &Room, copied: &Copied) -> Result<()> {
+    if room.done::<()>("packages").is_some() {
+        return Ok(());
+    }
+    let python = room.python();
+    let site = python.join(&copied.stdlib).join("site-packages");
+    remove(&site)?;
+    fs::rename(room.packages(), &site).at("move into place", &site)?;
+    remove(&python.join("lib/python3"))?;
+    install::link_for_debian(&python, &copied.stdlib)?;
+    // Packages and uv's questions to the interpreter may have brought some.
+    install::keep_bytecode(&python, |_| false)?;
     room.set_done("packages", &())
 }
 
-fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Manifest> {
+fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Result<Manifest> {
     let python = room.python();
     let site = python.join(&base.copied.stdlib).join("site-packages");
-    sink.stage("trying the image");
-    install::open_modes(&room.image())?;
-    let library_path = check::check(&python, &base.copied, &spec.preload).inspect_err(|_| room.distrust())?;
+    sink.stage("compiling and trying the image");
+    let (checked, others) = thread::scope(|scope| {
+        // Most of the image stays as it is while its modules are compiled.
+        let hashing = thread::Builder::new()
+            .spawn_scoped(scope, || {
+                digest::entries(&python, |it| !install::is_bytecode(it))
+            })
+            .at("start a thread for", &room.path)?;
+        let checked = compile_and_check(&python, spec, &base.copied, uv);
+        let others = hashing.join().map_err(|_| ImageError::Cancelled)?;
+        Ok::<_, ImageError>((checked.inspect_err(|_| room.distrust())?, others?))
+    })?;
     sink.stage("auditing");
     let report = audit(&python, &[&site, &python.join(&base.copied.stdlib)], &spec.policy)?.enforce()?;
     let packages: Vec<Package> = installed(&site)?.into_iter().map(|it| it.0).collect();
     sink.stage("addressing");
-    let tree = digest::of(&python)?;
+    let bytecode = digest::entries(&python, install::is_bytecode)?;
+    let tree = digest::Tree::of_entries([others, bytecode].concat());
     let mut manifest = Manifest {
         layout: LAYOUT,
         id: String::new(),
@@ -173,7 +228,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Mani
         python: base.copied.version,
         interpreter: base.copied.interpreter,
         stdlib: base.copied.stdlib,
-        library_path,
+        library_path: checked.library_path,
         system_libraries: base.copied.system_libraries,
         packages,
         preload: spec.preload.clone(),
@@ -200,6 +255,20 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, sink: &Sink) -> Result<Mani
     Ok(manifest)
 }
 
+/// Leaves exactly the bytecode that the specification asks for.
+fn compile_and_check(python: &Path, spec: &ImageSpec, copied: &Copied, uv: &Uv) -> Result<Checked> {
+    if spec.compile.is_none() {
+        install::compile(uv, &python.join(&copied.interpreter), python, PYTHON_IN_SANDBOX)?;
+    }
+    let modules: Vec<_> = spec.preload.iter().chain(spec.compile.iter().flatten()).collect();
+    let checked = check::check(python, copied, &modules)?;
+    install::keep_bytecode(python, |path| match spec.compile {
+        None => path.extension().is_some_and(|it| it == "pyc"),
+        Some(_) => checked.compiled.contains(path),
+    })?;
+    Ok(checked)
+}
+
 impl Room {
     /// Removes incomplete stages: their next attempt starts from scratch.
     fn tidy(&self) -> Result<()> {
@@ -207,6 +276,7 @@ impl Room {
             return remove(&self.path);
         };
         if self.done::<()>("packages").is_none() {
+            remove(&self.packages())?;
             remove(&self.python().join(base.copied.stdlib).join("site-packages"))?;
         }
         Ok(())

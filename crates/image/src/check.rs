@@ -1,49 +1,44 @@
 //! The trial of a finished tree: it must run on its own and import the modules that the template
-//! will import.
+//! will import. What this loads is compiled.
 
-use std::path::Path;
-use std::process::Command;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::copy::Copied;
+use super::copy::{Copied, PYTHON_IN_SANDBOX};
 use super::error::{At, ImageError, Result};
-use super::process;
+use super::install::compile_command;
+use super::{process, stop};
 
-/// Code that runs with the staged interpreter, without anything else.
-const TRIAL: &str = r"
-import json, os, sys
-import encodings, json, ssl, sqlite3, ctypes, zlib, lzma, bz2, hashlib
-failed = []
-for module in sys.argv[1:]:
-    try:
-        __import__(module)
-    except BaseException as error:
-        failed.append(f'{module}: {type(error).__name__}: {error}')
-with open('/proc/self/maps') as maps:
-    mapped = sorted({line.split(None, 5)[5].strip() for line in maps if '.so' in line and '/' in line})
-print()
-print(json.dumps({'prefix': sys.prefix, 'path': sys.path, 'mapped': mapped, 'failed': failed}))
-";
-
+/// What the interpreter says after it has imported everything.
 #[derive(Deserialize)]
 struct Answer {
     prefix: String,
     path: Vec<String>,
     mapped: Vec<String>,
     failed: Vec<String>,
+    compiled: BTreeSet<PathBuf>,
 }
 
-/// Tries the tree. Returns the directory, if any, in which the loader must search for the tree's
-/// libraries.
-pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Result<Option<String>> {
+/// A tree that works.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// Directory, if any, in which the loader must search for the tree's libraries.
+    pub(crate) library_path: Option<String>,
+    /// Bytecode of the modules that were loaded.
+    pub(crate) compiled: BTreeSet<PathBuf>,
+}
+
+/// Tries the tree by importing modules.
+pub(crate) fn check(python: &Path, copied: &Copied, modules: &[&String]) -> Result<Checked> {
     let broken = |problem: String| ImageError::Broken { problem };
     // The operating system reports where a library is, without links.
     let real = python.canonicalize().at("resolve", python)?;
     let real = real.to_string_lossy();
     for library_path in [None, Some("lib")] {
-        let answer = ask(python, copied, preload, library_path)?;
+        let answer = ask(python, copied, modules, library_path)?;
         let root = python.to_string_lossy();
         if answer.prefix != root {
             return Err(broken(format!(
@@ -64,9 +59,8 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
         }
         if let Some(failure) = answer.failed.first() {
             return Err(broken(format!(
-                "{} of {} modules to preload cannot be imported; the first is {failure}",
-                answer.failed.len(),
-                preload.len()
+                "{} of its modules cannot be imported; the first is {failure}",
+                answer.failed.len()
             )));
         }
         let outside = |path: &&String| {
@@ -76,7 +70,12 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
             !path.starts_with(&*real) && (!system || path.contains("/libpython"))
         };
         match answer.mapped.iter().find(outside) {
-            None => return Ok(library_path.map(str::to_owned)),
+            None => {
+                return Ok(Checked {
+                    library_path: library_path.map(str::to_owned),
+                    compiled: answer.compiled,
+                });
+            }
             Some(path) if library_path.is_some() => {
                 return Err(broken(format!("the copied interpreter still uses `{path}`")));
             }
@@ -86,17 +85,14 @@ pub(crate) fn check(python: &Path, copied: &Copied, preload: &[String]) -> Resul
     unreachable!("the second round returns")
 }
 
-fn ask(python: &Path, copied: &Copied, preload: &[String], library_path: Option<&str>) -> Result<Answer> {
+fn ask(python: &Path, copied: &Copied, modules: &[&String], library_path: Option<&str>) -> Result<Answer> {
     let home = tempfile::tempdir().map_err(|error| ImageError::Broken {
         problem: format!("cannot create a temporary directory for the trial: {error}"),
     })?;
-    let mut command = Command::new(python.join(&copied.interpreter));
+    let program = python.join(&copied.interpreter);
+    let mut command = compile_command(&program, "imported", python, PYTHON_IN_SANDBOX);
     command
-        .args(["-I", "-B", "-c", TRIAL])
-        .args(preload)
-        .current_dir("/")
-        .env_clear();
-    command
+        .args(modules)
         .env("HOME", home.path())
         .env("MPLBACKEND", "Agg")
         .env("PATH", "/usr/bin:/bin");
@@ -104,11 +100,10 @@ fn ask(python: &Path, copied: &Copied, preload: &[String], library_path: Option<
         command.env("LD_LIBRARY_PATH", python.join(below));
     }
     let answer = process::output(&mut command, Duration::from_mins(5));
+    stop::check()?;
     let answer = answer
         .and_then(|it| serde_json::from_slice(it.rsplit(|c| *c == b'\n').find(|it| !it.is_empty())?).ok());
     answer.ok_or_else(|| ImageError::Broken {
-        problem: "the copied interpreter does not start, or lacks a part of the standard library \
-                  (ssl, sqlite3, ctypes, zlib, lzma, bz2)"
-            .to_owned(),
+        problem: "the copied interpreter does not start, or ends while it imports the image's modules".to_owned(),
     })
 }

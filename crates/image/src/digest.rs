@@ -23,17 +23,27 @@ pub(crate) struct Tree {
     pub(crate) files: u64,
 }
 
+/// A file or link of a tree: its path relative to the root, its line and its size.
+pub(crate) type TreeEntry = (PathBuf, String, u64);
+
 /// Reads the whole tree below `root` and computes its address. Owners, times and the order on disk
 /// do not matter.
 pub(crate) fn of(root: &Path) -> Result<Tree> {
+    entries(root, |_| true).map(Tree::of_entries)
+}
+
+/// Reads the files and links below `root` whose paths are wanted, in any order.
+pub(crate) fn entries(root: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<TreeEntry>> {
     let mut paths = Vec::new();
     walk(root, &mut |path, _| {
-        paths.push(path.to_owned());
+        if is_wanted(path) {
+            paths.push(path.to_owned());
+        }
         Ok(())
     })?;
     let paths = &paths;
     let next = AtomicUsize::new(0);
-    let hash_some = || -> Result<Vec<(PathBuf, String, u64)>> {
+    let hash_some = || -> Result<Vec<TreeEntry>> {
         let mut done = Vec::new();
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
             let (line, size) = entry_line(path)?;
@@ -43,7 +53,7 @@ pub(crate) fn of(root: &Path) -> Result<Tree> {
         Ok(done)
     };
     let workers = thread::available_parallelism().map_or(1, |it| it.get().min(8));
-    let entries = thread::scope(|scope| {
+    thread::scope(|scope| {
         // This thread works, too: if no other can be started, it does everything.
         let running: Vec<_> = (1..workers)
             .map_while(|_| thread::Builder::new().spawn_scoped(scope, hash_some).ok())
@@ -52,14 +62,13 @@ pub(crate) fn of(root: &Path) -> Result<Tree> {
         for worker in running {
             entries.extend(worker.join().map_err(|_| ImageError::Cancelled)??);
         }
-        Ok::<_, ImageError>(entries)
-    })?;
-    Ok(Tree::of_entries(entries))
+        Ok(entries)
+    })
 }
 
 impl Tree {
-    /// Addresses files and links: their paths relative to the root, their lines and their sizes, in any order.
-    pub(crate) fn of_entries(mut entries: Vec<(PathBuf, String, u64)>) -> Self {
+    /// Addresses files and links, which may be in any order.
+    pub(crate) fn of_entries(mut entries: Vec<TreeEntry>) -> Self {
         entries.sort();
         let mut all = Sha256::new();
         for (path, line, _) in &entries {

@@ -31,7 +31,8 @@ pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Result<Comman
     Ok(command)
 }
 
-/// Installs exactly the packages of a lock to `target`, from wheels with matching hashes.
+/// Installs exactly the packages of a lock to `target`, from wheels with matching hashes. The files may be links to those of uv's cache:
+/// they are replaced, never written to.
 pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: &Sink) -> Result<()> {
     let mut command = uv.command(&["pip", "install"])?;
     command.args([
@@ -39,10 +40,9 @@ pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: 
         "--only-binary",
         ":all:",
         "--no-deps",
-        "--link-mode",
-        "copy",
     ]);
     command
+        .args(["--link-mode", uv.link_mode()])
         .arg("--python")
         .arg(python)
         .arg("--target")
@@ -80,6 +80,10 @@ fn forget_scripts(record: &Path) -> Result<()> {
         .split_inclusive(|it| *it == b'\n')
         .filter(|it| !it.starts_with(b"bin/"))
         .collect();
+    if kept.iter().map(|it| it.len()).sum::<usize>() == bytes.len() {
+        return Ok(());
+    }
+    remove(record)?;
     fs::write(record, kept.concat()).at("write", record)
 }
 
@@ -103,44 +107,42 @@ pub(crate) fn link_for_debian(python: &Path, stdlib: &str) -> Result<()> {
     symlink(format!("../{stdlib}/site-packages"), &link).at("link", &link)
 }
 
-/// Compiles everything except tests to bytecode that stays valid when the tree is moved and that
-/// names `shown` as its location. Recompiles modules that uv's queries of the interpreter have
-/// compiled.
-pub(crate) fn compile(
-    uv: &Uv,
-    python: &Path,
-    tree: &Path,
-    strip: &Path,
-    shown: &str,
-    sink: &Sink,
-) -> Result<()> {
+/// Code that compiles modules.
+const COMPILE: &str = include_str!("compile.py");
+
+/// Returns a command of an interpreter that compiles modules of a tree which is shown at another path in sandboxes.
+pub(crate) fn compile_command(python: &Path, mode: &str, tree: &Path, shown: &str) -> Command {
     let mut command = Command::new(python);
-    command.stdin(uv.stdin()?);
     // A fixed hash seed gives the same bytes on every machine; `-I` would ignore it.
     command.env_clear().env("PYTHONHASHSEED", "0").current_dir("/");
-    command.args([
-        "-s",
-        "-S",
-        "-P",
-        "-m",
-        "compileall",
-        "-f",
-        "-q",
-        "-j",
-        "0",
-        "--invalidation-mode",
-        "unchecked-hash",
-    ]);
     command
-        .args(["-x", "/tests?/|/lib2to3/", "-s"])
-        .arg(strip)
-        .args(["-p", shown])
-        .arg(tree);
-    // Modules that do not compile now are compiled on import, or are not meant to be.
-    if process::run(&mut command, "compile", |_| ()).is_err() {
-        sink.line("some modules could not be compiled in advance");
-    }
-    Ok(())
+        .args(["-s", "-P", "-B", "-c", COMPILE, mode])
+        .arg(tree)
+        .arg(shown);
+    command
+}
+
+/// Compiles everything except tests.
+pub(crate) fn compile(uv: &Uv, python: &Path, tree: &Path, shown: &str) -> Result<()> {
+    let mut command = compile_command(python, "all", tree, shown);
+    process::run(command.stdin(uv.stdin()?), "compile", |_| ())
+}
+
+/// Removes bytecode except that of these modules.
+pub(crate) fn keep_bytecode(tree: &Path, is_kept: impl Fn(&Path) -> bool) -> Result<()> {
+    let mut surplus = Vec::new();
+    walk(tree, &mut |path, _| {
+        if is_bytecode(path) && !is_kept(path) {
+            surplus.push(path.to_owned());
+        }
+        Ok(())
+    })?;
+    surplus.iter().try_for_each(|it| remove(it))
+}
+
+/// Returns whether a file is in a directory of bytecode.
+pub(crate) fn is_bytecode(path: &Path) -> bool {
+    path.parent().is_some_and(|it| it.ends_with("__pycache__"))
 }
 
 /// Makes everything readable for all users and writable only for its owner.

@@ -1,9 +1,9 @@
 //! Programs of the host that a build runs.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::error::{At, ImageError, Result};
 use super::stop;
@@ -11,42 +11,27 @@ use super::stop;
 /// Maximum number of output lines that an error repeats.
 const KEPT_LINES: usize = 40;
 
-/// Runs a short query and returns its stdout if it succeeded in time.
+/// Maximum size of an answer.
+const MAX_ANSWER: u64 = 16 << 20;
+
+/// Runs a query and returns its stdout if it succeeded in time. What it has started ends with it.
 pub(crate) fn output(command: &mut Command, limit: Duration) -> Option<Vec<u8>> {
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let stdout = child.stdout.take()?;
-    let reader = thread::Builder::new().spawn(move || {
-        let mut all = Vec::new();
-        stdout.take(1 << 20).read_to_end(&mut all).map(|_| all)
+        .stderr(Stdio::null());
+    let mut child = stop::spawn(command).ok()?.ok()?;
+    let reader = child.stdout.take().and_then(|stdout| {
+        let read = move || {
+            let mut all = Vec::new();
+            stdout.take(MAX_ANSWER).read_to_end(&mut all).map(|_| all)
+        };
+        thread::Builder::new().spawn(read).ok()
     });
-    let Ok(reader) = reader else {
-        let _ = child.kill();
-        let _ = child.wait();
-        return None;
-    };
-    let succeeded = within(&mut child, limit);
-    let all = reader.join().ok()?.ok()?;
-    succeeded.then_some(all)
-}
-
-fn within(child: &mut Child, limit: Duration) -> bool {
-    let start = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return status.success(),
-            Ok(None) if start.elapsed() < limit => thread::sleep(Duration::from_millis(5)),
-            Ok(None) | Err(_) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return false;
-            }
-        }
-    }
+    let limit = if reader.is_some() { limit } else { Duration::ZERO };
+    let status = stop::wait_within(&mut child, limit).ok()?;
+    let all = reader?.join().ok()?.ok()?;
+    status.success().then_some(all)
 }
 
 /// Runs a program to its end, passing every line of its stderr to `hear`; the caller sets its

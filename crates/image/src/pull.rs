@@ -32,7 +32,7 @@ impl ImageStore {
                 Err(error) => sink.line(format!("{error}; building the image instead")),
             }
         }
-        build::build(self.home(), spec, key, lock, sink)
+        build::build(self.home(), spec, key, force, lock, sink)
     }
 
     /// Pulls an image from a mirror and returns it; one that is here already is returned at once.

@@ -89,21 +89,10 @@ fn in_place(mut bytes: Vec<u8>, old: &str) -> Vec<u8> {
 }
 
 fn places(bytes: &[u8], sought: &[u8]) -> Vec<usize> {
-    let Some((first, _)) = sought.split_first() else {
+    if sought.is_empty() {
         return Vec::new();
-    };
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(step) = bytes[at..].iter().position(|it| it == first) {
-        at += step;
-        if bytes[at..].starts_with(sought) {
-            found.push(at);
-            at += sought.len();
-        } else {
-            at += 1;
-        }
     }
-    found
+    memchr::memmem::find_iter(bytes, sought).collect()
 }
 
 #[cfg(test)]

@@ -100,6 +100,9 @@ pub struct ImageSpec {
     pub lock: Option<String>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
+    /// Modules that are compiled, with all that they import, in addition to those to preload. Without it, every module is compiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compile: Option<Vec<String>>,
     /// Policy for its packages.
     pub policy: PackagePolicy,
 }
@@ -115,6 +118,7 @@ struct Written {
     lock: Option<String>,
     #[serde(default)]
     preload: Vec<String>,
+    compile: Option<Vec<String>>,
     #[serde(default)]
     policy: PackagePolicy,
 }
@@ -182,11 +186,16 @@ impl ImageSpec {
                 written.name.escape_debug()
             )));
         }
-        if let Some(module) = written.preload.iter().find(|it| !is_module(it)) {
-            return Err(wrong(format!(
-                "`{}` in `preload` is not a module name",
-                module.escape_debug()
-            )));
+        for (key, modules) in [
+            ("preload", Some(&written.preload)),
+            ("compile", written.compile.as_ref()),
+        ] {
+            if let Some(module) = modules.into_iter().flatten().find(|it| !is_module(it)) {
+                return Err(wrong(format!(
+                    "`{}` in `{key}` is not a module name",
+                    module.escape_debug()
+                )));
+            }
         }
         Ok(Self {
             name: written.name,
@@ -194,6 +203,7 @@ impl ImageSpec {
             requirements,
             lock: written.lock.map(|file| read(&file)).transpose()?,
             preload: written.preload,
+            compile: written.compile,
             policy: written.policy,
         })
     }
@@ -298,7 +308,11 @@ mod tests {
             ("name = \"../x\"\npackages = []", "the name `../x`"),
             (
                 "name = \"x\"\npackages = []\npreload = [\"os; evil\"]",
-                "is not a module name",
+                "`os; evil` in `preload` is not a module name",
+            ),
+            (
+                "name = \"x\"\npackages = []\ncompile = [\"a b\"]",
+                "`a b` in `compile` is not a module name",
             ),
             (
                 "name = \"x\"\nrequirements = \"r.in\"",

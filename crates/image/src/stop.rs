@@ -6,9 +6,10 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::error::{ImageError, Result};
@@ -100,6 +101,21 @@ pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     }
     builds().programs.remove(&id);
     child.wait()
+}
+
+/// Waits for its end, but no longer than `limit`; then kills what is left of it and of its descendants.
+pub(super) fn wait_within(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
+    let start = Instant::now();
+    if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while let Ok(None) | Err(Errno::INTR) = waitid(WaitId::Pid(pid), options)
+            && start.elapsed() < limit
+        {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+    wait(child)
 }
 
 fn builds() -> MutexGuard<'static, Builds> {

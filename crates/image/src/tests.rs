@@ -133,7 +133,7 @@ async fn a_tiny_image_is_built_used_and_removed() {
     let (sink, heard) = listener();
     let rebuilt = store.build(&tiny, true, sink).await.unwrap();
     assert_eq!(rebuilt.id(), id, "the same request gives the same bytes");
-    assert_eq!(count(&heard, |it| matches!(it, Progress::Stage { .. })), 7);
+    assert_eq!(count(&heard, |it| matches!(it, Progress::Stage { .. })), 6);
     rebuilt.verify().await.unwrap();
 
     drop(built);
@@ -152,6 +152,14 @@ async fn a_tiny_image_is_built_used_and_removed() {
             "{empty}"
         );
     }
+}
+
+/// Returns the interpreter that images are made from.
+fn host_python(home: &Home) -> interpreter::HostInterpreter {
+    let lock = lock::Lock::exclusive(&home.lock("test"), || ()).unwrap();
+    let uv = uv::Uv::find_or_fetch(home, &lock, &Sink::silent()).unwrap();
+    let wanted = PythonVersion { major: 3, minor: 13 };
+    interpreter::find(wanted, &uv, &Sink::silent()).unwrap().0
 }
 
 /// It runs elsewhere, reveals nothing about the builder's paths, and every user can read it.
@@ -180,10 +188,7 @@ fn it_is_self_contained(home: &Path, image: &OpenImage) {
         expected
     );
 
-    let lock = lock::Lock::exclusive(&image.home().lock("test"), || ()).unwrap();
-    let uv = uv::Uv::find_or_fetch(image.home(), &lock, &Sink::silent()).unwrap();
-    let (source, _) = interpreter::find(PythonVersion { major: 3, minor: 13 }, &uv, &Sink::silent()).unwrap();
-    let prefix = source.prefix.to_string_lossy().into_owned();
+    let prefix = host_python(image.home()).prefix.to_string_lossy().into_owned();
     let user = format!("{}/", std::env::var("HOME").unwrap_or("/nonexistent".to_owned()));
     let sought = [home.to_string_lossy().into_owned(), prefix, user];
     for path in files(&image.python()) {
@@ -292,6 +297,44 @@ async fn an_image_with_a_network_client_is_rejected_without_leftovers() {
         2,
         "the next build starts where this one ended"
     );
+}
+
+/// Imports these modules, which compiles them, and returns the bytecode of `second`.
+fn second_compiled(modules: &[&str], python: &Path) -> Vec<u8> {
+    let tree = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        (
+            "first.py",
+            "KEPT = [{\"alpha_word\", \"beta_word\"}, \"gamma_word\"]\n",
+        ),
+        (
+            "second.py",
+            "ONE = {\"alpha_word\", \"beta_word\", \"gamma_word\"}\n\
+             class Two:\n    three = {\"alpha_word\", \"beta_word\", \"gamma_word\"}\n",
+        ),
+    ] {
+        fs::write(tree.path().join(name), text).unwrap();
+    }
+    let mut command = install::compile_command(python, "imported", tree.path(), "/opt/python");
+    let output = command
+        .args(modules)
+        .env("PYTHONPATH", tree.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+    assert_eq!(answer["failed"], serde_json::json!([]));
+    let compiled: Vec<PathBuf> = serde_json::from_value(answer["compiled"].clone()).unwrap();
+    fs::read(compiled.last().unwrap()).unwrap()
+}
+
+#[test]
+fn bytecode_does_not_depend_on_what_was_imported_before() {
+    let (_dir, store) = store();
+    let python = host_python(store.home()).program;
+    let alone = second_compiled(&["second"], &python);
+    // `first` is first in both directions, in which two processes import.
+    assert_eq!(second_compiled(&["first", "second", "first"], &python), alone);
 }
 
 #[test]

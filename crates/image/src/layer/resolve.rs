@@ -75,7 +75,7 @@ fn make(
         install::install(&uv, &python, &lock, &tree, sink)
             .map_err(|error| explain(error, &image.manifest().packages))?;
         let shown = format!("{}/layer", super::LAYERS_IN_SANDBOX);
-        install::compile(&uv, &python, &tree, &tree, &shown, sink)?;
+        install::compile(&uv, &python, &tree, &shown)?;
     }
     install::open_modes(&tree)?;
     let report = audit(&tree, &[&tree], &image.manifest().policy)?;

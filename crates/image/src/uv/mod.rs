@@ -42,6 +42,8 @@ pub(crate) struct Uv {
     program: PathBuf,
     home: Home,
     lock: Lock,
+    /// Its cache; none if the user has named one, which other programs use, too.
+    cache: Option<PathBuf>,
 }
 
 impl Uv {
@@ -51,11 +53,25 @@ impl Uv {
             Some(program) => program,
             None => fetched(home, sink)?,
         };
+        let is_named = env::var_os("UV_CACHE_DIR").is_some();
         Ok(Self {
             program,
             home: home.clone(),
             lock: lock.clone(),
+            cache: (!is_named).then(|| home.cache().join("uv")),
         })
+    }
+
+    /// Uses an empty cache in place of ours, whose files may be those of a damaged image.
+    pub(crate) fn with_empty_cache(mut self, cache: PathBuf) -> Self {
+        self.cache = self.cache.map(|_| cache);
+        self
+    }
+
+    /// Returns how files get from the cache to where they are installed. A clone is a link where the filesystem cannot clone, which is
+    /// safe only if nobody else uses the cache.
+    pub(crate) fn link_mode(&self) -> &'static str {
+        if self.cache.is_some() { "clone" } else { "copy" }
     }
 
     /// Returns a command of uv that ignores the configuration of surrounding projects.
@@ -73,8 +89,8 @@ impl Uv {
             Some(file) => command.arg("--config-file").arg(file),
             None => command.arg("--no-config"),
         };
-        if env::var_os("UV_CACHE_DIR").is_none() {
-            command.env("UV_CACHE_DIR", self.home.cache().join("uv"));
+        if let Some(cache) = &self.cache {
+            command.env("UV_CACHE_DIR", cache);
         }
         if !self.has_user_store() {
             command.env("UV_PYTHON_INSTALL_DIR", self.home.root().join("python"));
@@ -166,10 +182,12 @@ fn installed() -> impl Iterator<Item = PathBuf> {
         dirs.extend([home.join(".local/bin"), home.join(".cargo/bin")]);
     }
     dirs.extend(["/usr/local/bin", "/opt/uv/bin", "/home/linuxbrew/.linuxbrew/bin"].map(PathBuf::from));
-    dirs.into_iter()
-        .filter(|it| it.is_absolute())
-        .map(|it| it.join("uv"))
-        .filter(|it| it.is_file())
+    // uvx and `uv run` name the uv that they belong to.
+    let running = env::var_os("UV").map(PathBuf::from);
+    running
+        .into_iter()
+        .chain(dirs.into_iter().map(|it| it.join("uv")))
+        .filter(|it| it.is_absolute() && it.is_file())
 }
 
 fn is_usable(program: &Path) -> bool {
