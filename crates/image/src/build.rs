@@ -63,6 +63,7 @@ fn build_in(
     lock: &Lock,
     sink: &Sink,
 ) -> Result<String> {
+    home.check_programs_run()?;
     if fresh {
         remove(&room.path)?;
     }
@@ -71,6 +72,12 @@ fn build_in(
     if fresh {
         uv = uv.with_empty_cache(room.path.join("cache"));
     }
+    sink.line(format!(
+        "building the image `{}` from {}{}",
+        spec.name,
+        uv::index_name(),
+        spec.cost().map_or_else(String::new, |it| format!(": {it}"))
+    ));
     let base = gather(room, spec, &uv, sink)?;
     stop::check()?;
     let manifest = finish(room, spec, base, &uv, sink)?;
@@ -129,8 +136,16 @@ fn gather(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
         .filter(|it| room.python().join(&it.copied.interpreter).is_file());
     let base = if let Some(base) = kept {
         let version = &base.copied.version;
-        sink.line(format!("using the copy of Python {version} from an earlier build"));
-        install_packages(room, spec, &room.python().join(&base.copied.interpreter), uv, sink)?;
+        sink.line(format!(
+            "using the copy of Python {version} from an earlier build"
+        ));
+        install_packages(
+            room,
+            spec,
+            &room.python().join(&base.copied.interpreter),
+            uv,
+            sink,
+        )?;
         base
     } else {
         sink.stage(format!("copying Python {}", spec.python));
@@ -207,9 +222,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
     let (checked, others) = thread::scope(|scope| {
         // Most of the image stays as it is while its modules are compiled.
         let hashing = thread::Builder::new()
-            .spawn_scoped(scope, || {
-                digest::entries(&python, |it| !install::is_bytecode(it))
-            })
+            .spawn_scoped(scope, || digest::entries(&python, |it| !install::is_bytecode(it)))
             .at("start a thread for", &room.path)?;
         let checked = compile_and_check(&python, spec, &base.copied, uv);
         let others = hashing.join().map_err(|_| ImageError::Cancelled)?;
@@ -221,6 +234,9 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
     sink.stage("addressing");
     let bytecode = digest::entries(&python, install::is_bytecode)?;
     let tree = digest::Tree::of_entries([others, bytecode].concat());
+    let mut system_libraries = [base.copied.system_libraries, checked.system_libraries].concat();
+    system_libraries.sort();
+    system_libraries.dedup();
     let mut manifest = Manifest {
         layout: LAYOUT,
         id: String::new(),
@@ -229,7 +245,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
         interpreter: base.copied.interpreter,
         stdlib: base.copied.stdlib,
         library_path: checked.library_path,
-        system_libraries: base.copied.system_libraries,
+        system_libraries,
         packages,
         preload: spec.preload.clone(),
         policy: spec.policy.clone(),

@@ -2,6 +2,7 @@
 //! will import. What this loads is compiled.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use super::copy::{Copied, PYTHON_IN_SANDBOX};
 use super::error::{At, ImageError, Result};
 use super::install::compile_command;
-use super::{process, stop};
+use super::{elf, process, stop};
 
 /// What the interpreter says after it has imported everything.
 #[derive(Deserialize)]
@@ -27,6 +28,8 @@ struct Answer {
 pub(crate) struct Checked {
     /// Directory, if any, in which the loader must search for the tree's libraries.
     pub(crate) library_path: Option<String>,
+    /// Libraries of the system that were loaded, by soname.
+    pub(crate) system_libraries: Vec<String>,
     /// Bytecode of the modules that were loaded.
     pub(crate) compiled: BTreeSet<PathBuf>,
 }
@@ -71,8 +74,14 @@ pub(crate) fn check(python: &Path, copied: &Copied, modules: &[&String]) -> Resu
         };
         match answer.mapped.iter().find(outside) {
             None => {
+                let of_system = answer
+                    .mapped
+                    .iter()
+                    .map(Path::new)
+                    .filter(|it| !it.starts_with(&*real));
                 return Ok(Checked {
                     library_path: library_path.map(str::to_owned),
+                    system_libraries: of_system.map(soname).collect::<Result<_>>()?,
                     compiled: answer.compiled,
                 });
             }
@@ -83,6 +92,12 @@ pub(crate) fn check(python: &Path, copied: &Copied, modules: &[&String]) -> Resu
         }
     }
     unreachable!("the second round returns")
+}
+
+fn soname(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).at("read", path)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(elf::soname(&bytes).unwrap_or_else(|| name.into_owned()))
 }
 
 fn ask(python: &Path, copied: &Copied, modules: &[&String], library_path: Option<&str>) -> Result<Answer> {
@@ -104,6 +119,7 @@ fn ask(python: &Path, copied: &Copied, modules: &[&String], library_path: Option
     let answer = answer
         .and_then(|it| serde_json::from_slice(it.rsplit(|c| *c == b'\n').find(|it| !it.is_empty())?).ok());
     answer.ok_or_else(|| ImageError::Broken {
-        problem: "the copied interpreter does not start, or ends while it imports the image's modules".to_owned(),
+        problem: "the copied interpreter does not start, or ends while it imports the image's modules"
+            .to_owned(),
     })
 }

@@ -61,13 +61,14 @@ pub enum ImageError {
     },
     /// There is no usable interpreter, and none can be installed.
     #[error(
-        "find a Python {wanted} (or else any CPython 3.11 or newer): looked at {searched}; \
-         installing one with uv failed: {install}; install Python {wanted} and try again"
+        "find a Python {wanted} (or else any CPython 3.11 or newer) to build the image with: looked at {searched}; \
+         installing one with uv failed: {install}; install Python {wanted} (`uv python install {wanted}`), or get the \
+         image ready-made: set CELLBLOCK_IMAGE_MIRROR to a mirror, or `cellblock image import FILE`"
     )]
     NoInterpreter {
         /// Requested version.
         wanted: String,
-        /// Searched locations.
+        /// Searched locations, and what was found there that is too old.
         searched: String,
         /// Why uv could not install it.
         install: String,
@@ -136,7 +137,9 @@ pub enum ImageError {
         problem: String,
     },
     /// There is no directory for images.
-    #[error("find a directory for images: {problem}; set CELLBLOCK_HOME to a writable directory")]
+    #[error(
+        "find a directory for images: {problem}; set CELLBLOCK_HOME to a writable directory from which programs can run"
+    )]
     Home {
         /// The problems of the tried directories.
         problem: String,

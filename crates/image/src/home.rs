@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, StatVfsMountFlags};
 
 use super::error::{At, ImageError, Result};
 
@@ -69,6 +69,20 @@ impl Home {
             });
         }
         Ok(Self { root })
+    }
+
+    /// Fails if programs below the directory cannot be executed, as those of an image are.
+    pub(crate) fn check_programs_run(&self) -> Result<()> {
+        let found = rustix::fs::statvfs(&self.root).at("look at", &self.root)?;
+        if found.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+            return Err(ImageError::Home {
+                problem: format!(
+                    "programs cannot run from `{}`, because its filesystem is mounted `noexec`",
+                    self.root.display()
+                ),
+            });
+        }
+        Ok(())
     }
 
     /// Returns the directory's path.

@@ -35,12 +35,7 @@ pub(crate) fn lock_command(uv: &Uv, python: &Path, lock: &Path) -> Result<Comman
 /// they are replaced, never written to.
 pub(crate) fn install(uv: &Uv, python: &Path, lock: &Path, target: &Path, sink: &Sink) -> Result<()> {
     let mut command = uv.command(&["pip", "install"])?;
-    command.args([
-        "--require-hashes",
-        "--only-binary",
-        ":all:",
-        "--no-deps",
-    ]);
+    command.args(["--require-hashes", "--only-binary", ":all:", "--no-deps"]);
     command
         .args(["--link-mode", uv.link_mode()])
         .arg("--python")

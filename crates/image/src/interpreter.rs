@@ -80,6 +80,7 @@ impl HostInterpreter {
 pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(HostInterpreter, Vec<String>)> {
     let mut seen = BTreeSet::new();
     let mut others = Vec::new();
+    let mut older = BTreeSet::new();
     let mut consider = |candidate: PathBuf| {
         let found = seen
             .insert(candidate.clone())
@@ -89,6 +90,8 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(HostI
         }
         if found.feature() >= PythonVersion::OLDEST {
             others.push(found);
+        } else {
+            older.insert(found.full_version());
         }
         None
     };
@@ -113,7 +116,10 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(HostI
     others.sort_by_key(|it| (it.feature() < wanted, it.version));
     let found = others.pop().ok_or_else(|| ImageError::NoInterpreter {
         wanted: wanted.to_string(),
-        searched: "PATH, uv's own, and the version folders of pyenv, asdf and mise".to_owned(),
+        searched: format!(
+            "PATH, uv's own, and the version folders of pyenv, asdf and mise{}",
+            too_old(&older)
+        ),
         install: install.clone(),
     })?;
     let note = format!(
@@ -122,6 +128,14 @@ pub(crate) fn find(wanted: PythonVersion, uv: &Uv, sink: &Sink) -> Result<(HostI
     );
     sink.line(note.clone());
     Ok((found, vec![note]))
+}
+
+fn too_old(versions: &BTreeSet<String>) -> String {
+    if versions.is_empty() {
+        return String::new();
+    }
+    let versions: Vec<_> = versions.iter().map(String::as_str).collect();
+    format!(", where only {} was found, which is too old", versions.join(", "))
 }
 
 fn last_line(text: &str) -> String {

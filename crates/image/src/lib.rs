@@ -19,6 +19,7 @@ mod http;
 mod install;
 mod interpreter;
 pub mod layer;
+mod libraries;
 mod lock;
 mod manifest;
 mod mirror;

@@ -44,6 +44,20 @@ impl ImageSpec {
         DEFAULT.read(DEFAULT_IMAGE)
     }
 
+    /// Describes what a build downloads and how long it takes on a machine with two cores; only known for shipped images.
+    pub(crate) fn cost(&self) -> Option<String> {
+        let megabytes = match self.name.as_str() {
+            DEFAULT_IMAGE => 263,
+            CORE_IMAGE => 108,
+            POLARS_IMAGE => 151,
+            _ => return None,
+        };
+        // At 100 Mbit/s.
+        let seconds = 12 + megabytes / 12;
+        let is_shipped = Self::shipped(&self.name).is_ok_and(|it| it.as_ref() == Some(self));
+        is_shipped.then(|| format!("downloads {megabytes} MB, takes about {seconds} s at 100 Mbit/s"))
+    }
+
     /// Returns the shipped image with this name, if there is one.
     pub fn shipped(name: &str) -> Result<Option<Self>> {
         let files = match name {

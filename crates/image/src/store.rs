@@ -72,7 +72,10 @@ impl ImageStore {
         }
         let fitting = if force { None } else { self.fitting(spec)? };
         let id = match fitting {
-            Some(id) => id,
+            Some(id) => {
+                sink.line(format!("using the imported image {} {}", spec.name, short(&id)));
+                id
+            }
             None => self.pull_or_build(spec, &key, force, &lock, sink)?,
         };
         self.set_built(&key, &id)?;

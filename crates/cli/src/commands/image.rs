@@ -182,6 +182,10 @@ fn inspect(image: &OpenImage) -> String {
     field("id", image.id());
     field("directory", &sanitize::line(&image.root().to_string_lossy()));
     field("machine", &sanitize::line(&manifest.machine));
+    field(
+        "libraries",
+        &sanitize::line(&manifest.system_libraries.join(", ")),
+    );
     field("files", &grouped(manifest.files));
     let policy = if manifest.policy.forbid_network_clients {
         "no network clients"

@@ -117,3 +117,39 @@ attempt run --image empty -c '6 * 7'
     }
     Ok(())
 }
+
+#[test]
+fn an_image_for_which_the_disk_becomes_too_small_is_a_clear_error_and_is_pulled_later() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    small_image()?;
+    // Bytes are counted before the first file is written; files are not.
+    let script = r#"
+mount -t tmpfs -o size=2g,nr_inodes=300 none /mnt
+mount -t tmpfs none "$home/staging"
+"$cellblock" image export cellblock-tests --level 1 --index --out "$home/staging" >&2
+export CELLBLOCK_HOME=/mnt
+attempt image pull cellblock-tests --from "$home/staging"
+attempt image import "$home"/staging/*.zst
+rest -type f
+mount -o remount,nr_inodes=100k /mnt
+attempt image pull cellblock-tests --from "$home/staging"
+attempt run --image cellblock-tests -c '6 * 7'
+"#;
+    let ended = in_own_mounts(&format!("{START}{script}"))?;
+    let (failed, worked) = ended
+        .stdout
+        .split_at("code 70\ncode 70\n".len().min(ended.stdout.len()));
+    assert_eq!(failed, "code 70\ncode 70\n", "{}", ended.stderr);
+    assert!(!worked.contains("rest "), "{worked}");
+    assert!(
+        worked.ends_with("code 0\n42\ncode 0\n"),
+        "{worked}{}",
+        ended.stderr
+    );
+    for part in ["No space left on device", HINT] {
+        let times = ended.stderr.matches(part).count();
+        assert_eq!(times, 2, "`{part}` in: {}", ended.stderr);
+    }
+    Ok(())
+}

@@ -240,8 +240,13 @@ fn a_command_that_is_ended_during_a_build_leaves_no_compiler_running_and_no_pack
             .start()?;
         let staging = path.join("staging");
         let place = staging.to_string_lossy().into_owned();
-        let compiles =
-            || Ok::<_, anyhow::Error>(programs(&place)?.iter().any(|(_, it)| it.contains("Compiles modules")));
+        let compiles = || {
+            Ok::<_, anyhow::Error>(
+                programs(&place)?
+                    .iter()
+                    .any(|(_, it)| it.contains("Compiles modules")),
+            )
+        };
         block_until("packages are compiled", || compiles().unwrap());
         assert!(packages(&staging) > 0);
         // To this process alone, as a service manager may do it: what it started is not told.

@@ -11,6 +11,7 @@ mod help;
 mod image;
 mod no_processes;
 mod notebook;
+mod offline;
 mod places;
 mod python_client;
 mod run;

@@ -148,3 +148,40 @@ fn a_home_that_cannot_be_used_is_named_with_the_repair() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_directory_from_which_no_program_runs_is_named_before_anything_is_downloaded() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    let script = "mount -t tmpfs -o noexec none /mnt; export CELLBLOCK_HOME=/mnt; cd /mnt; \
+                  printf 'name = \"empty\"\\npackages = []\\n' > empty.toml; code=0; \
+                  \"$cellblock\" image build empty.toml || code=$?; ls /mnt/cache 2>/dev/null || true; exit $code";
+    let ended = in_own_mounts(script)?;
+    let wanted = [
+        "programs cannot run from `/mnt`, because its filesystem is mounted `noexec`",
+        "set CELLBLOCK_HOME",
+    ];
+    fails(&ended, &wanted);
+    assert_eq!(ended.stdout, "");
+    Ok(())
+}
+
+#[test]
+fn without_a_home_directory_the_data_directory_is_in_var_tmp() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    let script = "mount -t tmpfs none /var/tmp; unset HOME XDG_DATA_HOME CELLBLOCK_HOME; \
+                  \"$cellblock\" image list; \
+                  mkdir -p /var/tmp/cellblock-0; chmod 777 /var/tmp/cellblock-0; exec \"$cellblock\" image list";
+    let ended = in_own_mounts(script)?;
+    assert!(
+        ended.stdout.starts_with("no image is built yet"),
+        "{}",
+        ended.stdout
+    );
+    fails(
+        &ended,
+        &["`/var/tmp/cellblock-0` exists, but must be a directory that only user 0 can enter"],
+    );
+    Ok(())
+}

@@ -10,6 +10,7 @@ use tar::{Builder, EntryType, Header};
 use super::{LOCK, MANIFEST, PYTHON};
 use crate::digest::{Tree, entry_line, hex, walk};
 use crate::error::At as _;
+use crate::libraries::{described, uncommon};
 use crate::{ImageError, OpenImage, Result, Sink, stop};
 
 /// An archive that was written.
@@ -59,6 +60,13 @@ impl OpenImage {
 
 fn write(image: &OpenImage, to: impl Write, name: &Path, level: i32, sink: &Sink) -> Result<Exported> {
     sink.stage(format!("exporting {}", image.manifest().name));
+    let libraries = uncommon(image.manifest());
+    if !libraries.is_empty() {
+        sink.line(format!(
+            "machines that import it need these system libraries: {}",
+            described(&libraries)
+        ));
+    }
     let hashing = Hashing {
         inner: BufWriter::with_capacity(1 << 20, to),
         hasher: Sha256::new(),

@@ -10,6 +10,7 @@ use super::unpack::{MAX_TEXT, read_text, unpack};
 use super::{MANIFEST, invalid};
 use crate::digest::hex;
 use crate::error::At as _;
+use crate::libraries::{MissingLibraries, described};
 use crate::lock::Lock;
 use crate::stop::Running;
 use crate::{ImageStore, Manifest, OpenImage, Result, Sink, build};
@@ -101,6 +102,21 @@ impl ImageStore {
             sink.line(format!("the image {} is here already", manifest.short_id()));
             return Ok(image);
         }
+        let missing = MissingLibraries::of(&manifest);
+        if !missing.needed.is_empty() {
+            let problem = format!(
+                "the image needs system libraries that this machine lacks: {}",
+                described(&missing.needed)
+            );
+            return Err(invalid(origin, problem));
+        }
+        if !missing.optional.is_empty() {
+            sink.line(format!(
+                "some modules of the standard library cannot be imported here, because system libraries are missing: {}",
+                described(&missing.optional)
+            ));
+        }
+        self.home().check_programs_run()?;
         self.check_space(&manifest, origin)?;
         let running = Running::start()?;
         let waiting = || sink.waiting(format!("another process that imports {}", manifest.short_id()));
@@ -122,11 +138,6 @@ impl ImageStore {
         }
         drop(running);
         finished?;
-        for missing in missing_libraries(&manifest) {
-            sink.line(format!(
-                "the image needs the system library {missing}, which is not in this machine's library folders"
-            ));
-        }
         OpenImage::open(self.home(), &manifest.id)
     }
 
@@ -165,24 +176,4 @@ fn read_manifest(mut entry: Entry<'_, impl Read>, origin: &str) -> Result<Manife
         ));
     }
     Ok(manifest)
-}
-
-/// Returns the system libraries that the image needs and that no usual folder of this machine has.
-fn missing_libraries(manifest: &Manifest) -> Vec<&str> {
-    let machine = &manifest.machine;
-    let folders = [
-        format!("/usr/lib/{machine}-linux-gnu"),
-        format!("/lib/{machine}-linux-gnu"),
-        "/usr/lib64".to_owned(),
-        "/lib64".to_owned(),
-        "/usr/lib".to_owned(),
-        "/lib".to_owned(),
-    ];
-    let is_here = |name: &str| folders.iter().any(|folder| Path::new(folder).join(name).exists());
-    manifest
-        .system_libraries
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !is_here(name))
-        .collect()
 }

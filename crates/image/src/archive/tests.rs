@@ -63,7 +63,7 @@ pub(crate) fn image(store: &ImageStore) -> OpenImage {
         interpreter: "bin/python3.13".to_owned(),
         stdlib: "lib/python3.13".to_owned(),
         library_path: None,
-        system_libraries: vec!["libmissing.so.7".to_owned()],
+        system_libraries: vec!["libreadline.so.99".to_owned()],
         packages: vec![Package {
             name: "six".to_owned(),
             version: "1.17.0".to_owned(),
@@ -205,7 +205,7 @@ async fn an_imported_image_is_the_exported_one() {
 }
 
 #[tokio::test]
-async fn an_import_names_missing_system_libraries() {
+async fn an_import_names_missing_libraries_of_modules_that_kernels_do_not_need() {
     let (_dir, from) = store();
     let (bytes, _) = export(&image(&from)).await;
     let (_dir, to) = store();
@@ -215,8 +215,28 @@ async fn an_import_names_missing_system_libraries() {
     to.import(Cursor::new(bytes), "it", None, sink).await.unwrap();
     let heard = heard.lock().unwrap().join("\n");
     assert!(
-        heard.contains("needs the system library libmissing.so.7"),
+        heard.contains("libreadline.so.99 (on Debian and Ubuntu: apt-get install libreadline99)"),
         "{heard}"
+    );
+}
+
+#[tokio::test]
+async fn an_image_whose_system_libraries_are_missing_is_rejected_with_their_names() {
+    let (_dir, from) = store();
+    let (bytes, _) = export(&image(&from)).await;
+    let mut members = members(&bytes);
+    let text = String::from_utf8(members[0].1.clone()).unwrap();
+    members[0].1 = text.replace("libreadline.so.99", "libssl.so.99").into_bytes();
+    let size = members[0].1.len() as u64;
+    members[0].0.set_size(size);
+    members[0].0.set_cksum();
+    let problem = rejection(pack(&members)).await;
+    assert!(
+        problem.contains(
+            "the image needs system libraries that this machine lacks: libssl.so.99 \
+             (on Debian and Ubuntu: apt-get install libssl99)"
+        ),
+        "{problem}"
     );
 }
 

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use tar::{Entry, EntryType};
 
 use super::{LOCK, MANIFEST, PYTHON, invalid, stays_inside};
-use crate::digest::{Tree, file_line, hex, link_line};
+use crate::digest::{Tree, TreeEntry, file_line, hex, link_line};
 use crate::error::At as _;
 use crate::stop;
 use crate::{ImageError, Manifest, Result, Sink, build};
@@ -28,9 +28,6 @@ const MAX_NAME: u64 = 4096;
 const SMALL: u64 = 1 << 20;
 /// Small files that wait for a thread to write them.
 const WAITING: usize = 64;
-
-/// A file, its line in the tree's digest and its size, as [`Tree::of_entries`] takes them.
-type DigestEntry = (PathBuf, String, u64);
 
 /// A small file that was read and is to be written.
 struct SmallFile {
@@ -111,7 +108,7 @@ pub(super) fn unpack<R: Read>(
 }
 
 /// Writes small files until there are no more, and returns their digest entries.
-fn write_small(python: &Path, files: &Mutex<Receiver<SmallFile>>) -> Result<Vec<DigestEntry>> {
+fn write_small(python: &Path, files: &Mutex<Receiver<SmallFile>>) -> Result<Vec<TreeEntry>> {
     let mut done = Vec::new();
     loop {
         let next = files.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -146,7 +143,7 @@ struct Reader<'a> {
     folders: HashSet<PathBuf>,
     /// Links below `python` and their targets. They are made last, so that nothing is written through one.
     links: Vec<(PathBuf, PathBuf)>,
-    digest: Vec<DigestEntry>,
+    digest: Vec<TreeEntry>,
     bytes: u64,
 }
 

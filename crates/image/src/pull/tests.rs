@@ -195,6 +195,25 @@ async fn an_interrupted_pull_is_kept_and_the_next_one_goes_on_from_it() {
     assert!(log[1].headers.contains("range: bytes=700-"), "{log:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn two_pulls_of_an_image_at_once_both_get_it() {
+    let (image, bytes, entry) = exported().await;
+    let (address, _) = serve(move |asked| {
+        if asked.path.ends_with("images.json") {
+            Reply::ok(index(std::slice::from_ref(&entry)))
+        } else {
+            ranged(asked, &bytes)
+        }
+    });
+    let (dir, store) = store();
+    let mirror = format!("http://{address}/").parse().unwrap();
+    let pull = || store.pull("tiny", &mirror, None, Sink::silent());
+    let (one, other) = tokio::join!(pull(), pull());
+    assert_eq!(one.unwrap().id(), image.id());
+    assert_eq!(other.unwrap().id(), image.id());
+    assert_eq!(kept(dir.path()), 0);
+}
+
 #[tokio::test]
 async fn another_file_than_the_index_names_is_rejected_and_not_kept() {
     let (_image, bytes, entry) = exported().await;

@@ -78,7 +78,9 @@ pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
     };
     let room = tempfile::tempdir_in(home.cache()).at("create a directory in", &home.cache())?;
     let wheel = room.path().join(&pin.file);
-    if let Err(by_http) = by_http(pin, &wheel, sink) {
+    if let Some(found) = in_folders(&pin.file) {
+        fs::copy(&found, &wheel).at("copy", &found)?;
+    } else if let Err(by_http) = by_http(pin, &wheel, sink) {
         sink.line(format!("{by_http}; trying pip"));
         by_pip(&pins.version, &fitting, room.path())
             .map_err(|by_pip| failed(format!("{by_http}; {by_pip}")))?;
@@ -99,6 +101,14 @@ pub(super) fn fetch(home: &Home, program: &Path, sink: &Sink) -> Result<()> {
     unpack(&wheel, &format!("uv-{}.data/scripts/uv", pins.version), &unpacked)
         .map_err(|error| failed(format!("unpack `{}`: {error}", pin.file)))?;
     fs::rename(&unpacked, program).at("move into place", program)
+}
+
+/// Finds a wheel in the folders that uv is configured to search.
+fn in_folders(file: &str) -> Option<PathBuf> {
+    let folders = env::var(super::FIND_LINKS).ok()?;
+    let folders = folders.split([',', ' ']).filter(|it| !it.is_empty());
+    let mut files = folders.map(|it| Path::new(it.strip_prefix("file://").unwrap_or(it)).join(file));
+    files.find(|it| it.is_file())
 }
 
 fn by_http(pin: &Pin, wheel: &Path, sink: &Sink) -> Result<(), String> {

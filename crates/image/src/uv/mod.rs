@@ -36,6 +36,9 @@ const UNWANTED: [&str; 11] = [
     "VIRTUAL_ENV",
 ];
 
+/// uv's variable with folders of wheels.
+const FIND_LINKS: &str = "UV_FIND_LINKS";
+
 /// An installed or downloaded uv.
 #[derive(Clone, Debug)]
 pub(crate) struct Uv {
@@ -137,6 +140,21 @@ impl Uv {
     fn has_user_store(&self) -> bool {
         env::var_os("UV_PYTHON_INSTALL_DIR").is_some() || !self.home.root().starts_with("/var/tmp")
     }
+}
+
+/// Returns what people call the package index in use, without a password.
+pub(crate) fn index_name() -> String {
+    let named = ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"];
+    let offline = env::var("UV_OFFLINE").is_ok_and(|it| matches!(it.as_str(), "1" | "true"));
+    if let (true, Some(folders)) = (offline, env::var_os(FIND_LINKS)) {
+        return format!("the wheels in {}", folders.to_string_lossy());
+    }
+    let host = named.iter().find_map(|it| env::var(it).ok()).and_then(|it| {
+        let (_, rest) = it.split_once("://")?;
+        let host = rest.split('/').next()?;
+        host.rsplit('@').next().map(str::to_owned)
+    });
+    host.unwrap_or_else(|| "the Python package index".to_owned())
 }
 
 /// Returns the pinned uv in the cache, fetching it if it is missing.
