@@ -13,18 +13,22 @@ use cellblock_testkit::{binary, workspace_root};
 use crate::server::{Place, Server};
 
 /// Pages whose commands have a test of their own, which also compares what the page says they print.
-const OWN_TESTS: [(&str, &str); 3] = [
+const OWN_TESTS: [(&str, &str); 4] = [
     ("docs/guides/containers.md", "it/deploy.rs"),
     ("docs/guides/data-agent.md", "gateway/agent.rs"),
+    ("docs/guides/install.md", "../../../xtask/src/dist/install.rs"),
     ("docs/guides/workbench.md", "session/guide.rs"),
 ];
 
-/// Commands that do not run here, and what runs them.
+/// How a line of the shell begins that does not run here, and what runs it.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("cargo run ", "`.ci/run`, which builds the same program"),
     ("docker run ", "`cargo xtask dist container`, with Podman"),
-    ("pip install ", "`cargo xtask dist`, with the wheel that it built"),
-    ("uvx ", "`cargo xtask dist`, with the wheel that it built"),
+    (
+        "pip install ",
+        "`cargo xtask dist install`, with the wheel that it built",
+    ),
+    ("uvx ", "`cargo xtask dist install`, with the wheel that it built"),
 ];
 
 /// Where the pages have a server.
