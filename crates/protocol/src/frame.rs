@@ -175,6 +175,16 @@ pub fn encode<M: MessageSet>(
     blobs: &[&[u8]],
     limits: &FrameLimits,
 ) -> Result<Vec<u8>, FrameError> {
+    let lengths: Vec<_> = blobs.iter().map(|blob| blob.len() as u64).collect();
+    encode_before(message, &lengths, limits)
+}
+
+/// Encodes both lengths and the header of a frame with blobs of these lengths in bytes.
+pub fn encode_before<M: MessageSet>(
+    message: &M,
+    blobs: &[u64],
+    limits: &FrameLimits,
+) -> Result<Vec<u8>, FrameError> {
     if blobs.len() > MAX_BLOBS {
         return Err(FrameError::TooManyBlobs {
             limit: MAX_BLOBS,
@@ -189,12 +199,12 @@ pub fn encode<M: MessageSet>(
         // A message is an object with at least a `type`, so that a field can follow its last one.
         bytes.pop();
         bytes.extend(br#","blobs":["#);
-        for (at, blob) in blobs.iter().enumerate() {
+        for (at, length) in blobs.iter().enumerate() {
             if at > 0 {
                 bytes.push(b',');
             }
-            bytes.extend(blob.len().to_string().into_bytes());
-            blob_bytes = blob_bytes.saturating_add(blob.len() as u64);
+            bytes.extend(length.to_string().into_bytes());
+            blob_bytes = blob_bytes.saturating_add(*length);
         }
         bytes.extend(b"]}");
     }

@@ -84,9 +84,12 @@ pub enum ToKernel {
     Answer {
         /// Number of the call.
         call: u64,
-        /// Result; null if there is an `error`.
+        /// Result; null if there is an `error`, or if it is in blob 0.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         value: Value,
+        /// Whether blob 0 contains the result as JSON, because it is too large for a header.
+        #[serde(default, skip_serializing_if = "is_false")]
+        value_in_blob: bool,
         /// Error of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CallError>,

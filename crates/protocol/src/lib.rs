@@ -17,7 +17,7 @@ pub mod text;
 
 pub use blob::{Blob, BlobReader};
 pub use error::FrameError;
-pub use frame::{Decoder, Frame, FrameLimits, Header, MAX_BLOBS, MessageSet, Prefix, encode};
+pub use frame::{Decoder, Frame, FrameLimits, Header, MAX_BLOBS, MessageSet, Prefix, encode, encode_before};
 pub use generation::GENERATION;
 pub use guest::{Disk, FileEntry, FileStamp, FromGuest, SkippedFile, Stream, ToGuest};
 pub use kernel::{

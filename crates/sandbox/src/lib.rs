@@ -17,6 +17,7 @@ pub mod error;
 pub mod guest;
 pub mod incoming;
 pub mod limits;
+pub mod outbox;
 pub mod pool;
 
 pub use cellblock_jail as jail;

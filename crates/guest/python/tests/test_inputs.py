@@ -205,21 +205,3 @@ book.save('x.xlsx')""")
         self.assertEqual(
             self.completes("timezone.utc == datetime.now(timezone.utc).tzinfo, timedelta(1).days").values, ["(True, 1)"]
         )
-
-
-class Broker(KernelTest):
-    def test_a_call_returns_the_hosts_value_and_bytes(self):
-        self.kernel.calls["load"] = lambda params, blobs: ({"value": [params, len(blobs[0])]}, b"bytes")
-        ran = self.completes("from cellblock_kernel.library import broker\nbroker.call('load', {'slug': 'x'}, [b'abc'])")
-        self.assertEqual(ran.values, ["([{'slug': 'x'}, 3], [b'bytes'])"])
-
-    def test_an_error_of_the_host_is_raised(self):
-        self.kernel.calls["load"] = lambda params, blobs: ({"error": {"code": "not_found", "message": "no dataset x"}},)
-        error = self.raises("from cellblock_kernel.library import broker\nbroker.call('load', {})")
-        self.assertEqual((error["exception"], error["message"]), ("BrokerError", "no dataset x"))
-
-    def test_calls_from_other_threads_are_errors(self):
-        ran = self.completes(
-            "import threading\nfrom cellblock_kernel.library import broker\nt = threading.Thread(target=broker.call, args=('x', {}))\nt.start(); t.join()"
-        )
-        self.assertIn("from the cell's main thread only", ran.stderr)

@@ -9,6 +9,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::calls::{BuiltIn, CallLimits};
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
@@ -404,6 +405,8 @@ impl Actor {
             asker,
             decoding: &self.shared.decoding,
             standby: &mut self.standby,
+            host: &BuiltIn,
+            calls: CallLimits::default(),
         };
         terms.standby.sent(message, self.cells);
         let mut ran = run(kernel, message, terms).await?;

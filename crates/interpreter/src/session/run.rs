@@ -18,7 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::calls;
+use super::calls::{CallLimits, Calls, HostCall, HostMethods};
 use super::interrupts::Interrupted;
 use super::standby::Standby;
 use crate::error::{Error, Result};
@@ -100,6 +100,9 @@ pub(super) struct CellTerms<'a> {
     pub(super) asker: Option<&'a mut oneshot::Sender<Result<Execution>>>,
     pub(super) decoding: &'a Decoding,
     pub(super) standby: &'a mut Standby,
+    /// What the cell's code may call.
+    pub(super) host: &'a dyn HostMethods,
+    pub(super) calls: CallLimits,
 }
 
 /// Sends a message and follows the kernel until it is done or gone.
@@ -114,6 +117,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
         open: [true, true],
         surplus: 0,
         failure: None,
+        calls: Calls::new(terms.host, terms.calls),
     };
     let number = number_of(message);
     let mut asker = terms.asker.take();
@@ -180,6 +184,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                         }
                         FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, findings, .. } => {
                             run.drain(kernel, &terms).await;
+                            if !run.calls.end(&mut kernel.writer, terms.limits.grace).await {
+                                return run.lost(kernel, &terms).await;
+                            }
                             let end = End::Done { outcome, error, rejections };
                             let mut ran = run.finish(end, variables.unwrap_or_default(), outputs_dropped);
                             ran.files = !no_files;
@@ -187,18 +194,15 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                             return Ok(ran);
                         }
                         FromKernel::Call { call, method, params } => {
-                            // Whoever asks reads the answer; one that lets answers pile up would hold its host past every deadline.
-                            let answer = calls::answer(kernel, call, &method, params, frame.blobs);
-                            match tokio::time::timeout(terms.limits.grace, answer).await {
-                                Ok(Ok(())) => {}
-                                Ok(Err(_)) | Err(_) => return run.lost(kernel, &terms).await,
-                            }
+                            run.calls.begin(call, HostCall { method, params, blobs: frame.blobs });
                         }
                         FromKernel::Standby { changes, pid, refused } => terms.standby.heard(changes, pid, refused),
                         FromKernel::Hello { .. } => {}
                     }
                 }
             },
+            (call, answer) = Calls::next(&mut run.calls.running) => run.calls.answer(call, answer),
+            sent = run.calls.outbox.send(&mut kernel.writer), if !run.calls.outbox.is_empty() => run.calls.sent(&sent),
             // Processes that the kernel forked may hold its channel open after its death, so the channel's end is not enough. Nor is its death:
             // it may be told before the last that the kernel said is seen to be there.
             () = ended(&mut end), if last_words.is_none() => last_words = Some(Instant::now() + LAST_WORDS),
@@ -272,7 +276,7 @@ impl CellTerms<'_> {
 }
 
 #[derive(Debug)]
-struct Run {
+struct Run<'a> {
     stdout: Capture,
     stderr: Capture,
     outputs: Vec<Output>,
@@ -283,12 +287,14 @@ struct Run {
     open: [bool; 2],
     surplus: u32,
     failure: Option<Error>,
+    calls: Calls<'a>,
 }
 
-impl Run {
+impl Run<'_> {
     fn stop(&mut self, kernel: &Kernel, why: Stop, grace: Duration) {
         self.stopped = Some(why);
         self.next = Some(Instant::now() + grace);
+        self.calls.cancel();
         kernel.interrupt();
     }
 
@@ -390,6 +396,6 @@ impl Run {
 }
 
 #[cfg(test)]
-mod scripted;
+pub(super) mod scripted;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

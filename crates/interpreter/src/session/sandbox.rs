@@ -7,6 +7,7 @@ use cellblock_sandbox::channel::write_frame;
 
 use super::Prepared;
 use super::actor::{Actor, SessionOptions};
+use super::calls::{BuiltIn, CallLimits};
 use super::files::Collected;
 use super::kept::Whole;
 use super::outputs::HandedOver;
@@ -117,6 +118,8 @@ impl Actor {
             asker: None,
             decoding: &self.shared.decoding,
             standby: &mut self.standby,
+            host: &BuiltIn,
+            calls: CallLimits::default(),
         };
         if let Err(error) = run(kernel, &message, terms).await {
             tracing::debug!(

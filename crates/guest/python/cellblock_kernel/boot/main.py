@@ -13,7 +13,7 @@ from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.library import broker
 from cellblock_kernel.rescue.standby import Standby
 
-GENERATION = 3
+GENERATION = 4
 
 _getpid, _mask = os.getpid, pthread_sigmask
 _version = "{}.{}.{}".format(*sys.version_info)
@@ -59,7 +59,7 @@ def answer(channel: Channel, gate: Gate, spare_fd: int | None = None) -> None:
     try:
         while True:
             standby.settle()
-            message, blobs = channel.receive()
+            message, blobs = kernel.broker.receive()
             kernel.handle(message, blobs)
     except (Closed, OSError):
         streams.flush()

@@ -156,7 +156,7 @@ class Channel:
 
     def ready(self, milliseconds: int) -> bool:
         """Returns whether something can be read within a time."""
-        return self._start < self._end or bool(self._poll.poll(milliseconds))
+        return self.buffered or bool(self._poll.poll(milliseconds))
 
     def _unread(self) -> int:
         """Returns the number of received bytes that were not read. Changes nothing, as it may be called at any
@@ -166,12 +166,30 @@ class Channel:
         except OSError:
             return 0
 
+    @property
+    def main(self) -> int:
+        """Identity of the thread that interrupts reach."""
+        return self._gate.main
+
+    @property
+    def buffered(self) -> bool:
+        """Returns whether bytes of a next frame have been received."""
+        return self._start < self._end
+
     def receive(self) -> tuple[Header, list[bytes]]:
-        """Receives one frame."""
+        """Receives the frame that the kernel handles next."""
         self._gate.busy = False
         self.wait()
         # Before the first byte is read, not after: an interrupt must see one state or the other.
+        self.occupy()
+        return self.read()
+
+    def occupy(self) -> None:
+        """Notes that a request has been received: an interrupt from now on is meant for it."""
         self._gate.busy = True
+
+    def read(self) -> tuple[Header, list[bytes]]:
+        """Receives one frame."""
         sizes = self._take(8)
         total = int.from_bytes(sizes[:4], "big")
         size = int.from_bytes(sizes[4:], "big")

@@ -85,8 +85,6 @@ class Kernel:
             self._configure(message)
             self._standby.changed(kind)
             return
-        if kind == "answer":
-            return  # the answer to an interrupted call
         answer = self._cells.get(kind)
         if answer is None:
             raise ValueError(f"unknown message {kind!r}")
@@ -131,6 +129,7 @@ class Kernel:
         found = findings.take()
         if found:
             done["findings"] = found
+        self._broker.settle()
         self._gate.end()
         self._display.end(done)
 

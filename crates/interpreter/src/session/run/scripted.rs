@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use cellblock_protocol::{FromKernel, KernelOutcome, Output, Primitive, Scalar, ToKernel};
+use cellblock_protocol::{Frame, FromKernel, KernelOutcome, Output, Primitive, Scalar, ToKernel};
 use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal};
 use cellblock_sandbox::channel::{FrameReader, write_frame};
 use cellblock_sandbox::incoming::Incoming;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -16,18 +17,22 @@ pub(super) const NUMBER: u64 = 7;
 
 /// One thing that the kernel does while it runs a cell.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(in crate::session) enum Step {
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
     /// An output of the cell.
     Show(i64),
     /// An output and the end of another cell.
     Stray(i64),
+    /// A call with this number to a method, with its number as the parameter.
+    Call(u64, &'static str),
+    /// The host's next message is the answer to this call: its value, or its error's code.
+    Answered(u64, Result<Value, &'static str>),
 }
 
 /// How the kernel ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Last {
+pub(in crate::session) enum Last {
     /// It reports the end of the cell.
     Done,
     /// It runs on until it is interrupted, and reports that.
@@ -42,9 +47,9 @@ pub(super) enum Last {
 
 /// Signals that were sent to a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sent {
-    pub(super) interrupts: u32,
-    pub(super) kills: u32,
+pub(in crate::session) struct Sent {
+    pub(in crate::session) interrupts: u32,
+    pub(in crate::session) kills: u32,
 }
 
 #[derive(Debug)]
@@ -119,6 +124,19 @@ impl Player {
                     let done = done(other, KernelOutcome::Raised);
                     write_frame(&mut channel, &done, &[]).await.unwrap();
                 }
+                Step::Call(call, method) => {
+                    let message = FromKernel::Call {
+                        call,
+                        method: method.to_owned(),
+                        params: call.into(),
+                    };
+                    write_frame(&mut channel, &message, &[]).await.unwrap();
+                }
+                Step::Answered(number, expected) => {
+                    let frame = requests.next().await.unwrap().unwrap();
+                    let (call, answer) = answered(&frame);
+                    assert_eq!((call, answer), (number, expected.map_err(str::to_owned)));
+                }
             }
         }
         finished();
@@ -140,6 +158,27 @@ impl Player {
         };
         // The host may not wait for more once it has this.
         let _ = write_frame(&mut channel, &done(NUMBER, outcome), &[]).await;
+    }
+}
+
+/// Returns the number of the call that a frame answers, and its value or the code of its error.
+fn answered(frame: &Frame<ToKernel>) -> (u64, Result<Value, String>) {
+    match &frame.message {
+        ToKernel::Answer {
+            call,
+            error: Some(error),
+            ..
+        } => (*call, Err(error.code.clone())),
+        ToKernel::Answer {
+            call,
+            value_in_blob: true,
+            ..
+        } => (
+            *call,
+            Ok(serde_json::from_reader(frame.blobs[0].reader()).unwrap()),
+        ),
+        ToKernel::Answer { call, value, .. } => (*call, Ok(value.clone())),
+        other => panic!("{other:?}"),
     }
 }
 

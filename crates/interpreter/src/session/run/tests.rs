@@ -10,13 +10,26 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::scripted::{Last, NUMBER, Sent, Step, start};
 use super::*;
+use crate::session::calls::BuiltIn;
 use crate::session::interrupts::interrupts;
 
 /// Longer than any script takes.
-const LONG: Duration = Duration::from_mins(1);
+pub(in crate::session) const LONG: Duration = Duration::from_mins(1);
 
 /// Runs a scripted cell; the interrupt is sent after its last step.
 async fn play(steps: &[Step], last: Last, limits: &Limits, timeout: Duration) -> (Ran, Vec<Event>, Sent) {
+    play_with(&BuiltIn, CallLimits::default(), steps, last, limits, timeout).await
+}
+
+/// The same with a host of the test.
+pub(in crate::session) async fn play_with(
+    host: &dyn HostMethods,
+    calls: CallLimits,
+    steps: &[Step],
+    last: Last,
+    limits: &Limits,
+    timeout: Duration,
+) -> (Ran, Vec<Event>, Sent) {
     let (handle, mut interrupted) = interrupts();
     handle.asking();
     let asks = matches!(last, Last::Obeys | Last::Ignores) && timeout == LONG;
@@ -38,6 +51,8 @@ async fn play(steps: &[Step], last: Last, limits: &Limits, timeout: Duration) ->
         asker: None,
         decoding: &decoding,
         standby: &mut Standby::default(),
+        host,
+        calls,
     };
     let message = ToKernel::Variables { cell: NUMBER };
     let ran = tokio::time::timeout(LONG, run(&mut kernel, &message, terms)).await;
@@ -49,14 +64,14 @@ async fn play(steps: &[Step], last: Last, limits: &Limits, timeout: Duration) ->
     (ran.unwrap().unwrap(), happened, *sent.borrow())
 }
 
-fn limits() -> Limits {
+pub(in crate::session) fn limits() -> Limits {
     Limits {
         grace: Duration::from_millis(20),
         ..Limits::default()
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(in crate::session) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -147,7 +162,7 @@ fn check(steps: &[Step], last: Last, most: usize, ran: Ran, events: &[Event], se
         match step {
             Step::Stdout(bytes) => out.extend_from_slice(bytes),
             Step::Stderr(bytes) => err.extend_from_slice(bytes),
-            Step::Show(_) | Step::Stray(_) => {}
+            _ => {}
         }
     }
     assert_eq!((told.0, told.1), (out.clone(), err.clone()));

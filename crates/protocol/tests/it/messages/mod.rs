@@ -332,8 +332,18 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         }),
         any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
         any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
-        (any::<u64>(), value().boxed(), of(call_error().boxed()))
-            .prop_map(|(call, value, error)| ToKernel::Answer { call, value, error }),
+        (
+            any::<u64>(),
+            value().boxed(),
+            any::<bool>(),
+            of(call_error().boxed())
+        )
+            .prop_map(|(call, value, value_in_blob, error)| ToKernel::Answer {
+                call,
+                value,
+                value_in_blob,
+                error,
+            }),
         Just(ToKernel::TakeOver {}),
     ]
 }

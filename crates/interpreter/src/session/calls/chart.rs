@@ -1,42 +1,13 @@
-//! What code in a sandbox may ask its host for while a cell runs.
+//! `check_chart`: a chart is checked while its code can still receive the error.
 
-use cellblock_protocol::{Blob, CallError, ToKernel};
-use cellblock_sandbox::backend::Kernel;
-use cellblock_sandbox::channel::write_frame;
+use cellblock_protocol::{Blob, CallError};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
+use super::{HostCall, HostReply};
 use crate::chart::{CheckedChart, MAX_BYTES, Rows};
-use crate::error::Result;
 use crate::output::bytes_of;
-
-/// Answers a call, with an error where the host has no such method.
-pub(super) async fn answer(
-    kernel: &mut Kernel,
-    call: u64,
-    method: &str,
-    params: Value,
-    blobs: Vec<Blob>,
-) -> Result<()> {
-    let result = match method {
-        "check_chart" => check_chart(params, blobs).await,
-        _ => Err(CallError {
-            code: "unknown_method".into(),
-            message: format!(
-                "the host offers no method `{}` to this session",
-                method.escape_debug()
-            ),
-        }),
-    };
-    let (value, drawing, error) = match result {
-        Ok(drawing) => (Value::Bool(true), Some(drawing), None),
-        Err(error) => (Value::Null, None, Some(error)),
-    };
-    let answer = ToKernel::Answer { call, value, error };
-    let blobs: Vec<&[u8]> = drawing.iter().map(Vec::as_slice).collect();
-    Ok(write_frame(&mut kernel.writer, &answer, &blobs).await?)
-}
 
 /// A chart that `render_chart` is about to emit; blob 0 are its rows.
 #[derive(Deserialize)]
@@ -46,9 +17,11 @@ struct CheckChart {
     alt: Option<String>,
 }
 
-/// Checks a chart while its code can still receive the error, and otherwise returns its Vega-Lite
-/// form.
-async fn check_chart(params: Value, mut blobs: Vec<Blob>) -> Result<Vec<u8>, CallError> {
+/// Checks a chart and returns its Vega-Lite form.
+pub(super) async fn check(call: HostCall) -> Result<HostReply, CallError> {
+    let HostCall {
+        params, mut blobs, ..
+    } = call;
     let refuse = |message: String| CallError {
         code: "chart".into(),
         message,
@@ -66,7 +39,10 @@ async fn check_chart(params: Value, mut blobs: Vec<Blob>) -> Result<Vec<u8>, Cal
         Ok(chart.vega_lite().to_string().into_bytes())
     });
     match checked.await {
-        Ok(Ok(drawing)) => Ok(drawing),
+        Ok(Ok(drawing)) => Ok(HostReply {
+            value: Value::Bool(true),
+            blobs: vec![drawing.into()],
+        }),
         Ok(Err(message)) => Err(refuse(message)),
         Err(_) => Err(refuse("the chart could not be checked".to_owned())),
     }
