@@ -37,6 +37,7 @@ pub(super) fn test(release: &Release) -> Result<()> {
     expect(check.current_dir(&release.out), "")?;
     wheel_and_archive(release)?;
     tarball(release)?;
+    pages(release)?;
     for image in ["core", "default"] {
         from_nothing(release, image)?;
     }
@@ -106,6 +107,62 @@ fn tarball(release: &Release) -> Result<()> {
     let mut run = home.command(&program);
     run.env("CELLBLOCK_IMAGE_MIRROR", &release.out);
     expect(run.args(["run", "--image", "core", "-c", "1 + 1"]), "2")
+}
+
+/// Runs the commands of the README and the guide to installing that need a release, as they are written.
+fn pages(release: &Release) -> Result<()> {
+    let read = |page: &str| {
+        let path = release.root.join(page);
+        std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))
+    };
+    let home = Home::new()?;
+    let environment = home.0.path().join("venv");
+    let python = pythons().into_iter().next().context("no Python on PATH")?;
+    expect(home.command(&python).args(["-m", "venv"]).arg(&environment), "")?;
+    let downloads = home.0.path().join("downloads");
+    std::fs::create_dir(&downloads)?;
+    for file in [release.out.join(SUMS), release.file(".tar.gz")] {
+        std::os::unix::fs::symlink(&file, downloads.join(file.file_name().unwrap_or_default()))?;
+    }
+    let mut folders = vec![environment.join("bin"), release.tools.program("uvx")];
+    folders[1].pop();
+    folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+    let shell = |script: &str| {
+        eprintln!("page: {script}");
+        let mut shell = home.command(Path::new("sh"));
+        shell
+            .args(["-euc", script])
+            .current_dir(&downloads)
+            .env("PATH", env::join_paths(&folders)?)
+            .env("CELLBLOCK_IMAGE_MIRROR", &release.out)
+            .env("PIP_NO_INDEX", "1")
+            .env("PIP_FIND_LINKS", &release.out)
+            .env("UV_NO_INDEX", "1")
+            .env("UV_FIND_LINKS", &release.out);
+        expect_success(&mut shell)
+    };
+    let readme = read("README.md")?;
+    let starts = readme
+        .lines()
+        .filter(|line| line.starts_with("uvx ") || line.starts_with("pip "));
+    for line in starts {
+        if !shell(line)?.lines().any(|printed| printed == "2") {
+            bail!("`{line}` of README.md does not print 2");
+        }
+    }
+    let guide = read("docs/guides/install.md")?;
+    let blocks = guide.split("```sh\n").filter_map(|rest| rest.split("```").next());
+    let tarball = blocks
+        .filter(|block| block.contains("tar -xf"))
+        .last()
+        .context("docs/guides/install.md does not unpack a tarball")?;
+    let folder = home.0.path().join(".local/bin");
+    std::fs::create_dir_all(&folder)?;
+    shell(tarball)?;
+    expect(
+        home.command(&folder.join("cellblock")).arg("--version"),
+        &format!("cellblock {}", release.version),
+    )
 }
 
 /// Runs a cell on a machine that has uv and nothing else, from a mirror behind HTTP.
