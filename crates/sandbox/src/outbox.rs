@@ -51,6 +51,11 @@ impl Outbox {
         self.frames.is_empty()
     }
 
+    /// Returns the number of frames that are not completely sent.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
     /// Removes all frames except one of which a part has been sent.
     pub fn keep_begun(&mut self) {
         self.frames.retain(|frame| frame.begun);
@@ -169,7 +174,7 @@ mod tests {
         let mut received = Vec::new();
         tokio::select! {
             sent = outbox.send(&mut ours) => sent.unwrap(),
-            _ = async { while theirs.read_buf(&mut received).await.is_ok() {} } => {}
+            () = async { while theirs.read_buf(&mut received).await.is_ok() {} } => {}
         }
         drop(ours);
         theirs.read_to_end(&mut received).await.unwrap();

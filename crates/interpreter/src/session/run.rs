@@ -165,23 +165,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                     match frame.message {
                         // Frames of another request are left over from one that was given up, or forged.
                         FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
-                        FromKernel::Output { output, .. } => {
-                            // The exception that ends a cell comes whatever the limit.
-                            let extra = usize::from(matches!(output, cellblock_protocol::Output::Exception(_)));
-                            if run.outputs.len() < terms.limits.outputs as usize + extra {
-                                within(terms.limits.output_bytes, &frame.blobs)?;
-                                match terms.decoding.decode(output, frame.blobs).await {
-                                    Ok(output) => {
-                                        terms.tell(|| Event::Output(output.clone())).await;
-                                        run.outputs.push(output);
-                                    }
-                                    Err(error) if error.is_from_the_kernel() => return Err(error.into()),
-                                    Err(error) => run.fail(error.into()),
-                                }
-                            } else {
-                                run.surplus += 1;
-                            }
-                        }
+                        FromKernel::Output { output, .. } => run.output(output, frame.blobs, &terms).await?,
                         FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, findings, .. } => {
                             run.drain(kernel, &terms).await;
                             if !run.calls.end(&mut kernel.writer, terms.limits.grace).await {
@@ -194,7 +178,9 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                             return Ok(ran);
                         }
                         FromKernel::Call { call, method, params } => {
-                            run.calls.begin(call, HostCall { method, params, blobs: frame.blobs });
+                            if !run.calls.begin(call, HostCall { method, params, blobs: frame.blobs }) {
+                                return run.lost(kernel, &terms).await;
+                            }
                         }
                         FromKernel::Standby { changes, pid, refused } => terms.standby.heard(changes, pid, refused),
                         FromKernel::Hello { .. } => {}
@@ -306,6 +292,31 @@ impl Run<'_> {
             kernel.kill();
             self.next = None;
         }
+    }
+
+    /// Keeps an output within the limits.
+    async fn output(
+        &mut self,
+        output: cellblock_protocol::Output,
+        blobs: Vec<Blob>,
+        terms: &CellTerms<'_>,
+    ) -> Result<()> {
+        // The exception that ends a cell comes whatever the limit.
+        let extra = usize::from(matches!(output, cellblock_protocol::Output::Exception(_)));
+        if self.outputs.len() >= terms.limits.outputs as usize + extra {
+            self.surplus += 1;
+            return Ok(());
+        }
+        within(terms.limits.output_bytes, &blobs)?;
+        match terms.decoding.decode(output, blobs).await {
+            Ok(output) => {
+                terms.tell(|| Event::Output(output.clone())).await;
+                self.outputs.push(output);
+            }
+            Err(error) if error.is_from_the_kernel() => return Err(error.into()),
+            Err(error) => self.fail(error.into()),
+        }
+        Ok(())
     }
 
     /// Reads once from a pipe that is ready.

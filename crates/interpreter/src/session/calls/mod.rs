@@ -22,6 +22,8 @@ mod chart;
 
 /// A larger value travels as a blob, because a header has at most 4 MiB.
 const VALUE_BYTES: usize = 1 << 20;
+/// Maximum number of characters of an unknown method in an error.
+const METHOD_CHARS: usize = 64;
 
 /// One call.
 #[derive(Debug)]
@@ -57,7 +59,11 @@ impl HostMethods for BuiltIn {
                     "unknown_method",
                     format!(
                         "the host offers no method `{}` to this session",
-                        method.escape_debug()
+                        method
+                            .chars()
+                            .take(METHOD_CHARS)
+                            .collect::<String>()
+                            .escape_debug()
                     ),
                 )),
             }
@@ -68,7 +74,7 @@ impl HostMethods for BuiltIn {
 /// Limits of the calls of one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallLimits {
-    /// Maximum number of calls.
+    /// Maximum number of calls. A kernel with more unread answers is lost.
     pub(crate) calls: u32,
     /// Maximum number of calls that run at the same time; further ones wait.
     pub(crate) running: usize,
@@ -141,12 +147,21 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Begins a call, or answers it with the reason why it is refused.
-    pub(super) fn begin(&mut self, number: u64, call: HostCall) {
+    /// Begins a call, or answers it with the reason why it is refused. Returns `false` for a kernel that
+    /// calls on and on without reading the answers, which would fill the host's memory.
+    #[must_use]
+    pub(super) fn begin(&mut self, number: u64, call: HostCall) -> bool {
+        if self.outbox.len() > self.limits.calls as usize {
+            return false;
+        }
         self.open.push(number);
+        self.admit(number, call);
+        true
+    }
+
+    fn admit(&mut self, number: u64, call: HostCall) {
         let CallLimits {
             calls,
-            running,
             waiting,
             waiting_bytes,
             ..
@@ -161,7 +176,7 @@ impl<'a> Calls<'a> {
             );
             return self.answer(number, Err(refused("too_many_calls", text)));
         }
-        if self.running.len() < running {
+        if self.has_room() {
             return self.start(number, call);
         }
         // A hostile cell must not fill the host's memory with what waits.
@@ -208,7 +223,16 @@ impl<'a> Calls<'a> {
             // An error of a few words is within every limit.
             let _ = self.outbox.push(&failed(number, error), Vec::new());
         }
-        if self.running.len() < self.limits.running
+        self.start_waiting();
+    }
+
+    /// Returns whether another call may run: answers that the kernel does not read would pile up.
+    fn has_room(&self) -> bool {
+        self.running.len() + self.outbox.len() < self.limits.running
+    }
+
+    fn start_waiting(&mut self) {
+        while self.has_room()
             && let Some((number, call, bytes)) = self.waiting.pop_front()
         {
             self.waiting_bytes -= bytes;
@@ -245,11 +269,12 @@ impl<'a> Calls<'a> {
         Ok((value, false, blobs))
     }
 
-    /// Gives up answers that cannot be sent. The kernel's end is seen elsewhere, behind its last frames.
+    /// Starts further calls once all answers are sent, and gives up answers that cannot be. The kernel's end is seen elsewhere, behind its last frames.
     pub(super) fn sent(&mut self, result: &cellblock_sandbox::Result<()>) {
         if result.is_err() {
             self.outbox.clear();
         }
+        self.start_waiting();
     }
 
     /// Cancels all calls because the cell is being stopped, and tells the threads that wait for them.

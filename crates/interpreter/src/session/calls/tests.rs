@@ -226,3 +226,15 @@ fn an_unknown_method_is_refused() {
     ));
     assert!(matches!(ran.end, End::Done { .. }), "{ran:?}");
 }
+
+#[test]
+fn a_kernel_that_calls_on_and_on_and_reads_no_answer_is_lost() {
+    let calls = CallLimits {
+        calls: 100,
+        ..CallLimits::default()
+    };
+    // More than the socket's buffer holds.
+    let steps: Vec<_> = (0..20_000).map(|number| Step::Call(number, "echo")).collect();
+    let ran = play(&Host::new(), calls, &steps, Last::Ignores, LONG);
+    assert!(matches!(ran.end, End::Lost(_)), "{ran:?}");
+}
