@@ -235,7 +235,8 @@ fn a_kernel_that_asks_and_does_not_read_the_answers_is_lost() {
         let code = "import json, os, struct\n\
                     head = json.dumps({'type': 'call', 'call': 1, 'method': 'x' * 10_000, 'params': None}).encode()\n\
                     for _ in range(20_000): os.write(3, struct.pack('>II', 4 + len(head), len(head)) + head)";
-        let ended = run_for(&session, SECOND, code).await;
+        // Long enough for more calls than a cell may make; the deadline would stop it, too.
+        let ended = run_for(&session, 60 * SECOND, code).await;
         assert_eq!(ended.outcome.name(), "kernel_lost");
         assert!(!goes_on(&session, "head").await);
     });
