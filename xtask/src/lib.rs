@@ -11,6 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
+pub mod aarch64;
 pub mod bench;
 pub mod ci;
 pub mod dist;

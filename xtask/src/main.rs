@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use xtask::aarch64::KernelRelease;
 use xtask::ci::Step;
 use xtask::dist::{self, Machine, ReleasePart};
-use xtask::{bench, ci, generate, seccomp, soak, tidy, workspace_root};
+use xtask::{aarch64, bench, ci, generate, seccomp, soak, tidy, workspace_root};
 
 /// Developer commands of the Cellblock workspace.
 #[derive(Debug, Parser)]
@@ -50,6 +51,14 @@ enum Command {
         #[arg(long)]
         target: Option<Machine>,
     },
+    /// Runs the tests of the sandbox on 64-bit ARM, in a virtual machine
+    Aarch64 {
+        /// The programs of tests to run, such as `jail-rooms`; all of them if none is named
+        programs: Vec<String>,
+        /// The Debian release whose kernel runs
+        #[arg(long, value_enum, default_value = "bookworm")]
+        kernel: KernelRelease,
+    },
     /// Writes the files that are generated from code
     Generate {
         /// Only tells which files are stale
@@ -67,6 +76,7 @@ fn main() -> Result<ExitCode> {
         Command::Tidy => tidy::run(&root)?,
         Command::Seccomp { default } => seccomp::write(&root, &default)?,
         Command::Dist { parts, target } => dist::run(&root, target, &parts)?,
+        Command::Aarch64 { programs, kernel } => aarch64::run(&root, kernel, &programs)?,
         Command::Generate { check: true } => generate::check(&root)?,
         Command::Generate { check: false } => generate::write(&root)?,
     };

@@ -36,12 +36,12 @@ const WARM: (&str, &str) = ("cellblock it", "CELLBLOCK_TEST_WARM");
 
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Program {
-    package: String,
-    target: String,
-    executable: PathBuf,
+pub(crate) struct Program {
+    pub(crate) package: String,
+    pub(crate) target: String,
+    pub(crate) executable: PathBuf,
     /// The package's directory, in which its tests run.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Whether it runs with a warm host.
     warm: bool,
 }
@@ -60,21 +60,7 @@ pub struct Suite(Vec<Program>);
 
 /// Builds the programs of all tests.
 pub fn build(root: &Path) -> Result<Suite> {
-    let mut building = cargo(root)
-        .arg("test")
-        .args(WHAT)
-        .args(["--no-run", "--message-format=json-render-diagnostics"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("start cargo")?;
-    let mut told = String::new();
-    let mut output = building.stdout.take().context("no output of cargo")?;
-    output.read_to_string(&mut told)?;
-    let status = building.wait()?;
-    if !status.success() {
-        bail!("the tests do not compile: cargo ended with {status}");
-    }
-    let mut programs = programs(&told)?;
+    let mut programs = compile(cargo(root).arg("test").args(WHAT).arg("--no-run"))?;
     let again = programs.iter().find(|program| program.name() == WARM.0).cloned();
     programs.extend(again.map(|program| Program {
         warm: true,
@@ -85,6 +71,23 @@ pub fn build(root: &Path) -> Result<Suite> {
         at.unwrap_or(LONGEST.len())
     });
     Ok(Suite(programs))
+}
+
+/// Runs a command of cargo that builds programs of tests, and returns them.
+pub(crate) fn compile(cargo: &mut Command) -> Result<Vec<Program>> {
+    let mut building = cargo
+        .arg("--message-format=json-render-diagnostics")
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start cargo")?;
+    let mut told = String::new();
+    let mut output = building.stdout.take().context("no output of cargo")?;
+    output.read_to_string(&mut told)?;
+    let status = building.wait()?;
+    if !status.success() {
+        bail!("the tests do not compile: cargo ended with {status}");
+    }
+    programs(&told)
 }
 
 /// Runs the examples in the documentation.

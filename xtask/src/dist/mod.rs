@@ -17,7 +17,7 @@ mod engine;
 mod glibc;
 mod images;
 mod install;
-mod tools;
+pub(crate) mod tools;
 mod wheel;
 
 /// A part of a release. They are built in this order.

@@ -9,16 +9,16 @@ use anyhow::Result;
 
 use super::spawn;
 
-/// The versions. maturin builds wheels and has cargo-zigbuild inside; zig links against an old glibc; uv installs and tries the result.
+/// The versions. maturin builds wheels and has cargo-zigbuild inside, which alone builds tests; zig links against an old glibc; uv installs and tries the result.
 const VERSIONS: &str = include_str!("tools.txt");
 
 /// A virtual environment with the tools.
 #[derive(Debug)]
-pub(super) struct Tools(PathBuf);
+pub(crate) struct Tools(PathBuf);
 
 impl Tools {
     /// Installs what is missing.
-    pub(super) fn install(folder: &Path) -> Result<Self> {
+    pub(crate) fn install(folder: &Path) -> Result<Self> {
         let tools = Self(folder.to_owned());
         if !tools.program("pip").is_file() {
             // Debian has `venv` in the package python3-venv, and says so.
@@ -41,7 +41,7 @@ impl Tools {
     }
 
     /// Returns a command that runs a tool and finds the others.
-    pub(super) fn command(&self, name: &str) -> Result<Command> {
+    pub(crate) fn command(&self, name: &str) -> Result<Command> {
         let found = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths([self.0.join("bin")].into_iter().chain(env::split_paths(&found)))?;
         let mut command = Command::new(self.program(name));
