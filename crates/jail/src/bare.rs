@@ -150,6 +150,12 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
             ));
         }
     }
+    if let KeepIds::Single { uid: 0, .. } = ids {
+        return Err(missing(
+            Protection::OwnUserId,
+            "without namespaces, user code would run as root because this root user cannot use other ids; run as an ordinary user",
+        ));
+    }
     if landlock::abi() < landlock::ALONE_ABI {
         return Err(missing(
             Protection::Landlock,
@@ -161,10 +167,6 @@ pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
         ));
     }
     match ids {
-        KeepIds::Single { uid: 0, .. } => Err(missing(
-            Protection::OwnUserId,
-            "without namespaces, user code would run as root because this root user cannot use other ids; run as an ordinary user",
-        )),
         KeepIds::Range { .. } => may_change_users(),
         KeepIds::Single { .. } | KeepIds::Subordinate { .. } => Ok(()),
     }
