@@ -36,14 +36,14 @@ const WARM: (&str, &str) = ("cellblock it", "CELLBLOCK_TEST_WARM");
 
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct TestProgram {
     pub(crate) package: String,
     pub(crate) target: String,
     pub(crate) executable: PathBuf,
     /// The package's directory, in which its tests run.
     pub(crate) folder: PathBuf,
     /// Whether it runs with a warm host.
-    warm: bool,
+    pub(crate) warm: bool,
 }
 
 /// How a program ended.
@@ -56,13 +56,13 @@ struct Ended {
 
 /// The programs of all tests.
 #[derive(Debug)]
-pub struct Suite(Vec<Program>);
+pub struct Suite(Vec<TestProgram>);
 
 /// Builds the programs of all tests.
 pub fn build(root: &Path) -> Result<Suite> {
     let mut programs = compile(cargo(root).arg("test").args(WHAT).arg("--no-run"))?;
     let again = programs.iter().find(|program| program.name() == WARM.0).cloned();
-    programs.extend(again.map(|program| Program {
+    programs.extend(again.map(|program| TestProgram {
         warm: true,
         ..program
     }));
@@ -74,7 +74,7 @@ pub fn build(root: &Path) -> Result<Suite> {
 }
 
 /// Runs a command of cargo that builds programs of tests, and returns them.
-pub(crate) fn compile(cargo: &mut Command) -> Result<Vec<Program>> {
+pub(crate) fn compile(cargo: &mut Command) -> Result<Vec<TestProgram>> {
     let mut building = cargo
         .arg("--message-format=json-render-diagnostics")
         .stdout(Stdio::piped())
@@ -129,7 +129,7 @@ impl Suite {
     }
 }
 
-impl Program {
+impl TestProgram {
     fn name(&self) -> String {
         let how = if self.warm { " (warm)" } else { "" };
         format!("{} {}{how}", self.package, self.target)
@@ -199,7 +199,7 @@ fn cargo(root: &Path) -> Command {
 }
 
 /// The programs among what cargo says that it has built.
-fn programs(told: &str) -> Result<Vec<Program>> {
+fn programs(told: &str) -> Result<Vec<TestProgram>> {
     let lines = told.lines().map(serde_json::from_str::<Value>);
     let mut found = Vec::new();
     for line in lines {
@@ -213,7 +213,7 @@ fn programs(told: &str) -> Result<Vec<Program>> {
         let text = |value: &Value| value.as_str().map(str::to_owned).context("not a text");
         let manifest = PathBuf::from(text(&line["manifest_path"])?);
         let folder = manifest.parent().context("a manifest without a directory")?;
-        found.push(Program {
+        found.push(TestProgram {
             package: package(&text(&line["package_id"])?).to_owned(),
             target: text(&line["target"]["name"])?,
             executable: executable.into(),
@@ -252,8 +252,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn program(executable: &str) -> Program {
-        Program {
+    fn program(executable: &str) -> TestProgram {
+        TestProgram {
             package: "package".to_owned(),
             target: executable.to_owned(),
             executable: executable.into(),
@@ -287,7 +287,7 @@ mod tests {
         ];
         let told: Vec<_> = told.iter().map(Value::to_string).collect();
         let found = programs(&told.join("\n")).unwrap();
-        let names: Vec<_> = found.iter().map(Program::name).collect();
+        let names: Vec<_> = found.iter().map(TestProgram::name).collect();
         assert_eq!(names, ["cellblock-mcp it", "xtask it"]);
         assert_eq!(found[0].executable, Path::new("/here/it-1"));
         assert_eq!(found[0].folder, Path::new("/here/crates/mcp"));

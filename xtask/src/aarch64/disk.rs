@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::suite::Program;
+use crate::suite::TestProgram;
 
 use super::BUILT;
 
@@ -36,7 +36,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn of_program(program: Program) -> Self {
+    pub(super) fn of_program(program: TestProgram) -> Self {
         let package = program.package.trim_start_matches("cellblock-");
         // The unit tests of a library have its name.
         let target = match program.target.trim_start_matches("cellblock_") {
@@ -153,11 +153,12 @@ mod tests {
     use super::*;
 
     fn task(package: &str, target: &str) -> Task {
-        Task::of_program(Program {
+        Task::of_program(TestProgram {
             package: package.to_owned(),
             target: target.to_owned(),
             executable: "/target/deps/program-1".into(),
             folder: "/here".into(),
+            warm: false,
         })
     }
 

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use crate::dist::tools::Tools;
+use crate::dist::tools::ReleaseTools;
 use crate::suite;
 
 use self::console::Transcript;
@@ -69,7 +69,7 @@ pub fn run(root: &Path, kernel: KernelRelease, chosen: &[String]) -> Result<bool
 
 /// Compiles everything that runs in the machine.
 fn build(places: &Places) -> Result<Vec<Task>> {
-    let tools = Tools::install(&places.target.join("dist-tools"))?;
+    let tools = ReleaseTools::install(&places.target.join("dist-tools"))?;
     let cargo = || -> Result<Command> {
         let mut cargo = tools.command("cargo-zigbuild")?;
         cargo

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
 use self::engine::Engine;
-use self::tools::Tools;
+use self::tools::ReleaseTools;
 
 mod archive;
 mod container;
@@ -84,7 +84,7 @@ struct Release {
     target: PathBuf,
     machine: Machine,
     version: String,
-    tools: Tools,
+    tools: ReleaseTools,
 }
 
 /// Builds the parts, or all of them if there are none, for a machine.
@@ -128,7 +128,7 @@ impl Release {
         let out = root.join("dist");
         fs::create_dir_all(&out).with_context(|| format!("create `{}`", out.display()))?;
         Ok(Self {
-            tools: Tools::install(&target.join("dist-tools"))?,
+            tools: ReleaseTools::install(&target.join("dist-tools"))?,
             root: root.to_owned(),
             out,
             target,

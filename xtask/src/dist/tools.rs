@@ -14,9 +14,9 @@ const VERSIONS: &str = include_str!("tools.txt");
 
 /// A virtual environment with the tools.
 #[derive(Debug)]
-pub(crate) struct Tools(PathBuf);
+pub(crate) struct ReleaseTools(PathBuf);
 
-impl Tools {
+impl ReleaseTools {
     /// Installs what is missing.
     pub(crate) fn install(folder: &Path) -> Result<Self> {
         let tools = Self(folder.to_owned());
