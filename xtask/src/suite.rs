@@ -19,7 +19,7 @@ use serde_json::Value;
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end.
-const LONGEST: [&str; 9] = [
+const LONGEST: [&str; 10] = [
     "cellblock ordinary_python",
     "cellblock gateway",
     "cellblock-interpreter containment",
@@ -27,6 +27,7 @@ const LONGEST: [&str; 9] = [
     "cellblock-interpreter death",
     "cellblock session",
     "cellblock it",
+    "cellblock it (warm)",
     "cellblock clients",
     "cellblock-interpreter remote",
 ];
