@@ -67,9 +67,10 @@ fn executions_leave_no_sandbox_no_process_and_no_file() {
             && now.namespaces <= before.namespaces
             && now.entries <= before.entries
             && now.id_locks <= before.id_locks;
-        no_more
-            .then_some(now)
-            .ok_or_else(|| format!("{now:?} is more than {before:?}"))
+        if no_more {
+            return Ok(now);
+        }
+        Err(format!("{now:?} is more than {before:?}"))
     });
     assert!(
         after.descriptors <= before.descriptors + 16,
