@@ -11,14 +11,20 @@ use cellblock_jail::room::RoomLimits;
 use cellblock_jail::scratch::{RoomDir, Scratch};
 use cellblock_jail::seccomp::Filters;
 use cellblock_jail::{Error, Result, fds, tree};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::kernel::Place;
 use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
 use crate::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 
-/// Maximum time that a room's cgroup may stay busy after its last process has ended.
-const GROUP_LIMIT: Duration = Duration::from_secs(2);
+/// Maximum time that a room's cgroup may stay busy after its last process was killed. On a busy machine, the exit of many
+/// processes with little CPU time takes seconds.
+const GROUP_LIMIT: Duration = Duration::from_secs(20);
+/// Pause between two attempts to remove such a cgroup.
+const GROUP_PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 2_000_000,
+};
 /// Raw wait status of a process that SIGKILL ended.
 const KILLED: i32 = libc::SIGKILL;
 
@@ -31,8 +37,18 @@ pub(super) struct Keeper<'a> {
     filters: &'a Filters,
     scratch: &'a Scratch,
     rooms: HashMap<String, Room>,
+    /// Cgroups of rooms that have ended, which the kernel still considers busy.
+    busy: Vec<BusyGroup>,
     last_token: u64,
     children: OwnedFd,
+}
+
+#[derive(Debug)]
+struct BusyGroup {
+    group: RoomCgroups,
+    /// Request to answer once the group is removed.
+    ending: Option<u64>,
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -66,6 +82,7 @@ impl<'a> Keeper<'a> {
             filters,
             scratch,
             rooms: HashMap::new(),
+            busy: Vec::new(),
             last_token: 0,
             children: child_signals()?,
         })
@@ -75,6 +92,7 @@ impl<'a> Keeper<'a> {
     pub(super) fn serve(mut self) -> Result<()> {
         loop {
             let (from_host, child, talking) = self.wait()?;
+            self.remove_groups()?;
             for name in talking {
                 self.hear(&name)?;
             }
@@ -101,8 +119,10 @@ impl<'a> Keeper<'a> {
                 .iter()
                 .map(|(_, room)| PollFd::new(&room.socket, PollFlags::IN)),
         );
+        // Others must not wait for a room that is slow to end.
+        let pause = (!self.busy.is_empty()).then_some(&GROUP_PAUSE);
         loop {
-            match poll(&mut polled, None) {
+            match poll(&mut polled, pause) {
                 Ok(_) => break,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error).during("wait for work"),
@@ -187,8 +207,8 @@ impl<'a> Keeper<'a> {
             }
             Err(error) => {
                 self.end_strays();
-                self.remove_group(&group)?;
                 dir.remove();
+                self.release(group, None)?;
                 Err(error)
             }
         }
@@ -355,27 +375,35 @@ impl<'a> Keeper<'a> {
         let Some(room) = self.rooms.remove(name) else {
             return Ok(());
         };
-        let removed = self.remove_group(&room.group);
         room.dir.remove();
-        let Some(request) = room.ending else { return Ok(()) };
-        self.reply(
-            request,
-            removed
-                .map(|()| LauncherReply::Done)
-                .map_err(|error| chain(&error)),
-            &[],
-        )
+        self.release(room.group, room.ending)
     }
 
-    /// Removes a group; the kernel may need a moment to release ended processes.
-    fn remove_group(&self, group: &RoomCgroups) -> Result<()> {
-        let deadline = Instant::now() + GROUP_LIMIT;
-        loop {
-            match self.trees.remove(group) {
-                Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
-                other => return other,
+    /// Removes a room's cgroup, now or soon, and then answers the request to end the room.
+    fn release(&mut self, group: RoomCgroups, ending: Option<u64>) -> Result<()> {
+        self.busy.push(BusyGroup {
+            group,
+            ending,
+            since: Instant::now(),
+        });
+        self.remove_groups()
+    }
+
+    /// Removes the cgroups of rooms that have ended; the kernel may need a moment to release their processes.
+    fn remove_groups(&mut self) -> Result<()> {
+        for busy in std::mem::take(&mut self.busy) {
+            match self.trees.remove(&busy.group) {
+                Err(_) if busy.since.elapsed() < GROUP_LIMIT => self.busy.push(busy),
+                removed => {
+                    let Some(request) = busy.ending else { continue };
+                    let result = removed
+                        .map(|()| LauncherReply::Done)
+                        .map_err(|error| chain(&error));
+                    self.reply(request, result, &[])?;
+                }
             }
         }
+        Ok(())
     }
 
     fn reply(
