@@ -137,7 +137,7 @@ fn pages(release: &Release) -> Result<()> {
             .env("CELLBLOCK_IMAGE_MIRROR", &release.out)
             .env("PIP_NO_INDEX", "1")
             .env("PIP_FIND_LINKS", &release.out)
-            .env("UV_NO_INDEX", "1")
+            .env("UV_OFFLINE", "1")
             .env("UV_FIND_LINKS", &release.out);
         expect_success(&mut shell)
     };
