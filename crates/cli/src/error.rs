@@ -217,6 +217,17 @@ impl Error {
     }
 }
 
+/// Ends a command: reports its error on stderr, and returns its exit code.
+pub(crate) fn end(done: Result<()>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::Success,
+        Err(error) => {
+            tell(&error);
+            error.exit_code()
+        }
+    }
+}
+
 /// Tells a person, on stderr.
 pub(crate) fn tell(error: &Error) {
     let mut stderr = anstream::stderr();

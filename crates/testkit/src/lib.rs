@@ -1,11 +1,12 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Seven things are here:
+//! A development dependency only: nothing that is shipped links it. Eight things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
 //! - [`LeakOwner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
 //! - [`Schema`] checks JSON against a schema;
+//! - [`fenced`] finds the blocks of code in a page;
 //! - [`wait`] waits for what tells nobody that it has happened;
 //! - [`WebSockets`] serves connections that a test can cut;
 //! - [`as_ordinary_user`] starts a program without any privilege.
@@ -26,6 +27,7 @@ mod capability;
 mod cli;
 mod denied;
 mod leak;
+mod page;
 mod places;
 mod schema;
 mod skip;
@@ -37,6 +39,7 @@ pub use capability::{Capability, python313};
 pub use cli::{Cli, Finished, RunningCli};
 pub use denied::without_user_namespaces;
 pub use leak::{Count, LeakOwner, Uncounted};
+pub use page::fenced;
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use schema::Schema;
 pub use skip::{Skipped, expected_skips, missing};

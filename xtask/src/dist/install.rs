@@ -124,8 +124,7 @@ fn pages(release: &Release) -> Result<()> {
     for file in [release.out.join(SUMS), release.file(".tar.gz")] {
         std::os::unix::fs::symlink(&file, downloads.join(file.file_name().unwrap_or_default()))?;
     }
-    let mut folders = vec![environment.join("bin"), release.tools.program("uvx")];
-    folders[1].pop();
+    let mut folders = vec![environment.join("bin"), release.tools.folder()];
     folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
     let shell = |script: &str| {
         eprintln!("page: {script}");

@@ -35,15 +35,20 @@ impl ReleaseTools {
         Ok(tools)
     }
 
+    /// Returns the folder with the tools.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.0.join("bin")
+    }
+
     /// Returns the path of a tool.
     pub(super) fn program(&self, name: &str) -> PathBuf {
-        self.0.join("bin").join(name)
+        self.folder().join(name)
     }
 
     /// Returns a command that runs a tool and finds the others.
     pub(crate) fn command(&self, name: &str) -> Result<Command> {
         let found = env::var_os("PATH").unwrap_or_default();
-        let path = env::join_paths([self.0.join("bin")].into_iter().chain(env::split_paths(&found)))?;
+        let path = env::join_paths([self.folder()].into_iter().chain(env::split_paths(&found)))?;
         let mut command = Command::new(self.program(name));
         command.env("PATH", path);
         for (name, _) in env::vars_os().filter(|(name, _)| describes_a_package(name)) {

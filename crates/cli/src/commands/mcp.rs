@@ -19,13 +19,7 @@ use crate::progress::Display;
 
 /// Serves until the client ends the connection.
 pub(crate) async fn run(args: McpArgs) -> ExitCode {
-    match serve(args).await {
-        Ok(()) => ExitCode::Success,
-        Err(error) => {
-            error::tell(&error);
-            error.exit_code()
-        }
-    }
+    error::end(serve(args).await)
 }
 
 async fn serve(args: McpArgs) -> Result<()> {

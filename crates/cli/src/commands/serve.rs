@@ -37,13 +37,7 @@ const SERVES_NOTHING: &str = "serve: the server at `sandbox_url` has no sandboxe
 
 /// Serves until a signal stops it.
 pub(crate) async fn run(args: ServeArgs) -> ExitCode {
-    match serve(&args).await {
-        Ok(()) => ExitCode::Success,
-        Err(error) => {
-            error::tell(&error);
-            error.exit_code()
-        }
-    }
+    error::end(serve(&args).await)
 }
 
 async fn serve(args: &ServeArgs) -> Result<()> {

@@ -22,7 +22,7 @@ use crate::sanitize;
 use crate::session::client::{self, Asked, silent, unexpected};
 use crate::session::place::{Places, SessionPlace};
 use crate::session::plan::{SessionDataset, SessionPlan, SessionProfile};
-use crate::session::spawn::Starting;
+use crate::session::spawn;
 use crate::session::wire::{AddedDataset, Ask, Description, HostAnswer};
 use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
@@ -56,13 +56,7 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
         }
         .into()),
     };
-    match done {
-        Ok(()) => ExitCode::Success,
-        Err(error) => {
-            error::tell(&error);
-            error.exit_code()
-        }
-    }
+    error::end(done)
 }
 
 async fn start(args: &StartArgs) -> Result<()> {
@@ -102,25 +96,12 @@ async fn start(args: &StartArgs) -> Result<()> {
             .elapsed()
             .map_or(0, |since| since.as_secs()),
     };
-    if let Err(error) = place.set_plan(&plan) {
-        place.remove()?;
-        return Err(error);
-    }
+    place.set_plan(&plan)?;
     display.wait_for("starting the session");
-    let started = match Starting::spawn(&home, place.clone(), &held) {
-        Ok(starting) => cancel.unless(starting.ready()).await,
-        Err(error) => Err(error),
-    };
+    let notes = spawn::started(&home, &place, &held, &mut cancel).await;
     display.clear();
-    let notes = match started {
-        Ok(notes) => notes,
-        Err(error) => {
-            place.remove()?;
-            return Err(error);
-        }
-    };
     let mut screen = Screen::new();
-    for note in notes {
+    for note in notes? {
         screen.tell(&outcome::note(&note));
     }
     screen.show(place.id().as_str());

@@ -20,7 +20,7 @@ use crate::sanitize;
 use crate::session::client::{Asked, PATIENCE, silent, unexpected};
 use crate::session::place::{Places, SessionPlace};
 use crate::session::plan::WarmPlan;
-use crate::session::spawn::Starting;
+use crate::session::spawn;
 use crate::session::wire::{Ask, HostAnswer, WarmState};
 use crate::session_error::{HostKind, SessionError};
 use crate::warm::attach::Wanted;
@@ -39,13 +39,7 @@ pub(crate) async fn run(command: WarmCommand) -> ExitCode {
         // Begins before there is a runtime.
         WarmCommand::Host { .. } => Err(SessionError::NotStarted { kind: HostKind::Warm }.into()),
     };
-    match done {
-        Ok(()) => ExitCode::Success,
-        Err(error) => {
-            error::tell(&error);
-            error.exit_code()
-        }
-    }
+    error::end(done)
 }
 
 async fn start(args: &WarmStartArgs) -> Result<()> {
@@ -70,14 +64,8 @@ async fn start(args: &WarmStartArgs) -> Result<()> {
     let started = loop {
         match wanted.claim(args.idle_timeout)? {
             Some((place, held)) => {
-                let ready = match Starting::spawn(&home, place.clone(), &held) {
-                    Ok(starting) => cancel.unless(starting.ready()).await,
-                    Err(error) => Err(error),
-                };
-                if ready.is_err() {
-                    place.remove()?;
-                }
-                break ready.map(|notes| (place, notes));
+                let notes = spawn::started(&home, &place, &held, &mut cancel).await;
+                break notes.map(|notes| (place, notes));
             }
             None => match cancel.unless(joined(&wanted)).await {
                 Ok(Some(place)) => break Ok((place, Vec::new())),

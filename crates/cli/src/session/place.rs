@@ -219,8 +219,16 @@ impl SessionPlace {
         }
     }
 
-    /// Writes down what was asked for.
+    /// Stores the host's plan, or removes the place.
     pub(crate) fn set_plan(&self, plan: &impl Serialize) -> Result<()> {
+        let stored = self.store_plan(plan);
+        if stored.is_err() {
+            self.remove()?;
+        }
+        stored
+    }
+
+    fn store_plan(&self, plan: &impl Serialize) -> Result<()> {
         let json = serde_json::to_vec(plan)
             .map_err(|error| Error::Refused(format!("write down what was asked for: {error}")))?;
         let path = self.file(PLAN);
@@ -229,7 +237,7 @@ impl SessionPlace {
             .map_err(Error::own_file("write", path))
     }
 
-    /// What was asked for.
+    /// The host's plan.
     pub(crate) fn plan<P: DeserializeOwned>(&self) -> Result<P> {
         let path = self.file(PLAN);
         let read = fs::read(&path).and_then(|json| Ok(serde_json::from_slice(&json)?));

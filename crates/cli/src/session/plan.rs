@@ -1,4 +1,4 @@
-//! What was asked for when a session or a warm host was started.
+//! The plan of a session or of a warm host: its image, its policy and its limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -42,16 +42,16 @@ impl SessionPlan {
     }
 }
 
-/// What a warm host offers. Another version of the program reads it too, so unknown fields are ignored.
+/// Plan of a warm host. Other versions of the program read it too, so unknown fields are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WarmPlan {
-    /// The version of the program that started it.
+    /// Version of the program that started the host.
     pub(crate) version: String,
     /// The image's id.
     pub(crate) image: String,
-    /// What the user called it.
+    /// Name by which the user selected the image.
     pub(crate) image_name: String,
-    /// How long the host lives while no run uses it.
+    /// Time without a run after which the host ends.
     pub(crate) idle: Duration,
     /// What is asked of each protection, where it differs from the default.
     pub(crate) demands: Demands,

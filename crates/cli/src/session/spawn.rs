@@ -13,6 +13,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
 use super::place::{HeldLock, SessionPlace};
+use crate::cancel::Cancel;
 use crate::env_vars;
 use crate::error::{Error, Result};
 use crate::session_error::{SessionError, Told};
@@ -32,7 +33,7 @@ const MAX_REPORT: u64 = 1 << 20;
 
 /// A host on its way. Dropping it ends the host, unless it was ready.
 #[derive(Debug)]
-pub(crate) struct Starting {
+struct Starting {
     place: SessionPlace,
     child: Option<Child>,
     report: OwnedFd,
@@ -40,7 +41,7 @@ pub(crate) struct Starting {
 
 impl Starting {
     /// Starts it. Its stdin is the lock, its stdout takes the report, its stderr is the log; it puts the first two away when it has them.
-    pub(crate) fn spawn(home: &Home, place: SessionPlace, held: &HeldLock) -> Result<Self> {
+    fn spawn(home: &Home, place: SessionPlace, held: &HeldLock) -> Result<Self> {
         let (report, theirs) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::process("make a pipe")(errno.into()))?;
         let child = start(home, &place, held, theirs.into())?;
@@ -52,7 +53,7 @@ impl Starting {
     }
 
     /// Waits until it serves; gives what the user should know.
-    pub(crate) async fn ready(mut self) -> Result<Vec<String>> {
+    async fn ready(mut self) -> Result<Vec<String>> {
         let report = self
             .report()
             .await
@@ -96,7 +97,26 @@ impl Drop for Starting {
 
 /// Starts it for nobody to wait for: what it has to say is in its log.
 pub(crate) fn leave_behind(home: &Home, place: &SessionPlace, held: &HeldLock) -> Result<()> {
-    start(home, place, held, Stdio::null()).map(drop)
+    removing(place, start(home, place, held, Stdio::null()).map(drop))
+}
+
+/// Starts a host and waits until it serves; returns notes for the user. After an error or Ctrl-C, nothing is left of it.
+pub(crate) async fn started(
+    home: &Home,
+    place: &SessionPlace,
+    held: &HeldLock,
+    cancel: &mut Cancel,
+) -> Result<Vec<String>> {
+    let starting = removing(place, Starting::spawn(home, place.clone(), held))?;
+    cancel.unless(starting.ready()).await
+}
+
+/// Removes the place of a host that could not be started.
+fn removing<T>(place: &SessionPlace, started: Result<T>) -> Result<T> {
+    started.inspect_err(|_| {
+        // The error is what matters; a place that stays is swept later.
+        let _ = place.remove();
+    })
 }
 
 fn start(home: &Home, place: &SessionPlace, held: &HeldLock, report: Stdio) -> Result<Child> {

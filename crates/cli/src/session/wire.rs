@@ -91,7 +91,7 @@ pub(crate) enum HostAnswer {
 pub(crate) struct Description {
     /// The host's process.
     pub(crate) process: u32,
-    /// What was asked for.
+    /// The session's plan.
     pub(crate) plan: SessionPlan,
     /// How many calls were made.
     pub(crate) calls: u64,
@@ -101,21 +101,21 @@ pub(crate) struct Description {
     pub(crate) idle_seconds: f64,
 }
 
-/// How a warm host is.
+/// State of a warm host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WarmState {
-    /// The host's process.
+    /// Process id of the host.
     pub(crate) process: u32,
-    /// What was asked for.
+    /// The host's plan.
     pub(crate) plan: WarmPlan,
-    /// How many sandboxes are ready to be taken.
+    /// Number of sandboxes that are ready to be taken.
     pub(crate) ready: usize,
-    /// How many clients have a sandbox.
+    /// Number of clients that have a sandbox.
     pub(crate) running: usize,
-    /// For how many seconds no client had a sandbox.
+    /// Seconds since a client last had a sandbox.
     pub(crate) idle_seconds: f64,
     /// Memory of the host and everything below it in bytes, with shared pages divided among their users; `None` if the system does not
-    /// say.
+    /// report it.
     pub(crate) memory_bytes: Option<u64>,
 }
 

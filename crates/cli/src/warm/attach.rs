@@ -110,10 +110,7 @@ impl Wanted<'_> {
 
     fn leave_behind(&self, idle: Duration) -> Result<()> {
         if let Some((place, held)) = self.claim(idle)? {
-            spawn::leave_behind(self.home, &place, &held).inspect_err(|_| {
-                // The error is told; the directory would be swept later.
-                let _ = place.remove();
-            })?;
+            spawn::leave_behind(self.home, &place, &held)?;
         }
         Ok(())
     }
@@ -134,10 +131,7 @@ impl Wanted<'_> {
                 .elapsed()
                 .map_or(0, |since| since.as_secs()),
         };
-        if let Err(error) = place.set_plan(&plan) {
-            place.remove()?;
-            return Err(error);
-        }
+        place.set_plan(&plan)?;
         Ok(Some((place, held)))
     }
 }

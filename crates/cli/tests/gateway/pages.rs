@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{binary, workspace_root};
+use cellblock_testkit::{binary, fenced, workspace_root};
 
 use crate::server::{Place, Server};
 
@@ -127,15 +127,6 @@ fn around_server(block: &str) -> (String, Option<Vec<&str>>, String) {
     )
 }
 
-/// Returns the fenced blocks of a language.
-fn blocks(page: &str, language: &str) -> Vec<String> {
-    let begin = format!("```{language}\n");
-    let parts = page.split(&begin).skip(1);
-    parts
-        .filter_map(|rest| Some(rest.split_once("\n```")?.0.to_owned()))
-        .collect()
-}
-
 /// Returns a block without the lines that something else runs, which are noted.
 fn for_here(block: &str, noted: &mut BTreeSet<&'static str>) -> String {
     let here = block.lines().filter(|line| {
@@ -166,8 +157,8 @@ fn the_commands_of_the_readme_and_the_guides_run_as_written() -> Result<()> {
         }
         let text = fs::read_to_string(workspace_root().join(&page))?;
         let mut reader = Reader::new()?;
-        for block in blocks(&text, "sh") {
-            let block = for_here(&block, &mut noted);
+        for block in fenced(&text, "sh") {
+            let block = for_here(block, &mut noted);
             let pasted = reader.paste(&block);
             pasted.with_context(|| format!("{} says:\n{block}", page.display()))?;
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use cellblock_testkit::{Cli, require, workspace_root};
+use cellblock_testkit::{Cli, fenced, require, workspace_root};
 use serde_json::Value;
 
 fn read(file: &str) -> Result<String> {
@@ -132,8 +132,8 @@ fn the_guide_to_containers_names_what_ships() -> Result<()> {
     for file in files.filter_map(|rest| rest.split(ends).next()) {
         assert!(workspace_root().join(file).exists(), "{file}");
     }
-    let (_, manifest) = guide.split_once("```yaml\n").context("no manifest")?;
-    let pod: Value = serde_saphyr::from_str(manifest.split("```").next().unwrap_or_default())?;
+    let manifests = fenced(&guide, "yaml");
+    let pod: Value = serde_saphyr::from_str(manifests.first().context("no manifest")?)?;
     let container = &pod["spec"]["containers"][0];
     assert_eq!(container["ports"][0]["containerPort"], 8080);
     assert_eq!(container["securityContext"]["procMount"], "Unmasked");

@@ -7,7 +7,7 @@ use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, target_dir};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{BUILD_LIMIT, folder, small_image};
+use crate::support::{BUILD_LIMIT, export_to_mirror, folder, small_image};
 
 #[test]
 fn a_built_image_is_listed_inspected_and_audited() -> Result<()> {
@@ -79,24 +79,11 @@ fn an_exported_image_runs_in_a_home_that_imported_it() -> Result<()> {
 
 #[test]
 fn a_folder_with_an_index_is_a_mirror() -> Result<()> {
-    small_image()?;
     let (_folder, path) = folder(&[])?;
     let mirror = path.join("mirror");
     std::fs::create_dir(&mirror)?;
     let from = mirror.to_string_lossy();
-    let exported = Cli::new([
-        "image",
-        "export",
-        "cellblock-tests",
-        "--level",
-        "1",
-        "--index",
-        "--json",
-        "--out",
-        &from,
-    ])
-    .run()?
-    .json()?;
+    let exported = export_to_mirror(&mirror)?;
     let index: serde_json::Value = serde_json::from_slice(&std::fs::read(mirror.join("images.json"))?)?;
     assert_eq!(index["images"][0]["sha256"], exported["sha256"]);
     let home = path.join("home");

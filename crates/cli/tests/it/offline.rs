@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use cellblock_testkit::{Cli, require, target_dir};
 
-use crate::support::{BUILD_LIMIT, folder, in_own_mounts, run, small_image};
+use crate::support::{BUILD_LIMIT, export_to_mirror, folder, in_own_mounts, run, small_image};
 
 /// Code that writes a wheel.
 const WHEEL: &str = r#"
@@ -30,18 +30,7 @@ fn an_image_and_a_package_come_from_one_folder_without_a_network() -> Result<()>
     let stick = stick.to_string_lossy();
     let wheel = run(["--out", &stick, "-c", WHEEL])?.run()?;
     assert_eq!(wheel.code(), 0, "{}", wheel.stderr);
-    let exported = Cli::new([
-        "image",
-        "export",
-        "cellblock-tests",
-        "--level",
-        "1",
-        "--index",
-        "--out",
-        &stick,
-    ])
-    .run()?;
-    assert_eq!(exported.code(), 0, "{}", exported.stderr);
+    export_to_mirror(Path::new(&*stick))?;
     let script = format!(
         r#"
 for uv in "$home"/cache/uv-*/uv; do if [ -x "$uv" ]; then export UV="$uv"; fi; done

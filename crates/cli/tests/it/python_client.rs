@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, binary, home, workspace_root};
+use cellblock_testkit::{Cli, binary, fenced, home, workspace_root};
 use serde_json::Value;
 
 use crate::support::{BUILD_LIMIT, small_image};
@@ -56,12 +56,9 @@ fn the_python_package_runs_sessions_of_this_binary() -> Result<()> {
 fn the_examples_for_python_in_the_readmes_run() -> Result<()> {
     for page in ["README.md", "python/README.md"] {
         let text = fs::read_to_string(workspace_root().join(page))?;
-        let blocks = text.split("```python\n").skip(1);
-        let mut examples = blocks
-            .filter_map(|rest| rest.split("```").next())
-            .filter(|block| block.contains("import cellblock"));
-        let example = examples
-            .next()
+        let example = fenced(&text, "python")
+            .into_iter()
+            .find(|block| block.contains("import cellblock"))
             .with_context(|| format!("{page} has no example"))?;
         let checked = format!("{example}\nassert total == 7.5 and len(table) == 2, (total, table)");
         python(&image_interpreter()?, &["-c", &checked]).with_context(|| page.to_owned())?;

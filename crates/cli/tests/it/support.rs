@@ -30,6 +30,24 @@ pub(crate) fn small_image() -> Result<&'static str> {
         .map_err(|error| anyhow::anyhow!("build the small image: {error}"))
 }
 
+/// Exports the small image into a folder that becomes a mirror; returns the printed object.
+pub(crate) fn export_to_mirror(folder: &Path) -> Result<Value> {
+    small_image()?;
+    let out = folder.to_string_lossy();
+    let arguments = [
+        "image",
+        "export",
+        "cellblock-tests",
+        "--level",
+        "1",
+        "--index",
+        "--json",
+    ];
+    let exported = Cli::new(arguments.into_iter().chain(["--out", &out])).run()?;
+    ensure!(exported.code() == 0, "export an image: {}", exported.stderr);
+    exported.json()
+}
+
 fn succeed(arguments: &[&str]) -> Result<(), String> {
     match Cli::new(arguments).limit(BUILD_LIMIT).run() {
         Ok(finished) if finished.code() == 0 => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cellblock_testkit::{binary, require, workspace_root};
+use cellblock_testkit::{binary, fenced, require, workspace_root};
 use serde_json::{Value, json};
 
 use crate::place::{Served, folder as folder_of, passes, program};
@@ -21,13 +21,6 @@ fn agents(page: &str) -> Vec<(&str, &str)> {
         .skip(1)
         .map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     rows.map(|row| row.split_once(" | ").unwrap()).collect()
-}
-
-/// The fenced blocks of a language.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let begin = format!("```{language}\n");
-    let parts = page.split(&begin).skip(1);
-    parts.map(|part| part.split_once("\n```").unwrap().0).collect()
 }
 
 /// The code in a line of text.
@@ -119,7 +112,7 @@ fn start(server: &Value) {
 #[test]
 fn every_agents_line_starts_the_same_command() {
     let page = page();
-    let lines = blocks(&page, "json");
+    let lines = fenced(&page, "json");
     let shared: Vec<_> = lines.iter().flat_map(|block| started(block)).collect();
     let agents = agents(&page);
     assert!(agents.len() >= 11, "{agents:?}");
@@ -151,11 +144,11 @@ fn a_command_through_another_program_is_the_same_at_its_end() {
 fn every_command_of_the_page_starts_and_runs_python() {
     require!(McpNode);
     let page = page();
-    let shell = blocks(&page, "sh").into_iter().flat_map(str::lines);
+    let shell = fenced(&page, "sh").into_iter().flat_map(str::lines);
     let shell = shell
         .filter(|line| line.starts_with("cellblock mcp"))
         .filter_map(given);
-    let json = blocks(&page, "json").into_iter().flat_map(started);
+    let json = fenced(&page, "json").into_iter().flat_map(started);
     let commands: BTreeSet<Words> = shell.chain(json).collect();
     assert!(commands.len() >= 2, "{commands:?}");
     for command in commands {
@@ -169,7 +162,7 @@ fn every_address_of_the_page_is_the_same_and_such_a_one_runs_python() {
     let page = page();
     let (_, section) = page.split_once("\n## Over HTTP\n").unwrap();
     let mut shared = Vec::new();
-    for block in blocks(section, "json") {
+    for block in fenced(section, "json") {
         addresses(&object(block).unwrap(), &mut shared);
     }
     let local = agents(section)

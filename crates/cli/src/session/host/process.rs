@@ -18,9 +18,9 @@ use crate::session_error::{HostKind, SessionError, Told};
 use crate::session_id::SessionId;
 use crate::threads;
 
-/// How long those who asked for the end may take to hear of it.
+/// Maximum time for the clients that requested the end to read the answer.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long background tasks may hold up the end of the process.
+/// Maximum time that background tasks may delay the end of the process.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// Serves what `open` opens, to its end. It also returns notes for the user.
