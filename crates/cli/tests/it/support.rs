@@ -133,7 +133,7 @@ pub(crate) struct Ended {
 pub(crate) fn ended(command: &mut Command) -> Result<Ended> {
     let mut limited = Command::new("timeout");
     limited
-        .arg("60")
+        .arg("300")
         .arg(command.get_program())
         .args(command.get_args());
     for (name, value) in command.get_envs() {

@@ -79,7 +79,7 @@ class Damage(KernelTest):
         self.kernel.begin("import os; os.closerange(3, 256)")
         with self.assertRaises((EOFError, OSError)):
             self.kernel.finish()
-        self.assertEqual(self.kernel.process.wait(10), 0)
+        self.assertEqual(self.kernel.process.wait(60), 0)
 
 
 class Children(KernelTest):
@@ -116,7 +116,7 @@ class Children(KernelTest):
         self.kernel.begin("print('last words')\nimport os; os._exit(7)")
         with self.assertRaises(EOFError):
             self.kernel.finish()
-        self.assertEqual(self.kernel.process.wait(10), 7)
+        self.assertEqual(self.kernel.process.wait(60), 7)
         self.assertEqual(b"".join(self.kernel._text.values()), b"last words\n")
 
 
