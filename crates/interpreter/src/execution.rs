@@ -6,6 +6,7 @@ use cellblock_sandbox::jail::protection::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use crate::connector::FetchRecord;
 pub use crate::finding::Finding;
 use crate::output::Output;
 pub use crate::rejection::Rejection;
@@ -33,6 +34,10 @@ pub struct Execution {
     pub skipped_files: Vec<SkippedFile>,
     /// Findings about its data.
     pub findings: Vec<Finding>,
+    /// What it fetched from connectors, in the order of its calls, at most 200.
+    pub fetches: Vec<FetchRecord>,
+    /// Number of calls beyond that.
+    pub fetches_dropped: u32,
     /// Notes for a model in addition to the outputs: lost variables, limits, and how to continue.
     pub note: Option<String>,
     /// How long the cell ran, as the host saw it.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::connector::FetchRecord;
 use crate::derivation::{Derived, Envelope};
 use crate::execution::{
     Exceeded, Execution, Outcome, ProducedFile, SandboxReport, SkippedFile, VariablesState as Variables,
@@ -98,6 +99,12 @@ pub struct CellReport {
     /// Findings about its data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// What it fetched from connectors, in the order of its calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fetches: Vec<FetchRecord>,
+    /// Number of calls of connectors beyond the 200 that `fetches` lists.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fetches_dropped: u32,
 }
 
 /// Summary of the exception that a cell raised; the `exception` output has the details.
@@ -189,6 +196,8 @@ impl CellReport {
             note: execution.note,
             rejections,
             findings: execution.findings,
+            fetches: execution.fetches,
+            fetches_dropped: execution.fetches_dropped,
         }
     }
 }

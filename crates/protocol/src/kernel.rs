@@ -25,6 +25,9 @@ pub enum ToKernel {
         /// When to make a standby that keeps the state from before a cell.
         #[serde(default)]
         rescue: Rescue,
+        /// Connectors that the code may call. Those of the first message count.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        connectors: Vec<Bundle>,
     },
     /// Runs code.
     Execute {
@@ -172,6 +175,53 @@ pub struct Reference {
     pub offset: u64,
     /// Length of the value in bytes.
     pub length: u64,
+}
+
+/// A connector: functions of the host under one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bundle {
+    /// Name to bind.
+    pub name: String,
+    /// Description of the connector.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Its functions.
+    pub functions: Vec<Card>,
+    /// The reason why its functions are not known yet; a call asks for them again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+/// A function of a connector.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Card {
+    /// Name by which the connector knows the function.
+    pub name: String,
+    /// Name by which code calls it: a valid Python identifier, unique in the connector.
+    pub function: String,
+    /// Description of the function.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// JSON Schema of the arguments, which are an object.
+    #[serde(default)]
+    pub parameters: Value,
+    /// JSON Schema of the result, if the connector declares one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Value>,
+    /// What a call changes.
+    #[serde(default)]
+    pub effect: FetchEffect,
+}
+
+/// What a call of a connector's function changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FetchEffect {
+    /// Nothing, so that an equal call has the same answer.
+    #[default]
+    Reads,
+    /// It may change something, so that each call is made.
+    Writes,
 }
 
 /// Limits of a cell's outputs.
@@ -380,4 +430,7 @@ pub struct CallError {
     pub code: String,
     /// Description of the failure, and how to fix it.
     pub message: String,
+    /// Additional numbers: an object, such as `{"retry_after": 3.0}`.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub details: Value,
 }

@@ -14,6 +14,7 @@ pub const HELPERS: &[&str] = &[
 pub const PRELUDE: &[&str] = &[
     "FuncFormatter",
     "alt",
+    "cellblock",
     "connectors",
     "datetime",
     "display",

@@ -9,7 +9,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::calls::{BuiltIn, CallLimits};
+use super::calls::{BuiltIn, CallLimits, HostMethods};
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
@@ -22,6 +22,7 @@ use super::standby::Standby;
 use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
+use crate::connector::{Connector, Grants};
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome, Resource, SandboxReport};
 use crate::input::Input;
@@ -43,6 +44,8 @@ pub struct SessionOptions {
     pub rescue: Rescue,
     /// How long a sandbox is kept while nothing is asked of its session; the session itself goes on, in a new one.
     pub idle: Duration,
+    /// Connectors that its code may call. Cells that derive from tool results may call none.
+    pub connectors: Vec<Arc<dyn Connector>>,
 }
 
 impl Default for SessionOptions {
@@ -54,6 +57,7 @@ impl Default for SessionOptions {
             pooled: true,
             rescue: Rescue::Idle,
             idle: Duration::from_mins(15),
+            connectors: Vec::new(),
         }
     }
 }
@@ -100,11 +104,14 @@ pub(super) struct Actor {
     pub(super) whole: Whole,
     /// Commands that were run.
     pub(super) commands: u64,
+    /// The session's connectors.
+    pub(super) grants: Grants,
 }
 
 impl Actor {
     pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: Interrupted) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
+        let grants = Grants::new(&options.connectors);
         Self {
             shared,
             limits,
@@ -129,6 +136,7 @@ impl Actor {
             handed_over: HandedOver::default(),
             whole: Whole::default(),
             commands: 0,
+            grants,
         }
     }
 
@@ -284,7 +292,12 @@ impl Actor {
         let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables) = (true, true);
         self.lost_files = None;
-        let ran = match self.run(&message, timeout, events, Some(asker), true).await {
+        // What is derived from tool results comes from them alone.
+        let grants = self.grants.clone();
+        let host: &dyn HostMethods = if binding.is_some() { &BuiltIn } else { &grants };
+        let ran = self.run(&message, timeout, events, Some(asker), true, host).await;
+        let (fetches, fetches_dropped) = grants.take_records();
+        let ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
                 self.unreported = before;
@@ -293,6 +306,14 @@ impl Actor {
         };
         let duration = started.elapsed();
         let verdict = self.judge(&ran, timeout).await?;
+        if ran.stopped.is_some()
+            && let Some(fetch) = fetches.iter().find(|fetch| fetch.is_canceled())
+        {
+            let (connector, function) = (&fetch.connector, &fetch.function);
+            self.unreported.push(format!(
+                "the cell was stopped while it waited for `{connector}.{function}`"
+            ));
+        }
         // The verdict tells of the loss.
         self.has_variables &= self.kernel.is_some();
         self.end_others(&verdict.outcome).await;
@@ -312,6 +333,8 @@ impl Actor {
             files: collected.0,
             skipped_files: collected.1,
             findings: ran.findings,
+            fetches,
+            fetches_dropped,
             note: self.note(before, verdict.note),
             duration,
             sandbox: SandboxReport {
@@ -395,6 +418,7 @@ impl Actor {
         events: Option<mpsc::Sender<Event>>,
         asker: Option<&mut oneshot::Sender<Result<Execution>>>,
         stoppable: bool,
+        host: &dyn HostMethods,
     ) -> Result<Ran> {
         let kernel = self.kernel.as_mut().ok_or(Error::Closed)?;
         let terms = CellTerms {
@@ -405,7 +429,7 @@ impl Actor {
             asker,
             decoding: &self.shared.decoding,
             standby: &mut self.standby,
-            host: &BuiltIn,
+            host,
             calls: CallLimits::default(),
         };
         terms.standby.sent(message, self.cells);
@@ -433,7 +457,9 @@ impl Actor {
         message: &ToKernel,
         stoppable: bool,
     ) -> Result<Result<Ran, String>> {
-        let ran = self.run(message, HOUSEKEEPING, None, None, stoppable).await?;
+        let ran = self
+            .run(message, HOUSEKEEPING, None, None, stoppable, &BuiltIn)
+            .await?;
         Ok(match &ran.end {
             End::Done {
                 outcome: KernelOutcome::Completed,
@@ -471,6 +497,7 @@ impl Actor {
 
     async fn reset(&mut self) -> Result<()> {
         self.hear_out().await?;
+        self.grants.forget();
         if self.kernel.is_none() {
             return Ok(());
         }

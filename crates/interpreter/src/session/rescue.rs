@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::actor::Actor;
+use super::calls::BuiltIn;
 use super::run::{Aftermath, End};
 use super::standby::Refuge;
 use crate::error::Result;
@@ -81,7 +82,7 @@ impl Actor {
         }
         let message = ToKernel::Variables { cell: self.number() };
         let had_state = self.standby.has_state();
-        let ran = self.run(&message, HEARING, None, None, false).await?;
+        let ran = self.run(&message, HEARING, None, None, false, &BuiltIn).await?;
         if matches!(ran.end, End::Lost(_)) {
             self.tell_of_the_end(had_state, &ran.aftermath);
         }

@@ -1,6 +1,6 @@
 //! A session's sandbox: made on first use, replaced when it is lost, ended with the session.
 
-use cellblock_protocol::{CellMode, OutputLimits, ToKernel};
+use cellblock_protocol::{Bundle, CellMode, OutputLimits, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Usage};
 use cellblock_sandbox::channel::write_frame;
@@ -138,7 +138,7 @@ impl Actor {
         if !self.layers.contains(&layer) {
             self.layers.push(layer);
             if let Some(kernel) = &mut self.kernel {
-                let message = configure(&self.options, &self.limits, &self.layers);
+                let message = configure(&self.options, &self.limits, &self.layers, Vec::new());
                 self.standby.sent(&message, 0);
                 if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
                     // It has died meanwhile; the next one is told when it starts.
@@ -166,7 +166,15 @@ impl Actor {
             Some(kernel) => kernel,
             None => self.settle().await?,
         };
-        let message = configure(&self.options, &self.limits, &self.layers);
+        let bundles = self.grants.bundles().await;
+        self.unreported.extend(bundles.iter().filter_map(|bundle| {
+            let reason = bundle.unavailable.as_ref()?;
+            Some(format!(
+                "the connector `{}` is not complete: {reason}",
+                bundle.name
+            ))
+        }));
+        let message = configure(&self.options, &self.limits, &self.layers, bundles);
         if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
             // It died before its first message, perhaps with its launcher: once more, from the beginning.
             self.discard();
@@ -223,7 +231,12 @@ impl Actor {
 }
 
 /// Configures a kernel, at its start and again when its path grows.
-fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> ToKernel {
+fn configure(
+    options: &SessionOptions,
+    limits: &Limits,
+    layers: &[String],
+    connectors: Vec<Bundle>,
+) -> ToKernel {
     ToKernel::Configure {
         prelude: options.prelude.clone(),
         guard: options.guard,
@@ -239,5 +252,6 @@ fn configure(options: &SessionOptions, limits: &Limits, layers: &[String]) -> To
             .map(|layer| format!("/opt/layers/{layer}"))
             .collect(),
         rescue: options.rescue,
+        connectors,
     }
 }

@@ -5,6 +5,7 @@
 mod alias;
 mod bad_inputs;
 mod chart;
+mod connectors;
 mod derivation;
 mod display;
 mod endings;

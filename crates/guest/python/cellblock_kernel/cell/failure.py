@@ -10,6 +10,7 @@ from types import CodeType, TracebackType
 from typing import Any
 
 from cellblock_kernel.cell import hints, redact, source
+from cellblock_kernel.library.connector_errors import ConnectorError
 from cellblock_kernel.outputs.limits import cut, cut_middle
 
 _FRAMES_KEPT = 50
@@ -104,7 +105,9 @@ def describe(error: BaseException, name: str | None, chars: int) -> Failure:
     try:
         message = cut(_message(error), min(chars, _MESSAGE_CHARS))[0]
         entries = _user_frames(error.__traceback__)[0]
-        text = "".join(_format(error, set(), 0))
+        # The code's frames are not at fault.
+        alone = isinstance(error, ConnectorError)
+        text = "".join(_last_lines(error) if alone else _format(error, set(), 0))
         notes = [redact.message(note) for note in _notes(error)]
         hint = hints.of(error)
         if hint is not None:

@@ -18,7 +18,7 @@ from cellblock_kernel.cell.namespace import Namespace
 from cellblock_kernel.cell.open_files import OpenFiles
 from cellblock_kernel.cell.script import Script
 from cellblock_kernel.cell.stdio import Streams
-from cellblock_kernel.library import findings, prelude
+from cellblock_kernel.library import connectors, findings, prelude
 from cellblock_kernel.library.broker import Broker
 from cellblock_kernel.library.derivation import emission
 from cellblock_kernel.library.inputs import Inputs
@@ -103,6 +103,8 @@ class Kernel:
         preludes = message.get("prelude") or []
         self._namespace.add(prelude.names(preludes))
         self._waiting = prelude.waiting(preludes)
+        if message.get("connectors"):
+            self._namespace.add(connectors.names(message["connectors"]))
 
     def _run(self, message: Message, blobs: list[bytes], answer: Any) -> None:
         """Handles a message and sends its `done`, whatever happens meanwhile."""

@@ -30,9 +30,10 @@ class BrokerError(RuntimeError):
     # Tracebacks show this name.
     __module__ = "cellblock_kernel.broker"
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, details: Any = None) -> None:
         super().__init__(message)
         self.code = code
+        self.details = details
 
 
 class _Call:
@@ -65,7 +66,7 @@ class _Call:
         header, blobs = self.answer
         error = header.get("error")
         if error is not None:
-            raise BrokerError(str(error.get("code")), str(error.get("message")))
+            raise BrokerError(str(error.get("code")), str(error.get("message")), error.get("details"))
         if header.get("value_in_blob"):
             return decode(blobs[0]), blobs[1:]
         return header.get("value"), blobs

@@ -25,6 +25,7 @@ pub(super) async fn check(call: HostCall) -> Result<HostReply, CallError> {
     let refuse = |message: String| CallError {
         code: "chart".into(),
         message,
+        details: Value::Null,
     };
     let chart: CheckChart =
         serde_json::from_value(params).map_err(|error| refuse(format!("the call is malformed: {error}")))?;

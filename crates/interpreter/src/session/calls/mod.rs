@@ -18,33 +18,15 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 
+use crate::connector::Grants;
+pub(crate) use crate::host_call::{HostCall, HostMethods, HostReply};
+
 mod chart;
 
 /// A larger value travels as a blob, because a header has at most 4 MiB.
 const VALUE_BYTES: usize = 1 << 20;
 /// Maximum number of characters of an unknown method in an error.
 const METHOD_CHARS: usize = 64;
-
-/// One call.
-#[derive(Debug)]
-pub(crate) struct HostCall {
-    pub(crate) method: String,
-    pub(crate) params: Value,
-    pub(crate) blobs: Vec<Blob>,
-}
-
-/// The answer to a call.
-#[derive(Debug, Default)]
-pub(crate) struct HostReply {
-    pub(crate) value: Value,
-    pub(crate) blobs: Vec<Blob>,
-}
-
-/// What the host offers to the code of a session.
-pub(crate) trait HostMethods: Send + Sync + Debug {
-    /// Starts a call. Dropping the future cancels it.
-    fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>>;
-}
 
 /// The methods that every session has.
 #[derive(Debug)]
@@ -68,6 +50,15 @@ impl HostMethods for BuiltIn {
                 )),
             }
         })
+    }
+}
+
+impl HostMethods for Grants {
+    fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
+        match call.method.as_str() {
+            "fetch" => self.fetch(call.params),
+            _ => BuiltIn.call(call),
+        }
     }
 }
 
@@ -105,6 +96,7 @@ fn refused(code: &str, message: String) -> CallError {
     CallError {
         code: code.to_owned(),
         message,
+        details: Value::Null,
     }
 }
 

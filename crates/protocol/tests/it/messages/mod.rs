@@ -11,6 +11,10 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+mod connectors;
+
+use connectors::bundle;
+
 fn text() -> impl Strategy<Value = String> + Clone {
     prop_oneof![Just(String::new()), "\\PC{0,12}", any::<String>()]
 }
@@ -236,7 +240,11 @@ fn output() -> impl Strategy<Value = Output> {
 }
 
 fn call_error() -> impl Strategy<Value = CallError> {
-    (text(), text()).prop_map(|(code, message)| CallError { code, message })
+    (text(), text(), value()).prop_map(|(code, message, details)| CallError {
+        code,
+        message,
+        details,
+    })
 }
 
 fn reference(format: impl Strategy<Value = InputFormat>) -> impl Strategy<Value = Reference> {
@@ -289,15 +297,17 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             guard,
             limits,
             texts(),
-            prop::sample::select(vec![Rescue::Off, Rescue::Idle, Rescue::On])
+            prop::sample::select(vec![Rescue::Off, Rescue::Idle, Rescue::On]),
+            vec(bundle(), 0..3),
         )
-            .prop_map(|(prelude, guard, limits, sys_path, rescue)| {
+            .prop_map(|(prelude, guard, limits, sys_path, rescue, connectors)| {
                 ToKernel::Configure {
                     prelude,
                     guard,
                     limits,
                     sys_path,
                     rescue,
+                    connectors,
                 }
             }),
         (

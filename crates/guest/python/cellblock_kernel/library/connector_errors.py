@@ -1,0 +1,92 @@
+"""Errors of connectors: the module `cellblock` in cells. An uncaught one is shown as one line, because the fault is
+not in the code's frames."""
+
+import builtins
+from types import ModuleType
+from typing import Any
+
+
+class ConnectorError(Exception):
+    """A call of a connector failed."""
+
+    __module__ = "cellblock"
+
+
+class UnauthorizedError(ConnectorError):
+    """The far side rejected the operator's credentials."""
+
+    __module__ = "cellblock"
+
+
+class PaymentRequiredError(ConnectorError):
+    """The far side requires a payment."""
+
+    __module__ = "cellblock"
+
+
+class RateLimitError(ConnectorError):
+    """The far side limits the rate of requests; `retry_after` is in seconds, if known."""
+
+    __module__ = "cellblock"
+    retry_after: float | None = None
+
+
+class ProviderError(ConnectorError):
+    """The far side failed or cannot be reached; `status` is its HTTP status, if any."""
+
+    __module__ = "cellblock"
+    status: int | None = None
+
+
+class EmptyDataError(ConnectorError):
+    """There is no data for these arguments."""
+
+    __module__ = "cellblock"
+
+
+class ParseError(ConnectorError):
+    """The answer is malformed, or not of the declared type."""
+
+    __module__ = "cellblock"
+
+
+class InvalidParameterError(ConnectorError):
+    """The function or an argument is invalid."""
+
+    __module__ = "cellblock"
+
+
+class TimeoutError(ConnectorError, builtins.TimeoutError):
+    """There was no answer in time."""
+
+    __module__ = "cellblock"
+
+
+_KINDS: dict[str, type[ConnectorError]] = {
+    "unauthorized": UnauthorizedError,
+    "payment_required": PaymentRequiredError,
+    "rate_limit": RateLimitError,
+    "provider": ProviderError,
+    "empty_data": EmptyDataError,
+    "parse": ParseError,
+    "invalid_parameter": InvalidParameterError,
+    "timeout": TimeoutError,
+}
+
+
+def of_host(code: str, message: str, details: Any) -> ConnectorError:
+    """Returns the error with which the host answered a call."""
+    error = _KINDS.get(code, ConnectorError)(message)
+    known = details if isinstance(details, dict) else {}
+    for key in ("retry_after", "status"):
+        if key in known and hasattr(error, key):
+            setattr(error, key, known[key])
+    return error
+
+
+def module() -> ModuleType:
+    """Returns the module `cellblock`."""
+    made = ModuleType("cellblock", "What Cellblock offers to code in a cell: the errors of connectors.")
+    for kind in (ConnectorError, *_KINDS.values()):
+        setattr(made, kind.__name__, kind)
+    return made

@@ -1,0 +1,291 @@
+//! The connectors of a session: which there are, and the calls of its code.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use cellblock_protocol::{CallError, FetchEffect};
+use cellblock_sandbox::backend::BoxFuture;
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::spawn_blocking;
+
+use super::answer::StoredAnswer;
+use super::log::{FetchLog, FetchRecord, OpenRecord};
+use super::memo::{CallKey, Memo};
+use super::parameters::Parameters;
+use super::schema::DeclaredSchema;
+use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, name};
+use crate::host_call::HostReply;
+
+/// Maximum number of requests of a session at the same time; further ones wait.
+const RUNNING: usize = 8;
+/// Maximum size in bytes of the descriptions and schemas that a kernel is given; a message has 4 MiB.
+const CARD_BYTES: usize = 2 << 20;
+/// Maximum number of characters of a name in an error.
+const NAME_CHARS: usize = 64;
+
+/// What the host offers to the code of a session with connectors. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Grants(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    granted: Vec<Granted>,
+    memo: Memo,
+    log: Arc<FetchLog>,
+    running: Semaphore,
+}
+
+#[derive(Debug)]
+struct Granted {
+    connector: Arc<dyn Connector>,
+    /// Empty until the connector has answered.
+    functions: OnceCell<Vec<Offered>>,
+}
+
+#[derive(Debug)]
+struct Offered {
+    card: Card,
+    parameters: OnceLock<Parameters>,
+    returns: OnceLock<Option<Arc<DeclaredSchema>>>,
+}
+
+/// Parameters of the method `fetch`.
+#[derive(Deserialize)]
+struct FetchCall {
+    connector: String,
+    function: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+impl Grants {
+    pub(crate) fn new(connectors: &[Arc<dyn Connector>]) -> Self {
+        let granted = connectors.iter().map(|connector| Granted {
+            connector: Arc::clone(connector),
+            functions: OnceCell::new(),
+        });
+        Self(Arc::new(Inner {
+            granted: granted.collect(),
+            memo: Memo::default(),
+            log: Arc::default(),
+            running: Semaphore::new(RUNNING),
+        }))
+    }
+
+    /// Returns what a kernel binds. All connectors are asked at the same time; one that does not answer has no functions yet.
+    pub(crate) async fn bundles(&self) -> Vec<Bundle> {
+        let mut bundles = join_all(self.0.granted.iter().map(Granted::bundle)).await;
+        let mut room = CARD_BYTES;
+        for bundle in &mut bundles {
+            let before = bundle.functions.len();
+            bundle.functions.retain(|card| {
+                let bytes = serde_json::to_vec(card).map_or(usize::MAX, |json| json.len());
+                let fits = bytes <= room;
+                room -= if fits { bytes } else { 0 };
+                fits
+            });
+            let left_out = before - bundle.functions.len();
+            if left_out > 0 {
+                let text = format!(
+                    "{left_out} functions are left out, because their descriptions exceed {CARD_BYTES} bytes"
+                );
+                tracing::warn!(connector = bundle.name, "{text}");
+                bundle.unavailable = Some(text);
+            }
+        }
+        bundles
+    }
+
+    /// Takes what the code has fetched since the last time, and the number of calls that were not recorded.
+    pub(crate) fn take_records(&self) -> (Vec<FetchRecord>, u32) {
+        self.0.log.take()
+    }
+
+    /// Forgets the answers of earlier calls.
+    pub(crate) fn forget(&self) {
+        self.0.memo.clear();
+    }
+
+    /// Answers a call of the method `fetch`. Dropping the future cancels it.
+    pub(crate) fn fetch(&self, params: Value) -> BoxFuture<'static, Result<HostReply, CallError>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let fetch: FetchCall = serde_json::from_value(params).map_err(|error| CallError {
+                code: "invalid_call".to_owned(),
+                message: format!("the call is malformed: {error}"),
+                details: Value::Null,
+            })?;
+            let record = inner
+                .log
+                .begin(&fetch.connector, &fetch.function, &fetch.arguments);
+            match inner.answer(fetch, &record).await {
+                Ok((answer, cached)) => {
+                    record.end(Ok((&answer, cached)));
+                    let blob = answer.copy().map_err(|error| CallError {
+                        code: "answer".to_owned(),
+                        message: format!("the answer cannot be sent: {}", error.kind()),
+                        details: Value::Null,
+                    })?;
+                    Ok(HostReply {
+                        value: json!({"cached": cached, "fetched_at": answer.fetched_at}),
+                        blobs: vec![blob],
+                    })
+                }
+                Err(error) => {
+                    record.end(Err(&error));
+                    Err(error.to_call_error())
+                }
+            }
+        })
+    }
+}
+
+impl Inner {
+    async fn answer(
+        self: &Arc<Self>,
+        fetch: FetchCall,
+        record: &OpenRecord,
+    ) -> Result<(Arc<StoredAnswer>, bool), ConnectorError> {
+        let at = self
+            .granted
+            .iter()
+            .position(|granted| granted.connector.name() == fetch.connector)
+            .ok_or_else(|| self.not_granted(&fetch.connector))?;
+        let granted = &self.granted[at];
+        let functions = granted.functions().await?;
+        let of = functions
+            .iter()
+            .position(|offered| offered.card.function == fetch.function)
+            .ok_or_else(|| granted.unknown(&fetch.function, functions))?;
+        let offered = &functions[of];
+        let parameters = offered.parameters.get_or_init(|| Parameters::new(&offered.card));
+        let named = |error: ConnectorError| {
+            let message = format!("{}.{}: {error}", fetch.connector, offered.card.function);
+            ConnectorError::new(error.kind(), message)
+        };
+        let bound = parameters.bind(fetch.arguments).map_err(named)?;
+        record.bound(&bound.arguments);
+        let call = Arc::clone(self)
+            .ask(at, of, bound.arguments)
+            .map(move |answer| answer.map(Arc::new));
+        match offered.card.effect {
+            FetchEffect::Writes => Ok((call.await?, false)),
+            FetchEffect::Reads => {
+                let key = CallKey::new(&fetch.connector, &fetch.function, &bound.canonical);
+                self.memo.get(key, || call.boxed()).await
+            }
+        }
+    }
+
+    /// Makes a request.
+    async fn ask(
+        self: Arc<Self>,
+        at: usize,
+        of: usize,
+        arguments: Map<String, Value>,
+    ) -> Result<StoredAnswer, ConnectorError> {
+        let Granted { connector, functions } = &self.granted[at];
+        let Some(offered) = functions.get().and_then(|functions| functions.get(of)) else {
+            return Err(ConnectorError::invalid("there is no such function"));
+        };
+        // It is never closed.
+        let _running = self.running.acquire().await;
+        let redaction = connector.redaction();
+        let value = connector.fetch(&offered.card.name, arguments).await;
+        let value = value.map_err(|error| error.redacted(redaction))?;
+        let returns = offered.returns.get_or_init(|| {
+            let schema = offered.card.returns.as_ref();
+            schema.and_then(DeclaredSchema::new).map(Arc::new)
+        });
+        let (returns, connector) = (returns.clone(), Arc::clone(connector));
+        // Large answers take a while.
+        spawn_blocking(move || StoredAnswer::new(value, returns.as_deref(), connector.redaction()))
+            .await
+            .unwrap_or_else(|_| {
+                let kind = ConnectorErrorKind::Provider { status: None };
+                Err(ConnectorError::new(kind, "the host could not read the answer"))
+            })
+    }
+
+    fn not_granted(&self, name: &str) -> ConnectorError {
+        let known: Vec<_> = self
+            .granted
+            .iter()
+            .map(|granted| format!("`{}`", granted.connector.name()))
+            .collect();
+        let known = if known.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("it has {}", known.join(", "))
+        };
+        let text = format!("this session has no connector `{}`; {known}", shown(name));
+        ConnectorError::new(ConnectorErrorKind::NotGranted, text)
+    }
+}
+
+impl Granted {
+    async fn functions(&self) -> Result<&Vec<Offered>, ConnectorError> {
+        self.functions.get_or_try_init(|| self.list()).await
+    }
+
+    async fn list(&self) -> Result<Vec<Offered>, ConnectorError> {
+        let redaction = self.connector.redaction();
+        let cards = self.connector.cards().await;
+        let cards = cards.map_err(|error| error.redacted(redaction))?;
+        let mut taken = HashSet::new();
+        let offered = cards.into_iter().map(|mut card| {
+            card.function = name::function(&card.name, &mut taken);
+            card.description = redaction.text(&card.description).into_owned();
+            redaction.value(&mut card.parameters);
+            card.returns.iter_mut().for_each(|it| redaction.value(it));
+            Offered {
+                card,
+                parameters: OnceLock::new(),
+                returns: OnceLock::new(),
+            }
+        });
+        Ok(offered.collect())
+    }
+
+    async fn bundle(&self) -> Bundle {
+        let (functions, unavailable) = match self.functions().await {
+            Ok(functions) => (
+                functions.iter().map(|offered| offered.card.clone()).collect(),
+                None,
+            ),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        Bundle {
+            name: self.connector.name().to_owned(),
+            description: self.connector.description().to_owned(),
+            functions,
+            unavailable,
+        }
+    }
+
+    fn unknown(&self, name: &str, functions: &[Offered]) -> ConnectorError {
+        let similar: HashMap<_, _> = functions
+            .iter()
+            .map(|offered| {
+                let known = offered.card.function.as_str();
+                (known, strsim::jaro_winkler(known, name))
+            })
+            .collect();
+        let similar = similar.into_iter().filter(|(_, likeness)| *likeness > 0.8);
+        let hint = similar
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+            .map_or_else(String::new, |(known, _)| format!("; did you mean `{known}`?"));
+        let connector = self.connector.name();
+        ConnectorError::invalid(format!("`{connector}` has no function `{}`{hint}", shown(name)))
+    }
+}
+
+/// A name that code made up.
+fn shown(name: &str) -> String {
+    let name: String = name.chars().take(NAME_CHARS).collect();
+    name.escape_debug().to_string()
+}

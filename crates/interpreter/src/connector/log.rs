@@ -1,0 +1,186 @@
+//! What code fetched in a cell.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use chrono::{DateTime, SecondsFormat};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::ConnectorError;
+use super::answer::StoredAnswer;
+use super::sample::sample;
+
+/// Maximum number of calls of a cell that are recorded.
+const RECORDS: usize = 200;
+/// Maximum number of characters of a name that code made up.
+const NAME_CHARS: usize = 64;
+/// Outcome of a call that its cell did not wait for.
+const CANCELED: &str = "canceled";
+
+/// A call of a connector.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FetchRecord {
+    /// The connector.
+    pub connector: String,
+    /// The function, by its name in code.
+    pub function: String,
+    /// The arguments with defaults; long ones are cut, which "…" marks.
+    pub arguments: Map<String, Value>,
+    /// `ok`, `canceled`, or the kind of the failure: `unauthorized`, `payment_required`, `rate_limit`, `provider`, `empty_data`,
+    /// `parse`, `invalid_parameter`, `timeout` or `not_granted`.
+    pub outcome: &'static str,
+    /// Message of the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether the answer is that of an earlier equal call.
+    pub cached: bool,
+    /// When the answer arrived, as RFC 3339; for a cached one, when the first call's did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched_at: Option<String>,
+    /// Size of the answer as JSON in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Number of rows, if the answer is a list of objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_count: Option<u64>,
+    /// Names of the rows' fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// The first 5 rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub head: Vec<Value>,
+    /// The last 5 rows, without those in `head`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tail: Vec<Value>,
+    /// Duration of the call in milliseconds.
+    pub duration_ms: f64,
+}
+
+impl FetchRecord {
+    /// Whether the cell ended before the answer arrived.
+    pub fn is_canceled(&self) -> bool {
+        self.outcome == CANCELED
+    }
+}
+
+/// The calls of the cell that runs.
+#[derive(Debug, Default)]
+pub(super) struct FetchLog(Mutex<Records>);
+
+#[derive(Debug, Default)]
+struct Records {
+    kept: Vec<FetchRecord>,
+    dropped: u32,
+}
+
+impl FetchLog {
+    /// Records a call. It is canceled unless its end is recorded, too.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        connector: &str,
+        function: &str,
+        arguments: &Map<String, Value>,
+    ) -> OpenRecord {
+        let name = |name: &str| name.chars().take(NAME_CHARS).collect();
+        let mut records = self.lock();
+        let at = (records.kept.len() < RECORDS).then_some(records.kept.len());
+        if at.is_some() {
+            records.kept.push(FetchRecord {
+                connector: name(connector),
+                function: name(function),
+                arguments: sampled(arguments),
+                outcome: CANCELED,
+                error: None,
+                cached: false,
+                fetched_at: None,
+                bytes: None,
+                row_count: None,
+                columns: Vec::new(),
+                head: Vec::new(),
+                tail: Vec::new(),
+                duration_ms: 0.0,
+            });
+        } else {
+            records.dropped = records.dropped.saturating_add(1);
+        }
+        OpenRecord {
+            log: Arc::clone(self),
+            at,
+            started: Instant::now(),
+        }
+    }
+
+    /// Takes the records, and the number of calls beyond the limit.
+    pub(super) fn take(&self) -> (Vec<FetchRecord>, u32) {
+        let records = std::mem::take(&mut *self.lock());
+        (records.kept, records.dropped)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The record of a call that has not ended.
+#[derive(Debug)]
+pub(super) struct OpenRecord {
+    log: Arc<FetchLog>,
+    at: Option<usize>,
+    started: Instant,
+}
+
+impl OpenRecord {
+    /// Records the arguments as the connector gets them.
+    pub(super) fn bound(&self, arguments: &Map<String, Value>) {
+        self.change(|record| record.arguments = sampled(arguments));
+    }
+
+    pub(super) fn end(self, result: Result<(&StoredAnswer, bool), &ConnectorError>) {
+        let duration = self.started.elapsed();
+        self.change(|record| {
+            record.duration_ms = (duration.as_secs_f64() * 1e6).round() / 1e3;
+            match result {
+                Ok((answer, cached)) => {
+                    record.outcome = "ok";
+                    record.cached = cached;
+                    record.fetched_at = Some(answer.fetched_at.clone());
+                    record.bytes = Some(answer.json.len());
+                    record.row_count = answer.rows.count;
+                    record.columns.clone_from(&answer.rows.columns);
+                    record.head.clone_from(&answer.rows.head);
+                    record.tail.clone_from(&answer.rows.tail);
+                }
+                Err(error) => {
+                    record.outcome = error.kind().name();
+                    record.error = Some(error.to_string());
+                }
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut FetchRecord)) {
+        let mut records = self.log.lock();
+        // A record that was taken meanwhile is that of another cell.
+        if let Some(record) = self.at.and_then(|at| records.kept.get_mut(at)) {
+            change(record);
+        }
+    }
+}
+
+fn sampled(arguments: &Map<String, Value>) -> Map<String, Value> {
+    match sample(&Value::Object(arguments.clone())) {
+        Value::Object(arguments) => arguments,
+        _ => Map::new(),
+    }
+}
+
+/// The current time as RFC 3339.
+pub(super) fn now() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    DateTime::from_timestamp_millis(now)
+        .unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Millis, true)
+}

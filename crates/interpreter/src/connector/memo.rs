@@ -1,0 +1,133 @@
+//! Answers of a session's earlier calls. Two equal calls at the same time are one.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared, WeakShared};
+use sha2::{Digest as _, Sha256};
+
+use super::ConnectorError;
+use super::answer::StoredAnswer;
+
+/// Limits of what is kept. The oldest answers go first.
+const ANSWERS: usize = 1000;
+const BYTES: u64 = 256 << 20;
+
+/// What identifies a call: its connector, its function, and its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CallKey([u8; 32]);
+
+impl CallKey {
+    pub(super) fn new(connector: &str, function: &str, canonical: &str) -> Self {
+        let mut hash = Sha256::new();
+        for part in [connector, function, canonical] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+type Fetching = BoxFuture<'static, Result<Arc<StoredAnswer>, ConnectorError>>;
+
+/// The answers.
+#[derive(Default)]
+pub(super) struct Memo(Mutex<Slots>);
+
+#[derive(Default)]
+struct Slots {
+    of: HashMap<CallKey, Slot>,
+    /// Keys of the kept answers, oldest first.
+    kept: VecDeque<CallKey>,
+    bytes: u64,
+}
+
+enum Slot {
+    /// Only those who wait hold the call, so that it is canceled with the last of them.
+    Fetching(WeakShared<Fetching>),
+    Kept(Arc<StoredAnswer>),
+}
+
+impl fmt::Debug for Memo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memo").finish_non_exhaustive()
+    }
+}
+
+impl Memo {
+    /// Returns the answer of an earlier equal call, or makes the call. Failures are not kept. The flag says whether the answer is
+    /// that of another call.
+    pub(super) async fn get(
+        &self,
+        key: CallKey,
+        fetch: impl FnOnce() -> Fetching,
+    ) -> Result<(Arc<StoredAnswer>, bool), ConnectorError> {
+        let (fetching, cached) = match self.find(key) {
+            Found::Kept(answer) => return Ok((answer, true)),
+            Found::Fetching(fetching) => (fetching, true),
+            Found::Nothing(mut slots) => {
+                let fetching = fetch().shared();
+                if let Some(weak) = fetching.downgrade() {
+                    slots.of.insert(key, Slot::Fetching(weak));
+                }
+                (fetching, false)
+            }
+        };
+        let result = fetching.await;
+        self.settle(key, result.as_ref().ok());
+        Ok((result?, cached))
+    }
+
+    /// Forgets all answers.
+    pub(super) fn clear(&self) {
+        *self.lock() = Slots::default();
+    }
+
+    fn find(&self, key: CallKey) -> Found<'_> {
+        let slots = self.lock();
+        match slots.of.get(&key) {
+            Some(Slot::Kept(answer)) => Found::Kept(Arc::clone(answer)),
+            Some(Slot::Fetching(fetching)) => match fetching.upgrade() {
+                Some(fetching) => Found::Fetching(fetching),
+                None => Found::Nothing(slots),
+            },
+            None => Found::Nothing(slots),
+        }
+    }
+
+    fn settle(&self, key: CallKey, answer: Option<&Arc<StoredAnswer>>) {
+        let mut slots = self.lock();
+        if !matches!(slots.of.get(&key), Some(Slot::Fetching(_))) {
+            return;
+        }
+        slots.of.remove(&key);
+        let Some(answer) = answer else { return };
+        let bytes = answer.json.len();
+        if bytes > BYTES {
+            return;
+        }
+        slots.of.insert(key, Slot::Kept(Arc::clone(answer)));
+        slots.kept.push_back(key);
+        slots.bytes += bytes;
+        while slots.kept.len() > ANSWERS || slots.bytes > BYTES {
+            let Some(oldest) = slots.kept.pop_front() else {
+                return;
+            };
+            if let Some(Slot::Kept(answer)) = slots.of.remove(&oldest) {
+                slots.bytes -= answer.json.len();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Found<'a> {
+    Kept(Arc<StoredAnswer>),
+    Fetching(Shared<Fetching>),
+    Nothing(MutexGuard<'a, Slots>),
+}

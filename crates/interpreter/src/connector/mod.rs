@@ -1,0 +1,59 @@
+//! Connectors: functions of the host that code in a sandbox can call.
+//!
+//! ```text
+//! code ──call──> grants ──bound arguments──> memo ──> connector ──> server, database, …
+//!   ^               │ log                      └ equal call: the same answer
+//!   └──fresh copy── redaction <──────────────────────────┘
+//! ```
+//!
+//! A session has only the connectors that its [options](crate::session::SessionOptions) name. Credentials stay on the host, and
+//! are removed by value from everything that comes back.
+
+use std::fmt::Debug;
+
+pub use cellblock_protocol::{Bundle, Card, FetchEffect};
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+mod answer;
+mod error;
+mod grants;
+mod log;
+mod memo;
+mod name;
+mod parameters;
+mod redaction;
+mod sample;
+mod schema;
+
+pub use error::{ConnectorError, ConnectorErrorKind};
+pub(crate) use grants::Grants;
+pub use log::FetchRecord;
+pub use name::check_name;
+pub use redaction::Redaction;
+
+/// A named set of functions that code can call.
+pub trait Connector: Send + Sync + Debug {
+    /// Returns the name that it has in code; see [`check_name`].
+    fn name(&self) -> &str;
+
+    /// Returns a description for a model.
+    fn description(&self) -> &str;
+
+    /// Returns its functions. [`Card::function`] is chosen by the session.
+    fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>>;
+
+    /// Calls the function with this [`Card::name`]. The arguments match its schema, as far as that can be checked. Dropping the
+    /// future cancels the call. The connector limits the time and the size of an answer.
+    fn fetch(
+        &self,
+        function: &str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'_, Result<Value, ConnectorError>>;
+
+    /// Returns what removes its secrets.
+    fn redaction(&self) -> &Redaction;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Small views of large values, for logs.
+
+use serde_json::{Map, Value};
+
+/// Rows of the head, and of the tail.
+const ROWS: usize = 5;
+/// Maximum number of columns that are listed.
+const COLUMNS: usize = 200;
+/// Rows whose columns are listed.
+const SEARCHED: usize = 1000;
+/// Limits of a sample: characters of a text, items of a list, levels.
+const CHARS: usize = 200;
+const ITEMS: usize = 20;
+const LEVELS: usize = 3;
+
+/// The rows of a result that is a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Rows {
+    pub(super) count: Option<u64>,
+    pub(super) columns: Vec<String>,
+    pub(super) head: Vec<Value>,
+    pub(super) tail: Vec<Value>,
+}
+
+impl Rows {
+    /// Looks for rows: a list of objects, or such a list as the only field of an object.
+    pub(super) fn of(value: &Value) -> Self {
+        let list = match value {
+            Value::Array(list) => Some(list),
+            Value::Object(fields) if fields.len() == 1 => fields.values().next().and_then(Value::as_array),
+            _ => None,
+        };
+        let Some(list) = list.filter(|list| list.iter().all(Value::is_object)) else {
+            return Self::default();
+        };
+        let mut columns: Vec<String> = Vec::new();
+        for name in list
+            .iter()
+            .take(SEARCHED)
+            .filter_map(Value::as_object)
+            .flat_map(Map::keys)
+        {
+            if columns.len() < COLUMNS && !columns.contains(name) {
+                columns.push(name.clone());
+            }
+        }
+        let head = list.iter().take(ROWS).map(sample).collect();
+        let tail = &list[list.len().saturating_sub(ROWS).max(ROWS.min(list.len()))..];
+        Self {
+            count: Some(list.len() as u64),
+            columns,
+            head,
+            tail: tail.iter().map(sample).collect(),
+        }
+    }
+}
+
+/// Returns a value without what is long or deep; "…" marks what is left out.
+pub(super) fn sample(value: &Value) -> Value {
+    within(value, LEVELS)
+}
+
+fn within(value: &Value, levels: usize) -> Value {
+    match value {
+        Value::String(text) => match text.char_indices().nth(CHARS) {
+            Some((end, _)) => format!("{}…", &text[..end]).into(),
+            None => value.clone(),
+        },
+        Value::Array(items) if levels == 0 && !items.is_empty() => "[…]".into(),
+        Value::Object(fields) if levels == 0 && !fields.is_empty() => "{…}".into(),
+        Value::Array(items) => {
+            let kept = items.iter().take(ITEMS).map(|item| within(item, levels - 1));
+            let left_out = items.len().saturating_sub(ITEMS);
+            let mark = (left_out > 0).then(|| format!("… {left_out} more").into());
+            kept.chain(mark).collect()
+        }
+        Value::Object(fields) => {
+            let kept = fields.iter().take(ITEMS).map(|(name, value)| {
+                let name = name.chars().take(CHARS).collect();
+                (name, within(value, levels - 1))
+            });
+            let left_out = fields.len().saturating_sub(ITEMS);
+            let mark = (left_out > 0).then(|| ("…".to_owned(), format!("{left_out} more").into()));
+            Value::Object(kept.chain(mark).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}

@@ -1,0 +1,28 @@
+//! A call from code in a sandbox to its host.
+
+use std::fmt::Debug;
+
+use cellblock_protocol::{Blob, CallError};
+use cellblock_sandbox::backend::BoxFuture;
+use serde_json::Value;
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct HostCall {
+    pub(crate) method: String,
+    pub(crate) params: Value,
+    pub(crate) blobs: Vec<Blob>,
+}
+
+/// The answer to a call.
+#[derive(Debug, Default)]
+pub(crate) struct HostReply {
+    pub(crate) value: Value,
+    pub(crate) blobs: Vec<Blob>,
+}
+
+/// What the host offers to the code of a session.
+pub(crate) trait HostMethods: Send + Sync + Debug {
+    /// Starts a call. Dropping the future cancels it.
+    fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>>;
+}

@@ -1,0 +1,233 @@
+//! Connectors in real sandboxes: calls from cells, their errors, and what is left of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::Session;
+use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::connector::{
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchEffect, Redaction,
+};
+use cellblock_interpreter::execution::{Outcome, VariablesState};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::toolset::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use crate::support::{block_on, exception, goes_on, interpreter, run, run_for, value};
+
+#[derive(Debug, Default)]
+struct Weather {
+    redaction: Redaction,
+    requests: AtomicUsize,
+    /// Requests that have not ended.
+    open: Arc<AtomicUsize>,
+}
+
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Connector for Weather {
+    fn name(&self) -> &'static str {
+        "weather"
+    }
+
+    fn description(&self) -> &'static str {
+        "Forecasts for cities."
+    }
+
+    fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
+        let cards = ["get-forecast", "slow", "limited", "large"].map(|name| Card {
+            name: name.to_owned(),
+            description: format!("Does {name}."),
+            parameters: json!({
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 3}},
+                "required": ["city"],
+            }),
+            effect: FetchEffect::Reads,
+            ..Card::default()
+        });
+        Box::pin(async move { Ok(cards.to_vec()) })
+    }
+
+    fn fetch(
+        &self,
+        function: &str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'_, Result<Value, ConnectorError>> {
+        let function = function.to_owned();
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let open = Open(Arc::clone(&self.open));
+        Box::pin(async move {
+            let _open = open;
+            match &*function {
+                "slow" => {
+                    tokio::time::sleep(Duration::from_hours(1)).await;
+                    Ok(Value::Null)
+                }
+                "limited" => Err(ConnectorError::new(
+                    ConnectorErrorKind::RateLimit {
+                        retry_after: Some(Duration::from_secs(2)),
+                    },
+                    "weather allows 1 request per minute",
+                )),
+                "large" => Ok("x".repeat(5 << 20).into()),
+                _ => Ok(json!([{"city": arguments["city"], "days": arguments["days"]}])),
+            }
+        })
+    }
+
+    fn redaction(&self) -> &Redaction {
+        &self.redaction
+    }
+}
+
+async fn session(rescue: Rescue) -> (Session, Arc<Weather>) {
+    let weather = Arc::new(Weather::default());
+    let session = interpreter().await.session(SessionOptions {
+        rescue,
+        connectors: vec![Arc::clone(&weather) as Arc<dyn Connector>],
+        ..SessionOptions::default()
+    });
+    (session, weather)
+}
+
+#[test]
+fn equal_calls_are_answered_once_and_both_are_recorded() {
+    block_on(async {
+        let (session, weather) = session(Rescue::Idle).await;
+        let code = "a = weather.get_forecast('Kyiv')\na[0]['days'] = 99\n\
+                    b = weather['get-forecast'](city='Kyiv', days=3)\n(a[0]['days'], b[0]['days']) == (99, 3)";
+        let ran = run(&session, code).await;
+        assert_eq!(ran.outcome, Outcome::Completed, "{ran:?}");
+        let [first, second] = &ran.fetches[..] else {
+            panic!("{ran:?}")
+        };
+        assert!(!first.cached && second.cached);
+        assert_eq!(json!(first.arguments), json!({"city": "Kyiv", "days": 3}));
+        assert_eq!((first.row_count, &*first.columns[0]), (Some(1), "city"));
+        assert_eq!(weather.requests.load(Ordering::SeqCst), 1);
+
+        // Another cell has the answers, too, until the session is reset.
+        let ran = run(&session, "weather.get_forecast('Kyiv');").await;
+        assert!(ran.fetches[0].cached);
+        session.reset().await.unwrap();
+        let ran = run(&session, "weather.get_forecast('Kyiv');").await;
+        assert!(!ran.fetches[0].cached);
+    });
+}
+
+#[test]
+fn threads_and_coroutines_fetch_and_large_answers_arrive() {
+    block_on(async {
+        let (session, _) = session(Rescue::Idle).await;
+        let code = "import asyncio\nfrom concurrent.futures import ThreadPoolExecutor\n\
+                    with ThreadPoolExecutor(8) as pool:\n    \
+                    got = list(pool.map(lambda n: weather.get_forecast(city=str(n))[0]['city'], range(40)))\n\
+                    more = await asyncio.gather(*(weather.large.aio(city=str(n)) for n in range(3)))\n\
+                    got == [str(n) for n in range(40)] and {len(text) for text in more} == {5 << 20}";
+        assert_eq!(value(&session, code).await, json!(true));
+    });
+}
+
+#[test]
+fn an_error_is_typed_and_shown_as_one_line() {
+    block_on(async {
+        let (session, _) = session(Rescue::Idle).await;
+        let code = "try:\n    weather.limited(city='x')\nexcept cellblock.RateLimitError as error:\n    got = error.retry_after\ngot";
+        assert_eq!(value(&session, code).await, json!(2.0));
+        let ran = run(&session, "weather.limited(city='x')").await;
+        assert_eq!(ran.outcome, Outcome::Raised);
+        assert_eq!(
+            exception(&ran).traceback,
+            "cellblock.RateLimitError: weather allows 1 request per minute\n"
+        );
+        assert_eq!(ran.fetches[0].outcome, "rate_limit");
+        let ran = run(&session, "weather.get_forecast(town='x')").await;
+        assert_eq!(exception(&ran).exception, "InvalidParameterError");
+        let ran = run(&session, "weather.get_forcast").await;
+        assert_eq!(exception(&ran).exception, "AttributeError");
+    });
+}
+
+#[test]
+fn a_request_ends_with_its_cell_and_the_kernel_lives() {
+    block_on(async {
+        let (session, weather) = session(Rescue::Idle).await;
+        run(&session, "kept = 1").await;
+        let started = Instant::now();
+        let ran = run_for(
+            &session,
+            Duration::from_millis(300),
+            "print('before', flush=True)\nweather.slow(city='x')",
+        )
+        .await;
+        assert_eq!(
+            (&ran.outcome, &*ran.stdout.text),
+            (&Outcome::Interrupted, "before\n")
+        );
+        assert!(started.elapsed() < Duration::from_secs(20));
+        assert_eq!(weather.open.load(Ordering::SeqCst), 0);
+        assert_eq!(ran.fetches[0].outcome, "canceled");
+        let note = ran.note.unwrap();
+        assert!(note.contains("while it waited for `weather.slow`"), "{note}");
+        assert!(goes_on(&session, "kept").await);
+    });
+}
+
+#[test]
+fn a_forged_call_is_rejected_and_recorded() {
+    block_on(async {
+        let (session, weather) = session(Rescue::Idle).await;
+        let forged = "from cellblock_kernel.library import broker\nbroker.call('fetch', {'connector': 'fred', 'function': 'series'})";
+        let ran = run(&session, forged).await;
+        assert!(exception(&ran).message.contains("no connector `fred`"), "{ran:?}");
+        assert_eq!(ran.fetches[0].outcome, "not_granted");
+
+        // A session without connectors has neither the names nor the method.
+        let bare = interpreter().await.session(SessionOptions::default());
+        assert_eq!(exception(&run(&bare, "connectors").await).exception, "NameError");
+        let ran = run(&bare, forged).await;
+        assert_eq!(ran.fetches[0].outcome, "not_granted");
+        // Nor has what runs between cells.
+        run(
+            &session,
+            "class Curious(str):\n    @property\n    def shape(self): return weather.get_forecast(city='x')\nx = Curious()",
+        )
+        .await;
+        session.variables().await.unwrap();
+        session.get("x").await.unwrap();
+        assert_eq!(weather.requests.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn connectors_are_there_after_a_reset_a_rescue_and_a_new_kernel() {
+    block_on(async {
+        let (session, weather) = session(Rescue::On).await;
+        run(&session, "weather.get_forecast('Kyiv'); kept = 1; weather = None").await;
+        let ran = run(&session, "import os\nos._exit(1)").await;
+        assert_eq!(ran.state, VariablesState::Rescued);
+        assert_eq!(value(&session, "kept, weather").await, json!("(1, None)"));
+        session.reset().await.unwrap();
+        assert_eq!(
+            value(&session, "weather.get_forecast('Lviv')[0]['city']").await,
+            "Lviv"
+        );
+
+        let (session, _) = self::session(Rescue::Off).await;
+        run(&session, "weather.get_forecast('Kyiv');").await;
+        let ran = run(&session, "import os\nos._exit(1)").await;
+        assert_eq!(ran.state, VariablesState::Lost);
+        let ran = run(&session, "weather.get_forecast('Kyiv');").await;
+        assert!(ran.fetches[0].cached, "{ran:?}");
+        assert_eq!(weather.requests.load(Ordering::SeqCst), 2);
+    });
+}
