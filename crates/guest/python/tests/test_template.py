@@ -68,6 +68,14 @@ except BlockingIOError:
 print(json.dumps([left, blocked, zombies(), signal.SIGCHLD in signal.pthread_sigmask(signal.SIG_BLOCK, ()), kernel, told]))
 """
 
+# Modules that take long to import, and that the first cell does not need.
+SLOW = ("asyncio", "dataclasses", "decimal", "inspect", "pathlib", "pprint", "socket", "subprocess", "uuid")
+STARTED = """
+import sys
+from cellblock_kernel.boot import lone, template
+print(*(name for name in sys.argv[1:] if name in sys.modules))
+"""
+
 
 class Template(unittest.TestCase):
     def fork(self, *modules):
@@ -94,6 +102,16 @@ class Template(unittest.TestCase):
     def test_a_kernel_at_its_process_limit_starts_without_a_rehearsal(self):
         done = subprocess.run([sys.executable, "-c", FULL], cwd=PACKAGE, capture_output=True, text=True, timeout=120)
         self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
+
+    def test_a_kernel_starts_without_modules_that_take_long_to_import(self):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({str(PACKAGE)!r})\n{STARTED}", *SLOW],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        self.assertEqual(done.stdout.split(), [])
 
     def test_a_missing_module_is_named_with_its_reason(self):
         failed, _, backend = self.fork("no_such_module")

@@ -106,7 +106,7 @@ impl Template {
         let (socket, theirs) = fds::packet_pair()?;
         let program = format!("/opt/python/bin/{}", launch.interpreter);
         let modules = serde_json::to_string(&launch.preload)?;
-        let script = "import json, sys; sys.path.insert(0, '/opt/cellblock'); \
+        let script = "import gc, json, sys; gc.disable(); sys.path.insert(0, '/opt/cellblock'); \
                       from cellblock_kernel.boot import template; template.run(3, *map(json.loads, sys.argv[1:]))";
         let filtered = launch.demands.of(Protection::Seccomp) != Demand::Disabled;
         let filtered = serde_json::to_string(&filtered)?;

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
-from dataclasses import dataclass
 
 _CLONE_NEWPID = 0x20000000
 _PR_SET_DUMPABLE = 4
@@ -46,16 +45,18 @@ class _CapabilityHeader(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 
 
-@dataclass(frozen=True, slots=True)
 class Room:
     """The descriptors and ids with which a kernel joins a room."""
 
-    namespaces: list[int]
-    user: int
-    rules: int | None
-    doors: list[int]
-    limits: dict[str, int | None]
-    own_id: bool
+    def __init__(
+        self, namespaces: list[int], user: int, rules: int | None, doors: list[int], limits: dict[str, int | None], own_id: bool
+    ) -> None:
+        self.namespaces = namespaces
+        self.user = user
+        self.rules = rules
+        self.doors = doors
+        self.limits = limits
+        self.own_id = own_id
 
 
 class Filters:

@@ -4,7 +4,6 @@ import os
 import sys
 from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 
-from cellblock_kernel.boot import rehearsal
 from cellblock_kernel.cell import interactive
 from cellblock_kernel.cell.channel import BrokenFrame, Channel, Closed
 from cellblock_kernel.cell.interrupt import Gate
@@ -32,6 +31,8 @@ def serve(channel_fd: int, spare_fd: int | None = None) -> None:
     channel = Channel(channel_fd, gate)
     _hello(channel)
     if not channel.ready(_IDLE_MS):
+        from cellblock_kernel.boot import rehearsal
+
         # No request waits for this kernel yet: touch the memory that the first cell will use. An
         # interrupt of that cell must not arrive here.
         before = _mask(SIG_BLOCK, {SIGINT})

@@ -1,16 +1,14 @@
 """Runs throwaway cells through the whole kernel, so that the first real cell finds specialized code and private
 memory."""
 
-import json
+import _socket
 import os
 import signal
-import socket
-import struct
 import sys
 import threading
 from collections.abc import Callable
 
-from cellblock_kernel.cell.channel import Channel
+from cellblock_kernel.cell.channel import Channel, encode
 from cellblock_kernel.cell.interrupt import Gate
 
 CELLS = ("1 + 1", "import sys", "def f(x):\n    return x\nf(2)", "print(end='')", "[][0]")
@@ -26,16 +24,16 @@ LIBRARY_CELLS = (
 
 def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) -> None:
     """Lets a separate kernel answer some cells; all its changes to the process are undone."""
-    ours, theirs = socket.socketpair()
+    ours, theirs = _socket.socketpair()
     messages = [{"type": "configure", "prelude": ["analysis", "documents"], "guard": "off", "limits": {}, "sys_path": []}]
     for number, code in enumerate(cells):
         messages.append(
             {"type": "execute", "cell": number, "code": code, "name": "<cell>", "mode": "exec", "echo": True, "store": True}
         )
     for message in messages:
-        body = json.dumps(message).encode()
-        ours.sendall(struct.pack(">II", 4 + len(body), len(body)) + body)
-    ours.shutdown(socket.SHUT_WR)
+        body = encode(message)
+        ours.sendall((4 + len(body)).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body)
+    ours.shutdown(_socket.SHUT_WR)
     reader = threading.Thread(target=_drain, args=(ours,))
     try:
         reader.start()
@@ -64,12 +62,12 @@ def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) ->
         os.environ.update(environment)
         signal.signal(signal.SIGINT, handler)
         # Other processes may still hold the other end; this ends the reader in any case.
-        ours.shutdown(socket.SHUT_RD)
+        ours.shutdown(_socket.SHUT_RD)
         reader.join()
         ours.close()
 
 
-def _drain(answers: socket.socket) -> None:
+def _drain(answers: _socket.socket) -> None:
     """Reads the throwaway kernel's messages, so that it never waits for a reader."""
     while answers.recv(1 << 16):
         pass

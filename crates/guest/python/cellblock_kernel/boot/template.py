@@ -11,21 +11,19 @@ It never runs user code. It reads packets from the launcher, each a JSON documen
 
 from __future__ import annotations
 
-import array
+import _socket
 import fcntl
 import gc
 import json
 import os
-import pathlib
 import select
 import signal
-import socket
 import sys
 import time
 import warnings
 from typing import Any
 
-from cellblock_kernel.boot import after_fork, heap, layout, lockdown, main, rehearsal, warm
+from cellblock_kernel.boot import after_fork, lockdown, main, warm
 
 _MAX_PACKET = 128 * 1024
 _MAX_DESCRIPTORS = 24
@@ -47,9 +45,9 @@ class Template:
 
     def __init__(self, control: int, filtered: bool) -> None:
         """Takes the launcher's packet socket; `filtered` says whether system calls are filtered."""
-        self._control = socket.socket(fileno=control)
+        self._control = _socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
-        programs = [pathlib.Path(path).read_bytes() for path in _FILTERS] if filtered else []
+        programs = [_read(path) for path in _FILTERS] if filtered else []
         self._kernels: set[int] = set()
         self._rests_until: float | None = None
         self._own_filters, self._filters = lockdown.Filters(programs[:-1]), lockdown.Filters(programs[-1:])
@@ -59,6 +57,8 @@ class Template:
         started = time.monotonic()
         failed = warm.warm(modules)
         if modules:
+            from cellblock_kernel.boot import heap, layout, rehearsal
+
             libraries = rehearsal.LIBRARY_CELLS if {"pandas", "matplotlib.pyplot"} <= sys.modules.keys() else ()
             rehearsal.rehearse(main.answer, (*rehearsal.CELLS * _REHEARSALS, *libraries * 2))
         # A handler alone could run just before a read blocks, and the child that ended would not be
@@ -89,20 +89,20 @@ class Template:
             if self._control.fileno() not in found:
                 continue
             body, ancillary, _, _ = self._control.recvmsg(
-                _MAX_PACKET, socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4), socket.MSG_CMSG_CLOEXEC
+                _MAX_PACKET, _socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4), _socket.MSG_CMSG_CLOEXEC
             )
             if not body:
                 return
-            descriptors = array.array("i")
+            descriptors: list[int] = []
             for level, kind, content in ancillary:
-                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                    descriptors.frombytes(content[: len(content) // 4 * 4])
+                if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                    descriptors += memoryview(content[: len(content) // 4 * 4]).cast("i")
             try:
                 request = json.loads(body)
                 if "adopt" in request:
                     self._kernels.add(request["adopt"]["pid"])
                 else:
-                    self._spawn(request["spawn"], list(descriptors))
+                    self._spawn(request["spawn"], descriptors)
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
@@ -185,6 +185,11 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: loc
         os.write(2, f"kernel setup failed: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(status)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _keep_only(channel: int, spare: int) -> None:

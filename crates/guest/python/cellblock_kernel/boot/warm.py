@@ -20,9 +20,11 @@ _STANDARD = (
 
 def warm(modules: list[str]) -> list[str]:
     """Imports modules and warms them up; returns the failures as `module: reason`."""
+    # The kernel's own modules were imported without a search for garbage, which would find nothing in them.
+    gc.freeze()
+    gc.enable()
     os.environ["MPLBACKEND"] = "agg"
     if not modules:
-        gc.freeze()
         return []
     failed: list[str] = []
     for module in (*_STANDARD, *modules):
@@ -61,7 +63,8 @@ def _pandas() -> None:
 
 
 def _helpers() -> None:
-    """The helpers of derivations, which need pandas."""
+    """The helpers of derivations, of which some need pandas."""
+    importlib.import_module("cellblock_kernel.library.derivation.result")
     if "pandas" in sys.modules:
         importlib.import_module("cellblock_kernel.timeseries")
 

@@ -1,16 +1,17 @@
 """Runs compiled code: synchronously, or on the kernel's event loop if the cell awaits."""
 
-from inspect import CO_COROUTINE
 from types import CodeType
 from typing import Any
 
 from cellblock_kernel.cell.source import Program
 
 _eval = eval
+# `inspect.CO_COROUTINE`, without that module, which takes long to import.
+_CO_COROUTINE = 0x80
 
 
 def _awaits(code: CodeType | None) -> bool:
-    return code is not None and bool(code.co_flags & CO_COROUTINE)
+    return code is not None and bool(code.co_flags & _CO_COROUTINE)
 
 
 async def _run_awaiting(body: CodeType | None, last: CodeType | None, names: dict[str, Any]) -> Any:

@@ -4,7 +4,6 @@ import itertools
 import os
 import sys
 import traceback
-from dataclasses import dataclass, field
 from traceback import FrameSummary, StackSummary, TracebackException
 from types import CodeType, TracebackType
 from typing import Any
@@ -34,18 +33,20 @@ _CAUSE = "\nThe above exception was the direct cause of the following exception:
 _CONTEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
-@dataclass(slots=True)
 class Failure:
     """The description of an exception."""
 
-    exception: str
-    message: str
-    traceback: str
-    frames: list[dict[str, Any]] = field(default_factory=list)
-    line: int | None = None
-    notes: list[str] = field(default_factory=list)
-    errno: int | None = None
-    exit_code: int | None = None
+    __slots__ = ("errno", "exception", "exit_code", "frames", "line", "message", "notes", "traceback")
+
+    def __init__(self, exception: str, message: str, traceback: str, notes: list[str] | None = None) -> None:
+        self.exception = exception
+        self.message = message
+        self.traceback = traceback
+        self.notes: list[str] = [] if notes is None else notes
+        self.frames: list[dict[str, Any]] = []
+        self.line: int | None = None
+        self.errno: int | None = None
+        self.exit_code: int | None = None
 
     def output(self) -> dict[str, Any]:
         """The `exception` output."""

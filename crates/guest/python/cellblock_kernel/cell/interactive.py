@@ -1,13 +1,12 @@
 """Replacements for functions that need a terminal: input, help pages, the debugger, leaving the interpreter."""
 
 import builtins
-import inspect
 import sys
 import threading
 import warnings
 from typing import Any, NoReturn
 
-from cellblock_kernel.cell import failure, source
+from cellblock_kernel.cell import failure, inspection
 from cellblock_kernel.notebook import modules
 
 _CHARS = 20_000
@@ -59,16 +58,6 @@ def _format_warning(message: Warning | str, category: type[Warning], filename: s
     return f"{failure.short_path(filename)}:{lineno}: {text}"
 
 
-_getfile: Any = inspect.getfile
-
-
-def _file_of(value: Any) -> Any:
-    """`inspect.getfile` that also finds the cell of a class: Python asks for the file of its module, and
-    `__main__` has none."""
-    name = source.file_of(value) if isinstance(value, type) and value.__module__ == "__main__" else None
-    return _getfile(value) if name is None else name
-
-
 def _report(error: BaseException | None) -> str:
     return "" if error is None else failure.describe(error, None, _CHARS).traceback
 
@@ -92,7 +81,7 @@ def install() -> None:
     names["exit"] = _Exit("exit")
     names["quit"] = _Exit("quit")
     modules.install()
-    inspect.getfile = _file_of
+    inspection.install()
     sys.breakpointhook = _breakpoint
     sys.excepthook = _on_exception
     threading.excepthook = _on_thread_exception

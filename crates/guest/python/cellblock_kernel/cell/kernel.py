@@ -20,7 +20,6 @@ from cellblock_kernel.cell.script import Script
 from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.library import connectors, findings, prelude
 from cellblock_kernel.library.broker import Broker
-from cellblock_kernel.library.derivation import emission
 from cellblock_kernel.library.inputs import Inputs
 from cellblock_kernel.notebook import display as notebook
 from cellblock_kernel.notebook.shell import shell
@@ -102,6 +101,10 @@ class Kernel:
                 invalidate_caches()
         preludes = message.get("prelude") or []
         self._namespace.add(prelude.names(preludes))
+        if "derivation" in preludes:
+            from cellblock_kernel.library.derivation import emission
+
+            emission.use(self._display, self._is_mine, self._limits)
         self._waiting = prelude.waiting(preludes)
         if message.get("connectors"):
             self._namespace.add(connectors.names(message["connectors"]))
@@ -207,7 +210,6 @@ class Kernel:
             # This removes the trailing expression from the tree.
             program = source.compile_cell(tree, code, name, line, message.get("echo", True))
         plot.hook(self._display, self._is_mine)
-        emission.begin(self._display, self._is_mine, self._limits)
         names = self._namespace.enter(message.get("store", True))
         self._script.begin(name, names)
         spawning.prepare(code)

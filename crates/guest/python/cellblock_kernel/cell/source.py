@@ -2,7 +2,6 @@
 
 import re
 from ast import Expr, Expression, Module, Name, PyCF_ALLOW_TOP_LEVEL_AWAIT, PyCF_ONLY_AST, increment_lineno
-from dataclasses import dataclass
 from linecache import cache as _linecache
 from types import CodeType
 
@@ -15,13 +14,15 @@ _compile = compile
 _sources: dict[str, list[str]] = {}
 
 
-@dataclass(slots=True)
 class Program:
     """A compiled cell: its statements, and its trailing expression if that is displayed."""
 
-    body: CodeType | None
-    last: CodeType | None
-    last_name: str | None
+    __slots__ = ("body", "last", "last_name")
+
+    def __init__(self, body: CodeType | None, last: CodeType | None, last_name: str | None) -> None:
+        self.body = body
+        self.last = last
+        self.last_name = last_name
 
 
 def remember(name: str, code: str, line: int) -> None:

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 from cellblock_kernel.library import documents
-from cellblock_kernel.library.derivation import emission, result
 
 _LIBRARIES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot", "alt": "altair", "pl": "polars"}
 # Helpers for data frames, whose modules import their libraries.
@@ -34,6 +33,9 @@ def names(preludes: list[str]) -> dict[str, Any]:
             bound["read_excel"] = documents.read_excel
             bound["read_pptx_text"] = documents.read_pptx_text
         elif prelude == "derivation":
+            # Only here, because other sessions do not need them and they take long to import.
+            from cellblock_kernel.library.derivation import emission, result
+
             bound["set_result"] = result.set_result
             bound["save_figure"] = emission.save_figure
             bound["render_chart"] = emission.render_chart

@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -84,6 +83,9 @@ class Shell:
 
     def system(self, command: str) -> None:
         """Runs a command; its output becomes the cell's."""
+        # Not above, because few cells need it and it takes long to import.
+        import subprocess
+
         command = self.expand(command)
         if self._package_tool(command):
             return
@@ -94,6 +96,8 @@ class Shell:
 
     def getoutput(self, command: str) -> list[str]:
         """Runs a command and returns the lines of its output."""
+        import subprocess
+
         command = self.expand(command)
         ended = subprocess.run(
             [_shell(), "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace", check=False

@@ -12,7 +12,6 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 _FEWEST = 3
@@ -133,16 +132,16 @@ def _lines(axes: Any) -> Iterator[tuple[Any, Any]]:
                 yield other, line
 
 
-@dataclass
 class _Line:
     """One line of a specification."""
 
-    label: str
-    by_category: bool
-    x: list[float] = field(default_factory=list)
-    y: list[float] = field(default_factory=list)
-    # The times as written.
-    shown: list[Any] = field(default_factory=list)
+    def __init__(self, label: str, by_category: bool) -> None:
+        self.label = label
+        self.by_category = by_category
+        self.x: list[float] = []
+        self.y: list[float] = []
+        # The times as written.
+        self.shown: list[Any] = []
 
 
 def _views(spec: dict[str, Any], above: dict[str, Any] | None = None) -> Iterator[list[dict[str, Any]]]:

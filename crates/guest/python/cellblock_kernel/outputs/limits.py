@@ -1,27 +1,26 @@
 """The limits of one cell's outputs, as the host configures them."""
 
-from dataclasses import dataclass, fields
 from typing import Any
 
 
-@dataclass(slots=True)
 class Limits:
     """Limits of one cell's outputs."""
 
-    outputs: int = 100
-    output_bytes: int = 64 * 1024 * 1024
-    text_chars: int = 100_000
-    # Rows at each end of a table that is too large to send in full.
-    rows_preview: int = 50
-    # Maximum size of a cell's result as JSON, in bytes.
-    result_bytes: int = 4 * 1024 * 1024
+    def __init__(self) -> None:
+        self.outputs = 100
+        self.output_bytes = 64 * 1024 * 1024
+        self.text_chars = 100_000
+        # Rows at each end of a table that is too large to send in full.
+        self.rows_preview = 50
+        # Maximum size of a cell's result as JSON, in bytes.
+        self.result_bytes = 4 * 1024 * 1024
 
     def update(self, values: dict[str, Any]) -> None:
         """Takes the known limits of a `configure` message."""
-        for field in fields(self):
-            value = values.get(field.name)
+        for name in vars(self):
+            value = values.get(name)
             if isinstance(value, int) and value >= 0:
-                setattr(self, field.name, value)
+                setattr(self, name, value)
 
 
 def cut(text: str, chars: int) -> tuple[str, bool]:

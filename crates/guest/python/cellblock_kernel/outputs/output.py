@@ -1,17 +1,18 @@
 """An output in the form in which it is sent."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from cellblock_kernel.cell.channel import Buffer
 
 
-@dataclass(slots=True)
 class Output:
     """The JSON of an output and its blobs."""
 
-    header: dict[str, Any]
-    blobs: list[Buffer] = field(default_factory=list)
+    __slots__ = ("blobs", "header")
+
+    def __init__(self, header: dict[str, Any], blobs: list[Buffer] | None = None) -> None:
+        self.header = header
+        self.blobs: list[Buffer] = [] if blobs is None else blobs
 
     @property
     def size(self) -> int:

@@ -3,7 +3,6 @@
 import math
 import sys
 from itertools import islice
-from pprint import pformat
 from typing import Any
 
 from cellblock_kernel.cell.failure import module_name, type_name
@@ -73,13 +72,17 @@ def text_of(value: Any) -> str:
 
 def _container(value: Any) -> str:
     more = len(value) - _ITEMS
+    if more <= 0:
+        text = repr(value)
+        if len(text) <= _WIDTH:
+            return text
+    # Only here, because few values need it and it takes long to import.
+    from pprint import pformat
+
     if more > 0:
         kept: Any = islice(value.items() if isinstance(value, dict) else value, _ITEMS)
         text = pformat(dict(kept) if isinstance(value, dict) else list(kept), width=_WIDTH, compact=True, sort_dicts=False)
         return f"{text}\n… and {more} more items ({qualified(value)} of {len(value)})"
-    text = repr(value)
-    if len(text) <= _WIDTH:
-        return text
     return pformat(value, width=_WIDTH, compact=True, sort_dicts=False)
 
 

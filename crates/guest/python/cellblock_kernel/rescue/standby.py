@@ -5,11 +5,10 @@ The kernel makes the copy while it is idle, with `CLONE_PARENT`: the kernel's pa
 channel, which carries at most one message: `take_over`, with the spare channel of the next standby attached.
 """
 
-import array
+import _socket
 import os
 import select
 import signal
-import socket
 import threading
 from typing import Any
 
@@ -148,13 +147,13 @@ class Standby:
         # Another process of the sandbox may have made the shared socket non-blocking.
         wait = select.poll()
         wait.register(spare, select.POLLIN)
-        listener = socket.socket(fileno=spare)
-        received, handed = b"", array.array("i")
+        listener = _socket.socket(fileno=spare)
+        received, handed = b"", list[int]()
         while len(received) < 8 or len(received) < 4 + int.from_bytes(received[:4], "big"):
             wait.poll()
             try:
                 part, ancillary, _, _ = listener.recvmsg(
-                    _MAX_MESSAGE, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+                    _MAX_MESSAGE, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
                 )
             except BlockingIOError:
                 continue
@@ -162,8 +161,8 @@ class Standby:
                 return None
             received += part
             for level, kind, content in ancillary:
-                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                    handed.frombytes(content[: len(content) // 4 * 4])
+                if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                    handed += memoryview(content[: len(content) // 4 * 4]).cast("i")
         listener.detach()
         message = decode(received[8:])
         if message.get("type") != "take_over" or len(handed) != 1:

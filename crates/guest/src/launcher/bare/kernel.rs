@@ -13,7 +13,7 @@ use crate::launcher::control::Launch;
 /// Descriptor of the channel.
 pub(super) const CHANNEL: i32 = 3;
 
-const SCRIPT: &str = "import json, sys; given = json.loads(sys.argv[1]); sys.path.insert(0, given['package']); \
+const SCRIPT: &str = "import gc, json, sys; gc.disable(); given = json.loads(sys.argv[1]); sys.path.insert(0, given['package']); \
                       from cellblock_kernel.boot import lone; lone.run(given['places'])";
 
 /// The paths of one room.

@@ -18,8 +18,8 @@ from cellblock_kernel.outputs.primitive import qualified
 _NOTE = 300
 
 
-class _Cell:
-    """The running cell."""
+class _Kernel:
+    """The kernel that emits."""
 
     def __init__(self) -> None:
         self.screen: Screen | None = None
@@ -27,27 +27,27 @@ class _Cell:
         self.limits = Limits()
 
 
-_cell = _Cell()
+_kernel = _Kernel()
 
 
-def begin(screen: Screen, mine: Callable[[], bool], limits: Limits) -> None:
-    """Starts a cell."""
-    _cell.screen, _cell.mine, _cell.limits = screen, mine, limits
+def use(screen: Screen, mine: Callable[[], bool], limits: Limits) -> None:
+    """Sets the kernel whose cells emit."""
+    _kernel.screen, _kernel.mine, _kernel.limits = screen, mine, limits
 
 
 def limits() -> Limits:
-    """Returns the limits of the running cell."""
-    return _cell.limits
+    """Returns the limits of a cell."""
+    return _kernel.limits
 
 
 def emit(output: Output) -> None:
     """Sends an output of the running cell."""
-    if _cell.screen is None or not _cell.mine():
+    if _kernel.screen is None or not _kernel.mine():
         raise RuntimeError("results, figures and charts must be emitted by the cell's main process: return them to it first")
-    if output.size > _cell.limits.output_bytes:
-        kind, limit = output.header["type"], _cell.limits.output_bytes
+    if output.size > _kernel.limits.output_bytes:
+        kind, limit = output.header["type"], _kernel.limits.output_bytes
         raise ValueError(f"the {kind} has {output.size} bytes, more than the limit of {limit} per output: make it smaller")
-    _cell.screen.emit(output)
+    _kernel.screen.emit(output)
 
 
 def save_figure(alt: str, title: str | None = None, fig: Any = None) -> None:
@@ -61,7 +61,7 @@ def save_figure(alt: str, title: str | None = None, fig: Any = None) -> None:
         fig = _current_figure()
     if plot.is_blank(fig):
         raise ValueError("save_figure: the figure is empty: draw on it before saving it")
-    output = registry.describe(fig, None, _cell.limits)
+    output = registry.describe(fig, None, _kernel.limits)
     if output.header.get("type") != "figure":
         raise TypeError(f"save_figure: fig is a {qualified(fig)}: pass a matplotlib figure or axes, or an Altair chart")
     if not output.blobs:
