@@ -24,6 +24,7 @@ pub struct InterpreterBuilder {
     preload: Option<Vec<String>>,
     limits: Limits,
     pool: PoolConfig,
+    single: bool,
     demands: Demands,
     store: Option<Store>,
     launcher: Option<PathBuf>,
@@ -60,6 +61,15 @@ impl InterpreterBuilder {
     pub fn pool(mut self, pool: impl Into<PoolConfig>) -> Self {
         self.pool = pool.into();
         self
+    }
+
+    /// Prepares for a single session: the template imports none of the image's libraries, and nothing is kept ready for another session.
+    /// More sessions can be created; each waits for its own sandbox.
+    pub fn single_session(self) -> Self {
+        Self {
+            single: true,
+            ..self.pool(0).preload(Vec::new())
+        }
     }
 
     /// Sets what is demanded of each protection: whether sandboxes may start without it.
@@ -105,6 +115,7 @@ impl InterpreterBuilder {
             layers: Some(layers),
             bytecode: Some(image.bytecode()),
             preload: self.preload.unwrap_or_else(|| image.manifest().preload.clone()),
+            spare_room: !self.single,
             demands: self.demands,
             launcher: self.launcher,
         })

@@ -123,8 +123,7 @@ async fn trial_with(image: &OpenImage, demands: &Demands) -> (Trial, Option<Repo
             })?;
         let interpreter = Interpreter::builder()
             .image(image.clone())
-            .pool(0)
-            .preload(Vec::new())
+            .single_session()
             .demands(demands.clone())
             .store(store)
             .build()
@@ -176,6 +175,7 @@ async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
         layers: None,
         bytecode: None,
         preload: Vec::new(),
+        spare_room: false,
         demands: demands.clone(),
         launcher: None,
     };

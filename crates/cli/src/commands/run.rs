@@ -140,17 +140,10 @@ impl Run {
         let display = Display::on_stderr();
         let started = self.start(args, &display).await;
         display.clear();
-        let interpreter = started?;
-        if args.toolset.toolset == Some(DERIVATION) {
+        let (interpreter, session) = started?;
+        let Some(session) = session else {
             return self.derive(args, &interpreter).await;
-        }
-        let options = SessionOptions {
-            pooled: false,
-            // A run stops at the first cell that does not complete: nobody would use what was rescued.
-            rescue: Rescue::Off,
-            ..SessionOptions::default()
         };
-        let session = interpreter.session(options);
         for input in inputs(args) {
             self.cancel.unless(session.bind(input)).await?;
         }
@@ -172,7 +165,47 @@ impl Run {
         ended
     }
 
-    async fn start(&mut self, args: &RunArgs, display: &Display) -> Result<Interpreter> {
+    /// Starts an interpreter, and its session unless the derivation toolset makes its own.
+    async fn start(&mut self, args: &RunArgs, display: &Display) -> Result<(Interpreter, Option<Session>)> {
+        let interpreter = self.interpreter(args, display).await?;
+        let session = (args.toolset.toolset != Some(DERIVATION)).then(|| {
+            interpreter.session(SessionOptions {
+                pooled: false,
+                // A run stops at the first cell that does not complete: nobody would use what was rescued.
+                rescue: Rescue::Off,
+                ..SessionOptions::default()
+            })
+        });
+        if !self.warm {
+            display.wait_for("starting Python");
+            // A template that cannot start reports why, which its kernel does not know.
+            let warmed = async { Ok::<_, Error>(interpreter.warmed().await?) };
+            // The sandbox is made while Python starts.
+            let prepared = async {
+                Ok(match &session {
+                    Some(session) => session.prepare().await.map(drop),
+                    None => Ok(()),
+                })
+            };
+            let both = async { tokio::try_join!(warmed, prepared) };
+            let ((), prepared) = self.cancel.unless(both).await?;
+            prepared?;
+        }
+        if let Some(warning) = without_namespaces(&interpreter.report()) {
+            self.tell(&outcome::note(&warning));
+        }
+        for module in interpreter.failed_modules() {
+            let warning = format!(
+                "the image's module {} could not be imported",
+                sanitize::line(&module)
+            );
+            self.tell(&outcome::note(&warning));
+        }
+        Ok((interpreter, session))
+    }
+
+    /// Returns the interpreter of a warm host if there is one, or starts another.
+    async fn interpreter(&mut self, args: &RunArgs, display: &Display) -> Result<Interpreter> {
         let home = Home::find()?;
         let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
             action: "open the store of artifacts",
@@ -194,33 +227,18 @@ impl Run {
         let warm = async { Ok::<_, Error>(wanted.interpreter(self.setting, &limits, &store).await) };
         let warm = self.cancel.unless(warm).await?;
         self.warm = warm.is_some();
-        let interpreter = if let Some(interpreter) = warm {
-            interpreter
-        } else {
-            let starting = Interpreter::builder()
-                .image(image)
-                .limits(limits)
-                .pool(0)
-                .preload(Vec::new())
-                .demands(demands)
-                .store(store)
-                .build();
-            display.wait_for("starting Python");
-            let interpreter = self.cancel.unless(starting).await?;
-            self.cancel.unless(interpreter.warmed()).await?;
-            interpreter
-        };
-        if let Some(warning) = without_namespaces(&interpreter.report()) {
-            self.tell(&outcome::note(&warning));
+        if let Some(interpreter) = warm {
+            return Ok(interpreter);
         }
-        for module in interpreter.failed_modules() {
-            let warning = format!(
-                "the image's module {} could not be imported",
-                sanitize::line(&module)
-            );
-            self.tell(&outcome::note(&warning));
-        }
-        Ok(interpreter)
+        let starting = Interpreter::builder()
+            .image(image)
+            .limits(limits)
+            .single_session()
+            .demands(demands)
+            .store(store)
+            .build();
+        display.wait_for("starting Python");
+        self.cancel.unless(starting).await
     }
 
     async fn run_cells(

@@ -46,6 +46,7 @@ pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
         layers: None,
         bytecode: None,
         preload: vec!["json".to_owned()],
+        spare_room: true,
         demands: Demands::default(),
         launcher: None,
     }

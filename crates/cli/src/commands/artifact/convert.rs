@@ -65,8 +65,7 @@ async fn start(home: &Home, store: &Store, image: &str) -> Result<Interpreter> {
         .await?;
     let interpreter = Interpreter::builder()
         .image(image)
-        .pool(0)
-        .preload(Vec::new())
+        .single_session()
         .store(store.clone())
         .build()
         .await?;

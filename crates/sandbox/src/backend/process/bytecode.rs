@@ -60,6 +60,7 @@ async fn compile(config: &ProcessConfig) -> Result<Vec<u8>> {
     let alone = ProcessConfig {
         bytecode: None,
         preload: Vec::new(),
+        spare_room: false,
         ..config.clone()
     };
     let backend = ProcessBackend::launch(&alone).await?;

@@ -41,6 +41,8 @@ pub struct ProcessConfig {
     pub bytecode: Option<PathBuf>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
+    /// Whether a spare room is created whenever one is taken.
+    pub spare_room: bool,
     /// The policy's demand for each protection.
     pub demands: Demands,
     /// Program that `cellblock_guest` is linked into. By default this program.
@@ -65,7 +67,7 @@ impl ProcessBackend {
 
     async fn launch(config: &ProcessConfig) -> Result<Self> {
         Ok(Self {
-            rooms: Arc::new(Rooms::new(Launchers::start(config).await?)),
+            rooms: Arc::new(Rooms::new(Launchers::start(config).await?, config.spare_room)),
         })
     }
 
@@ -81,7 +83,7 @@ impl ProcessBackend {
     }
 
     /// Takes a spare room with these limits, or creates one; meanwhile a spare is created for the
-    /// next caller.
+    /// next caller, if the backend keeps one.
     async fn take_room(&self, limits: &Limits) -> Result<Box<dyn Sandbox>> {
         let report = self.rooms.launchers.alive().await?.report();
         let limits = limits.room(

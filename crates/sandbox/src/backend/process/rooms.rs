@@ -23,6 +23,7 @@ pub(super) struct Rooms {
     pub(super) launchers: Launchers,
     next: AtomicU64,
     slots: Slots,
+    keeps_spare: bool,
     spare: Mutex<Spare>,
 }
 
@@ -33,11 +34,12 @@ struct Spare {
 }
 
 impl Rooms {
-    pub(super) fn new(launchers: Launchers) -> Self {
+    pub(super) fn new(launchers: Launchers, keeps_spare: bool) -> Self {
         Self {
             launchers,
             next: AtomicU64::new(0),
             slots: Slots::default(),
+            keeps_spare,
             spare: Mutex::default(),
         }
     }
@@ -69,8 +71,11 @@ impl Rooms {
         (made_with == *limits && room.is_served()).then_some(room)
     }
 
-    /// Creates a spare room in the background, unless one exists or is being created.
+    /// Creates a spare room in the background, unless one exists or is being created, or none is wanted.
     pub(super) fn refill(self: &Arc<Self>, limits: RoomLimits) {
+        if !self.keeps_spare {
+            return;
+        }
         {
             let mut spare = self.lock();
             if spare.coming || spare.room.is_some() {
