@@ -11,6 +11,8 @@ import os
 import sys
 from typing import Any
 
+from cellblock_kernel.cell import pattern
+
 # Parts of the standard library that cells often use and that are slow to import.
 _STANDARD = (
     "asyncio", "concurrent.futures", "csv", "dataclasses", "decimal", "doctest", "fractions", "inspect", "multiprocessing.pool",
@@ -26,6 +28,7 @@ def warm(modules: list[str]) -> list[str]:
     os.environ["MPLBACKEND"] = "agg"
     if not modules:
         return []
+    pattern.compile_all()
     failed: list[str] = []
     for module in (*_STANDARD, *modules):
         try:

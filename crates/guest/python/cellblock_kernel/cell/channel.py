@@ -3,7 +3,6 @@
 import json.encoder
 import json.scanner
 import os
-import re
 import select
 import sys
 from _socket import socket as Socket
@@ -29,9 +28,6 @@ _getpid, _set_inheritable, _ioctl = os.getpid, os.set_inheritable, ioctl
 _AF_UNIX, _SOCK_STREAM = 1, 1
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 def _unsupported(value: object) -> str:
     return f"<{type(value).__name__}>"
 
@@ -51,7 +47,7 @@ def encode(value: object) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return _SURROGATE.sub(_escape, text).encode()
+        return "".join(map(_escape, text)).encode()
 
 
 def decode(data: Buffer) -> Any:
@@ -60,8 +56,8 @@ def decode(data: Buffer) -> Any:
     return value
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\\\u{ord(found[0]):04x}"
+def _escape(character: str) -> str:
+    return f"\\\\u{ord(character):04x}" if "\ud800" <= character <= "\udfff" else character
 
 
 class Closed(Exception):

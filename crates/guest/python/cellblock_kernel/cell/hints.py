@@ -2,10 +2,10 @@
 installed."""
 
 import errno
-import re
 from types import TracebackType
 from typing import Any
 
+from cellblock_kernel.cell.pattern import pattern
 from cellblock_kernel.notebook.names import REQUIREMENTS
 
 NO_NETWORK = (
@@ -18,7 +18,7 @@ _DEPTH = 10
 _UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT, errno.ENETDOWN})
 _REFUSED = frozenset({errno.EPERM, errno.EACCES})
 _NO_NAME = ("getaddrinfo failed", "Name or service not known", "Temporary failure in name resolution", "name resolution")
-_INSTALLER = re.compile(r"\b(?:pip[\d.]*|conda|mamba|uv|easy_install)\b")
+_INSTALLER = pattern(r"\b(?:pip[\d.]*|conda|mamba|uv|easy_install)\b")
 
 
 def of(error: BaseException) -> str | None:

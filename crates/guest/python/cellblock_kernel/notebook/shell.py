@@ -9,12 +9,13 @@ from typing import Any
 
 from cellblock_kernel.cell import failure, source
 from cellblock_kernel.cell.execution import Runner
+from cellblock_kernel.cell.pattern import pattern
 from cellblock_kernel.notebook.names import HARMLESS, PACKAGE_TOOLS, REQUIREMENTS
 
-_INSTALL = re.compile(rf"(?:{'|'.join(PACKAGE_TOOLS)})[ \t]+(?P<what>install|add|list|freeze)\b(?P<rest>[^|;&\n]*)")
-_FILE_OPTION = re.compile(r"(?:-r|-c|-n|--requirement|--constraint|-i|--index-url|--extra-index-url|-f)[ \t=]+\S+")
-_EXPRESSION = re.compile(r"\{([^{}]+)\}|\$(\w+)")
-_REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*")
+_INSTALL = pattern(rf"(?:{'|'.join(PACKAGE_TOOLS)})[ \t]+(?P<what>install|add|list|freeze)\b(?P<rest>[^|;&\n]*)")
+_FILE_OPTION = pattern(r"(?:-r|-c|-n|--requirement|--constraint|-i|--index-url|--extra-index-url|-f)[ \t=]+\S+")
+_EXPRESSION = pattern(r"\{([^{}]+)\}|\$(\w+)")
+_REQUIREMENT = pattern(r"[A-Za-z0-9][\w.-]*")
 _SHELLS = ("/bin/bash", "/bin/sh")
 _clock, _processor = time.perf_counter, time.process_time
 

@@ -10,18 +10,19 @@ from ast import If, Module, increment_lineno, walk
 from collections.abc import Callable
 from typing import Any
 
+from cellblock_kernel.cell.pattern import pattern
 from cellblock_kernel.notebook.names import HARMLESS, PACKAGE_TOOLS
 
 # Each replaced line makes the parser read the whole cell again.
 _MOST = 200
 _SHELL = "get_ipython()"
 
-_MAGIC = re.compile(r"%(?P<name>[A-Za-z_]\w*)[ \t]*(?P<rest>.*)", re.DOTALL)
-_COMMAND = re.compile(r"!!?[ \t]*(?P<command>\S.*)", re.DOTALL)
-_INSTALL = re.compile(rf"(?:{'|'.join(PACKAGE_TOOLS)})[ \t]+(?:install|list|freeze)\b.*", re.DOTALL)
-_HELP = re.compile(r"\?{0,2}(?P<name>[A-Za-z_][\w.]*)\?{0,2}")
-_ASSIGNED = re.compile(r"(?P<target>[A-Za-z_][\w.\[\]'\", *]*?)[ \t]*=[ \t]*(?P<value>[!%][^=].*)", re.DOTALL)
-_CELL_MAGIC = re.compile(r"%%(?P<name>[A-Za-z_!]\w*)[ \t]*(?P<rest>.*)")
+_MAGIC = pattern(r"%(?P<name>[A-Za-z_]\w*)[ \t]*(?P<rest>.*)", re.DOTALL)
+_COMMAND = pattern(r"!!?[ \t]*(?P<command>\S.*)", re.DOTALL)
+_INSTALL = pattern(rf"(?:{'|'.join(PACKAGE_TOOLS)})[ \t]+(?:install|list|freeze)\b.*", re.DOTALL)
+_HELP = pattern(r"\?{0,2}(?P<name>[A-Za-z_][\w.]*)\?{0,2}")
+_ASSIGNED = pattern(r"(?P<target>[A-Za-z_][\w.\[\]'\", *]*?)[ \t]*=[ \t]*(?P<value>[!%][^=].*)", re.DOTALL)
+_CELL_MAGIC = pattern(r"%%(?P<name>[A-Za-z_!]\w*)[ \t]*(?P<rest>.*)")
 # Cell magics whose body is ordinary Python.
 _TIMED = "time"
 

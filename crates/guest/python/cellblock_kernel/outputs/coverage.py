@@ -9,13 +9,14 @@ the axis has them, so that the nights of intraday data do not count.
 
 import datetime
 import math
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+from cellblock_kernel.cell.pattern import pattern
+
 _FEWEST = 3
-_MONTH = re.compile(r"\d{4}-\d{2}")
+_MONTH = pattern(r"\d{4}-\d{2}")
 _DAY = 86_400.0
 # Channels of Vega-Lite that draw a separate line for each of their values.
 _SPLITTING = ("color", "stroke", "strokeDash", "detail", "opacity", "size", "row", "column", "facet")
