@@ -382,10 +382,15 @@ fn devices(root: &Path) -> Result<()> {
 }
 
 fn write_files(root: &Path, tree: &KeepTree) -> Result<()> {
+    // Most files are beside the one before, and a directory costs as much as a file.
+    let mut created = PathBuf::new();
     for (path, content) in &tree.files {
         let path = beneath(root, path);
-        if let Some(parent) = path.parent() {
+        if let Some(parent) = path.parent()
+            && parent != created
+        {
             create_dir(parent)?;
+            parent.clone_into(&mut created);
         }
         write_file(&path, content)?;
     }

@@ -92,7 +92,9 @@ pub(super) struct Actor {
     pub(super) lost_files: Option<String>,
     pub(super) layers: Vec<String>,
     /// Cells that were run.
-    cells: u64,
+    pub(super) cells: u64,
+    /// The cell that ran the exit handlers, to their end.
+    pub(super) exited_in: u64,
     /// Messages that the kernel was to answer; their numbers tell its answers apart.
     messages: u64,
     /// What the sandbox had used when last asked.
@@ -130,6 +132,7 @@ impl Actor {
             lost_files: None,
             layers: Vec::new(),
             cells: 0,
+            exited_in: 0,
             messages: 0,
             usage: Usage::default(),
             collected: Collected::default(),
@@ -316,6 +319,9 @@ impl Actor {
         }
         // The verdict tells of the loss.
         self.has_variables &= self.kernel.is_some();
+        if cell.last && verdict.outcome == Outcome::Completed {
+            self.exited_in = number;
+        }
         self.end_others(&verdict.outcome).await;
         let collected = if cell.collect_files && ran.files && self.sandbox.is_some() {
             self.collect().await?

@@ -107,7 +107,9 @@ impl Actor {
             last: true,
             references: Vec::new(),
         };
-        let (true, Some(kernel)) = (self.has_variables, &mut self.kernel) else {
+        // The session's last cell has run them already.
+        let left = self.has_variables && self.exited_in != self.cells;
+        let (true, Some(kernel)) = (left, &mut self.kernel) else {
             return;
         };
         let terms = CellTerms {
