@@ -67,6 +67,7 @@ def _pandas() -> None:
 
 def _helpers() -> None:
     """The helpers of derivations, of which some need pandas."""
+    importlib.import_module("cellblock_kernel.library.connectors")
     importlib.import_module("cellblock_kernel.library.derivation.result")
     if "pandas" in sys.modules:
         importlib.import_module("cellblock_kernel.timeseries")

@@ -18,7 +18,7 @@ from cellblock_kernel.cell.namespace import Namespace
 from cellblock_kernel.cell.open_files import OpenFiles
 from cellblock_kernel.cell.script import Script
 from cellblock_kernel.cell.stdio import Streams
-from cellblock_kernel.library import connectors, findings, prelude
+from cellblock_kernel.library import findings, prelude
 from cellblock_kernel.library.broker import Broker
 from cellblock_kernel.library.inputs import Inputs
 from cellblock_kernel.notebook import display as notebook
@@ -101,12 +101,15 @@ class Kernel:
                 invalidate_caches()
         preludes = message.get("prelude") or []
         self._namespace.add(prelude.names(preludes))
+        # Imported only here, because other sessions do not need them.
         if "derivation" in preludes:
             from cellblock_kernel.library.derivation import emission
 
             emission.use(self._display, self._is_mine, self._limits)
         self._waiting = prelude.waiting(preludes)
         if message.get("connectors"):
+            from cellblock_kernel.library import connectors
+
             self._namespace.add(connectors.names(message["connectors"]))
 
     def _run(self, message: Message, blobs: list[bytes], answer: Any) -> None:
