@@ -4,6 +4,7 @@ Needs pandas, polars and pyarrow.
 """
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import cellblock
 import cellblock.aio
+from cellblock._local import executable
 
 #: The image of sessions of which only the process matters.
 IMAGE = os.environ.get("CELLBLOCK_TEST_IMAGE")
@@ -43,6 +45,14 @@ class Sessions(unittest.TestCase):
         self.assertIn("object at", self.session.run("object()").value)
         names = [variable["name"] for variable in self.session.variables()]
         self.assertIn("x", names)
+
+    def test_with_a_warm_host_the_sandbox_is_the_hosts(self) -> None:
+        self.session.run("1").check()
+        if "CELLBLOCK_TEST_WARM" not in os.environ:
+            return
+        status = subprocess.run([executable(), "warm", "status", "--json"], capture_output=True, text=True, check=True)
+        used = [host for host in json.loads(status.stdout)["hosts"] if host["running"] and host["image"] == "default"]
+        self.assertTrue(used, status.stdout)
 
     def test_code_that_fails_is_a_result_until_it_is_checked(self) -> None:
         result = self.session.run("print('before')\n1 / 0")

@@ -56,11 +56,11 @@ pub(crate) const WITHOUT_NAMESPACES: EnvVar = EnvVar {
            `--without-namespaces`; `protections.without_namespaces` of a configuration overrides it. Default: not allowed.",
 };
 
-/// Whether `run` uses a warm host, and starts one.
+/// Whether `run` and `serve --warm` use a warm host, and start one.
 pub(crate) const WARM: EnvVar = EnvVar {
     name: "CELLBLOCK_WARM",
-    help: "`cellblock run` starts a warm host in the background if there is none, which ends after it has been idle for this time, such as \
-           `15m`. `off`: do not use a warm host. Default: use one that `cellblock warm start` started.",
+    help: "`cellblock run` and the Python client start a warm host in the background if there is none, which ends after it has been idle \
+           for this time, such as `15m`. `off`: do not use a warm host. Default: use one that `cellblock warm start` started.",
 };
 
 /// Where spans go.

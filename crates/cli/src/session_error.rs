@@ -17,7 +17,7 @@ pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 pub(crate) enum HostKind {
     /// One session.
     Session,
-    /// Sandboxes for `cellblock run`.
+    /// Sandboxes for commands that come and go.
     Warm,
 }
 

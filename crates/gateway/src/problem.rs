@@ -174,11 +174,15 @@ impl From<Error> for Problem {
             }
             (Blame::Backend, _) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a sandbox failed");
+                let what = match error.lost_process() {
+                    Some(process) => format!("{process} has ended, and the sandbox with it"),
+                    None => "the sandbox failed and was destroyed".to_owned(),
+                };
                 Self::new(
                     StatusCode::BAD_GATEWAY,
                     ErrorKind::ServerError,
                     "backend",
-                    "the sandbox failed and was destroyed; the session goes on in a new one, without its variables and files",
+                    format!("{what}; the session goes on in a new one, without its variables and files"),
                 )
             }
             (Blame::Policy, _) => {

@@ -113,6 +113,15 @@ impl Error {
         }
     }
 
+    /// The name of the other process of this machine that had the sandbox and is gone, such as a warm host, if that was the error.
+    pub fn lost_process(&self) -> Option<&str> {
+        match self {
+            #[cfg(feature = "remote")]
+            Self::Sandbox(error) => cellblock_remote::lost_process(error),
+            _ => None,
+        }
+    }
+
     /// Whether trying again makes sense.
     pub fn retry(&self) -> Retry {
         match self {

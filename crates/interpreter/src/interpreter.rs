@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::jail::protection::Report;
 use serde_json::Value;
 
@@ -50,6 +51,11 @@ impl Interpreter {
     /// What sessions share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// The backend that makes the sandboxes.
+    pub fn backend(&self) -> &dyn Backend {
+        self.shared.backend.as_ref()
     }
 
     /// Completes once kernels start without waiting for the image's libraries.

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::{AuditReport, Manifest, OpenImage};
 pub use cellblock_remote::*;
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::BoxFuture;
+use cellblock_sandbox::backend::{Backend, BoxFuture};
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::base::{Base, LocalBase};
@@ -49,10 +50,20 @@ impl Interpreter {
     }
 
     /// Starts with the sandboxes of another process of this machine that start from `image`. Packages are installed, and the image is
-    /// audited, by this process; modules that failed to import are not reported.
-    pub fn start_local(backend: RemoteBackend, image: OpenImage, limits: Limits, store: Store) -> Self {
+    /// audited, by this process; modules that failed to import are not reported. The other process keeps sandboxes ready, not this one.
+    pub fn start_local(
+        backend: impl Backend + 'static,
+        image: OpenImage,
+        limits: Limits,
+        acquire_timeout: Duration,
+        store: Store,
+    ) -> Self {
         let base = Box::new(LocalBase { image, process: None });
-        Self::over(Shared::new(Arc::new(backend), base, limits, 0.into(), store))
+        let pool = PoolConfig {
+            ready: 0,
+            acquire_timeout,
+        };
+        Self::over(Shared::new(Arc::new(backend), base, limits, pool, store))
     }
 }
 

@@ -147,7 +147,7 @@ impl RemoteConfig {
         let connected = timeout(CONNECT_LIMIT, self.transport()).await;
         let socket = connected
             .map_err(|_| self.unreachable(&format!("no response within {} s", CONNECT_LIMIT.as_secs())))??;
-        Link::start(socket, self.pulse).await
+        Link::start(socket, self.pulse, None).await
     }
 
     async fn transport(&self) -> Result<impl MuxTransport<tungstenite::Error> + use<>> {

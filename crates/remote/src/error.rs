@@ -16,8 +16,15 @@ pub(crate) enum RemoteError {
         status: u16,
         hint: &'static str,
     },
-    #[error("the connection to the other side was lost: {reason}; the sandbox has ended")]
-    Lost { reason: String },
+    #[error(
+        "the connection to {} was lost: {reason}; the sandbox has ended",
+        process.as_deref().unwrap_or("the other side")
+    )]
+    Lost {
+        /// Name of the other process, if it is one of this machine.
+        process: Option<String>,
+        reason: String,
+    },
     #[error("the remote could not {action}: {reason}")]
     Refused {
         action: &'static str,
@@ -71,6 +78,15 @@ impl From<RemoteError> for Error {
 pub fn http_status(error: &Error) -> Option<u16> {
     match error.backend_error()? {
         RemoteError::Status { status, .. } => Some(*status),
+        _ => None,
+    }
+}
+
+/// Returns the name of the other process of this machine that had the sandbox, if its loss was the
+/// error.
+pub fn lost_process(error: &Error) -> Option<&str> {
+    match error.backend_error()? {
+        RemoteError::Lost { process, .. } => process.as_deref(),
         _ => None,
     }
 }

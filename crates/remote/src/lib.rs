@@ -36,7 +36,7 @@ pub mod serve;
 mod wire;
 
 pub use connect::RemoteConfig;
-pub use error::http_status;
+pub use error::{http_status, lost_process};
 pub use local::{LocalConfig, OpenStream, framed};
 pub use mux::{MuxTransport, Pulse};
 pub use refusal::RemoteRefusal;
@@ -65,8 +65,10 @@ pub struct RemoteBackend {
     /// Last report of the server.
     report: Mutex<Report>,
     failed_modules: Mutex<Vec<String>>,
-    made: AtomicU64,
 }
+
+/// Number of sandboxes of all backends of this process, for their names.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// Where the sandboxes are.
 #[derive(Debug)]
@@ -127,7 +129,6 @@ impl RemoteBackend {
             manifest,
             report: Mutex::new(report),
             failed_modules: Mutex::default(),
-            made: AtomicU64::new(0),
         }
     }
 
@@ -195,7 +196,7 @@ impl RemoteBackend {
             Some(link) => link,
             None => self.connect().await?,
         };
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
         let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits).await?;
         Ok(Box::new(sandbox))
     }

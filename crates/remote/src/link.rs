@@ -31,13 +31,18 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects over a transport and reads the server's introduction.
-    pub(super) async fn start<T, E>(transport: T, pulse: Pulse) -> Result<(Self, Hello)>
+    /// Connects over a transport and reads the server's introduction. `process` is the server's
+    /// name, if it is another process of this machine.
+    pub(super) async fn start<T, E>(
+        transport: T,
+        pulse: Pulse,
+        process: Option<String>,
+    ) -> Result<(Self, Hello)>
     where
         T: MuxTransport<E>,
         E: std::fmt::Display + Send + 'static,
     {
-        let (mux, mut heard) = Mux::start(transport, pulse);
+        let (mux, mut heard) = Mux::start(transport, pulse, process);
         let mux = Arc::new(mux);
         let first = timeout(HELLO_LIMIT, heard.recv())
             .await
@@ -79,6 +84,11 @@ impl Link {
     /// Sends a message that has no response.
     pub(super) async fn tell(&self, message: &impl Serialize) -> Result<()> {
         self.mux.tell(message).await
+    }
+
+    /// Returns the error for a caller, if the connection has ended.
+    pub(super) fn lost(&self) -> Option<Error> {
+        self.mux.is_lost().then(|| self.mux.lost())
     }
 
     /// Completes when the connection has ended.

@@ -45,7 +45,7 @@ impl LocalConfig {
             address: self.name.clone(),
             reason: error.to_string(),
         })?;
-        Link::start(framed(stream), Pulse::default()).await
+        Link::start(framed(stream), Pulse::default(), Some(self.name.clone())).await
     }
 }
 

@@ -72,6 +72,8 @@ struct Shared {
     lost: watch::Sender<Option<String>>,
     /// Whether the peer caused the end.
     broken: AtomicBool,
+    /// Name of the peer, if it is another process of this machine.
+    process: Option<String>,
 }
 
 /// One stream in both directions.
@@ -110,7 +112,12 @@ pub(super) struct Receiving {
 
 impl Mux {
     /// Starts on a transport. Returns the peer's control messages, which end with the connection.
-    pub(super) fn start<T, E>(transport: T, pulse: Pulse) -> (Self, mpsc::Receiver<Bytes>)
+    /// `process` is the peer's name, if it is another process of this machine.
+    pub(super) fn start<T, E>(
+        transport: T,
+        pulse: Pulse,
+        process: Option<String>,
+    ) -> (Self, mpsc::Receiver<Bytes>)
     where
         T: MuxTransport<E>,
         E: std::fmt::Display + Send + 'static,
@@ -123,6 +130,7 @@ impl Mux {
             streams: Mutex::default(),
             lost: watch::channel(None).0,
             broken: AtomicBool::new(false),
+            process,
         });
         tokio::spawn(write(Box::pin(sink), queue, pulse, shared.lost.clone()));
         let reader = tokio::spawn(read(Box::pin(stream), controls, pulse, Arc::clone(&shared)));
@@ -223,6 +231,7 @@ impl Shared {
     fn lost_error(&self) -> cellblock_sandbox::Error {
         let reason = self.lost.borrow().clone();
         RemoteError::Lost {
+            process: self.process.clone(),
             reason: reason.unwrap_or_else(|| "it was closed".to_owned()),
         }
         .into()

@@ -155,6 +155,10 @@ impl Sandbox for RemoteSandbox {
         })
     }
 
+    fn lost(&self) -> Option<Error> {
+        self.link.lost()
+    }
+
     fn kill(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             self.link.close();

@@ -98,7 +98,7 @@ impl Pool {
         if limits.is_same_room(&self.shared.limits) {
             while let Some(lease) = self.shared.pop() {
                 self.shared.taken.notify_one();
-                if lease.kernel.end.borrow().is_none() {
+                if lease.sandbox.lost().is_none() && lease.kernel.end.borrow().is_none() {
                     return Ok(lease);
                 }
             }

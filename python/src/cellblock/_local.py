@@ -15,8 +15,9 @@ from pathlib import Path
 from ._errors import CellblockError
 from ._http import Server
 
-#: Waits for the end of its stdin, which comes with the end of this process however it ends, and then ends the server.
-_WATCH = 'trap "" INT; "$@" </dev/null & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$server"'
+#: Waits for the end of its stdin, which comes with the end of this process however it ends, and then ends the server. Only the server has
+#: the stdout, whose end says that it could not start.
+_WATCH = 'trap "" INT; "$@" </dev/null & server=$!; exec >&-; read -r _; kill "$server" 2>/dev/null; wait "$server"'
 _START_SECONDS = 120.0
 
 
@@ -56,16 +57,17 @@ class Local:
         # JSON is YAML.
         config.write_text(json.dumps(settings))
         key = self._output([program, "key", "create", "python", "--config", str(config)])
-        errors = open(Path(self._folder) / "stderr", "w+")  # noqa: SIM115 - read when the start fails
-        self._process = subprocess.Popen(
-            ["/bin/sh", "-c", _WATCH, "sh", program, "serve", "--no-model", "--config", str(config), "--grace", "1"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            # Ctrl-C is for this process, which ends the server if it does not go on.
-            start_new_session=True,
-        )
+        errors = Path(self._folder) / "stderr"
+        with errors.open("w") as stderr:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", program, "serve", "--no-model", "--warm", "--config", str(config), "--grace", "1"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                # Ctrl-C is for this process, which ends the server if it does not go on.
+                start_new_session=True,
+            )
         assert self._process.stdout is not None
         timer = threading.Timer(_START_SECONDS, self._stop)
         timer.start()
@@ -76,9 +78,7 @@ class Local:
         prefix = "listening on "
         if not line.startswith(prefix):
             self._stop()
-            errors.seek(0)
-            raise CellblockError(f"start `{program} serve`: {errors.read().strip() or 'it ended at once'}")
-        errors.close()
+            raise CellblockError(f"start `{program} serve`: {errors.read_text().strip() or 'it ended at once'}")
         return Server(line.removeprefix(prefix).strip(), key)
 
     def _output(self, command: list[str]) -> str:

@@ -22,6 +22,10 @@ pub(crate) struct ServeArgs {
     /// Serve only sandboxes (sessions, containers, files and `/mcp`), without a model
     #[arg(long, conflicts_with = "demo")]
     pub(crate) no_model: bool,
+    /// Take sandboxes from the warm host of the same image and policy if there is one, as `run`
+    /// does; `CELLBLOCK_WARM` applies
+    #[arg(long)]
+    pub(crate) warm: bool,
     /// Let running requests continue for this many seconds after SIGTERM or Ctrl-C; a second signal
     /// stops them immediately [default: 30]
     #[arg(long, value_name = "SECONDS")]

@@ -21,9 +21,9 @@ pub(crate) struct WarmArgs {
 pub(crate) enum WarmCommand {
     /// Start a warm host in the background and wait until it is ready
     ///
-    /// `cellblock run` uses it if the image and the policy are the same. The host ends with `warm
-    /// stop`, or when no run has used it for its idle timeout. If there is such a host already,
-    /// nothing is started.
+    /// `cellblock run`, local sessions of the Python client and `cellblock serve --warm` use it if
+    /// the image and the policy are the same. The host ends with `warm stop`, or when nothing has
+    /// used it for its idle timeout. If there is such a host already, nothing is started.
     Start(WarmStartArgs),
     /// List the warm hosts: image, policy, ready sandboxes, memory and remaining idle time
     Status {
@@ -31,7 +31,8 @@ pub(crate) enum WarmCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Stop all warm hosts, including those of other versions; runs that use one end with an error
+    /// Stop all warm hosts, including those of other versions; runs and cells in their sandboxes end
+    /// with an error
     Stop,
     /// The process behind a warm host; `warm start` starts it
     #[command(hide = true)]
@@ -48,7 +49,7 @@ pub(crate) struct WarmStartArgs {
     /// Use this image: a name, an ID, or a TOML file that describes one
     #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
     pub(crate) image: String,
-    /// End the host after no run has used it for this time, such as `90s` or `1h`
+    /// End the host after nothing has used it for this time, such as `90s` or `1h`
     #[arg(long, value_name = "TIME", value_parser = parse_idle, default_value = DEFAULT_IDLE, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
     #[command(flatten)]

@@ -25,6 +25,9 @@ use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::Screen;
+use crate::warm::attach::Wanted;
+use crate::warm::backend::WarmBackend;
+use crate::warm::setting::WarmSetting;
 use plan::Plan;
 
 /// What is said of the server at `sandbox_url`.
@@ -46,6 +49,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         options,
         models,
         site,
+        warm,
         mcp,
     } = Plan::of(args)?;
     for warning in &loaded.warnings {
@@ -64,7 +68,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         let home = Home::find()?;
         let (records, lock) = records(&loaded, &home)?;
         server::check(&options, &records).await?;
-        let engine = engine(&loaded, site.as_ref(), &home).await?;
+        let engine = engine(&loaded, site.as_ref(), warm, &home).await?;
         Ok::<_, Error>((Gateway::new(options, records, models, engine), lock))
     };
     let (gateway, _lock) = tokio::select! {
@@ -117,14 +121,14 @@ fn in_use(state: &Path) -> String {
 }
 
 /// What runs code: sandboxes of this machine, or what is at `sandbox_url`.
-async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Engine> {
+async fn engine(loaded: &Loaded, site: Option<&Site>, warm: WarmSetting, home: &Home) -> Result<Engine> {
     let settings = &loaded.settings;
     let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
         action: "open the store of artifacts",
         source,
     })?;
     let Some(site) = site else {
-        return Ok(here(loaded, home, store).await?.into());
+        return Ok(here(loaded, warm, home, store).await?.into());
     };
     match remote::connect(site).await? {
         FoundServer::Cellblock(backend) => {
@@ -147,19 +151,35 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, home: &Home) -> Result<Eng
     }
 }
 
-async fn here(loaded: &Loaded, home: &Home, store: Store) -> Result<Interpreter> {
+async fn here(loaded: &Loaded, setting: WarmSetting, home: &Home, store: Store) -> Result<Interpreter> {
     let settings = &loaded.settings;
     let display = Display::on_stderr();
     let image = image::ready(home, &settings.image.0, settings.mirror(), &display).await?;
     display.clear();
-    let started = Interpreter::builder()
-        .image(image)
-        .limits(settings.limits.enforced())
+    let limits = settings.limits.enforced();
+    let demands = settings.protections.demands();
+    let alone = Interpreter::builder()
+        .image(image.clone())
+        .limits(limits.clone())
         .pool(settings.pool)
-        .demands(settings.protections.demands())
-        .store(store)
-        .build();
-    Ok(started.await?)
+        .demands(demands.clone())
+        .store(store.clone());
+    let wanted = Wanted {
+        home,
+        image: &image,
+        image_name: &settings.image.0,
+        demands: &demands,
+    };
+    match WarmBackend::attach(&wanted, setting, &alone).await {
+        Some(backend) => Ok(Interpreter::start_local(
+            backend,
+            image,
+            limits,
+            settings.pool.acquire_timeout,
+            store,
+        )),
+        None => Ok(alone.build().await?),
+    }
 }
 
 fn tell(address: SocketAddr, gateway: &Gateway, elsewhere: bool, demo: bool) {

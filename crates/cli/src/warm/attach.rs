@@ -1,4 +1,4 @@
-//! A run's side of a warm host: using one that is there, and starting one for the next run.
+//! A run's or a server's side of a warm host: using one that is there, or going on alone and starting one for the next run.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +8,7 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::remote::{LocalConfig, RemoteBackend};
 use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::pool::PoolConfig;
 use tokio::time::timeout;
 
 use super::key;
@@ -23,7 +24,7 @@ use crate::session_error::HostKind;
 /// Maximum time for a host to answer, after which a run goes on without it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a run needs of a host.
+/// What a run or a server needs of a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) home: &'a Home,
@@ -42,19 +43,23 @@ impl Wanted<'_> {
         limits: &Limits,
         store: &Store,
     ) -> Option<Interpreter> {
+        let backend = self.attach(setting).await?;
+        Some(Interpreter::start_local(
+            backend,
+            self.image.clone(),
+            limits.clone(),
+            PoolConfig::default().acquire_timeout,
+            store.clone(),
+        ))
+    }
+
+    /// Returns the sandboxes of the host, as [`interpreter`](Self::interpreter) does.
+    pub(crate) async fn attach(&self, setting: WarmSetting) -> Option<RemoteBackend> {
         if setting == WarmSetting::Off {
             return None;
         }
         match timeout(PATIENCE, self.connect()).await {
-            Ok(Ok(Some(backend))) => {
-                let image = self.image.clone();
-                return Some(Interpreter::start_local(
-                    backend,
-                    image,
-                    limits.clone(),
-                    store.clone(),
-                ));
-            }
+            Ok(Ok(Some(backend))) => return Some(backend),
             Ok(Ok(None)) => {}
             Ok(Err(error)) => {
                 tracing::debug!(

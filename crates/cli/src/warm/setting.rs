@@ -1,4 +1,4 @@
-//! `CELLBLOCK_WARM`: whether a run uses a warm host, and starts one.
+//! `CELLBLOCK_WARM`: whether a run, or a server that is asked to, uses a warm host, and starts one.
 
 use std::time::Duration;
 

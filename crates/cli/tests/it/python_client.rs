@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{Cli, binary, fenced, home, workspace_root};
-use serde_json::Value;
+use cellblock_testkit::{binary, fenced, home, workspace_root};
 
-use crate::support::{BUILD_LIMIT, small_image};
+use crate::support::{default_image, small_image, warm_setting};
 
 /// Runs a Python program with the package, and returns what it wrote to stderr.
 fn python(program: &Path, arguments: &[&str]) -> Result<String> {
@@ -22,6 +21,7 @@ fn python(program: &Path, arguments: &[&str]) -> Result<String> {
         .env("CELLBLOCK_EXECUTABLE", binary()?)
         .env("CELLBLOCK_HOME", home()?)
         .env("CELLBLOCK_TEST_IMAGE", small_image()?)
+        .env("CELLBLOCK_WARM", warm_setting())
         .output()
         .with_context(|| format!("start `{}`", program.display()))?;
     let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -37,8 +37,7 @@ fn unittest(program: &Path, tests: &str) -> Result<()> {
 
 /// Returns the default image's own interpreter, which has pandas and pyarrow.
 fn image_interpreter() -> Result<PathBuf> {
-    let built = Cli::new(["image", "build", "--json"]).limit(BUILD_LIMIT).run()?;
-    let image: Value = built.json()?;
+    let image = default_image()?;
     let field = |name: &str| image[name].as_str().context("the manifest lacks a field");
     Ok(home()?
         .join("images")

@@ -48,6 +48,15 @@ pub(crate) fn export_to_mirror(folder: &Path) -> Result<Value> {
     exported.json()
 }
 
+/// Builds the default image, and returns its manifest.
+pub(crate) fn default_image() -> Result<Value> {
+    let built = Cli::new(["image", "build", "--json"]).limit(BUILD_LIMIT).run()?;
+    if is_warm() {
+        succeed(&["warm", "start", "--idle-timeout", "1m"]).map_err(anyhow::Error::msg)?;
+    }
+    built.json()
+}
+
 fn succeed(arguments: &[&str]) -> Result<(), String> {
     match Cli::new(arguments).limit(BUILD_LIMIT).run() {
         Ok(finished) if finished.code() == 0 => Ok(()),

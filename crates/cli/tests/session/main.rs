@@ -2,6 +2,7 @@
 
 mod ends;
 mod guide;
+mod python_client;
 mod refusals;
 mod scripts;
 mod support;

@@ -243,16 +243,20 @@ fn a_run_goes_on_without_a_host_that_hangs() -> Result<()> {
 fn a_host_that_is_killed_ends_its_run_and_not_the_next() -> Result<()> {
     let world = World::new()?;
     start(&world, &[])?;
-    let process = process(&host(&world)?)?;
+    let host_before = host(&world)?;
+    let (id, process) = (
+        host_before["id"].as_str().context("no id")?,
+        process(&host_before)?,
+    );
     let busy = running(&world, ["-c", "import time\ntime.sleep(50)"])?.start()?;
     until("the run's start", || Ok(host(&world)?["running"] == 1))?;
     signal(process, Signal::KILL)?;
     let finished = busy.finish()?;
     assert_eq!(finished.code(), 70, "{}", finished.stderr);
     assert!(
-        finished
-            .stderr
-            .contains("the connection to the other side was lost"),
+        finished.stderr.contains(&format!(
+            "the connection to warm host `{id}` was lost: the peer closed it"
+        )),
         "{}",
         finished.stderr
     );

@@ -261,10 +261,13 @@ impl Actor {
             Err(Error::Output(error)) => error.is_from_the_kernel(),
             _ => false,
         };
-        if destroys {
-            self.discard();
+        if !destroys {
+            return result;
         }
-        result
+        // A guest that is gone because its machine is says nothing of that.
+        let loss = self.loss();
+        self.discard();
+        loss.map_or(result, Err)
     }
 
     async fn execute(

@@ -28,9 +28,12 @@ const FILES_LOST: &str = "the sandbox was lost and replaced; all files are gone.
 impl Actor {
     pub(super) fn discard(&mut self) {
         if self.has_files || self.has_variables {
+            let ended = self.loss();
+            let ended = ended.as_ref().and_then(Error::lost_process);
+            let told = |lost: &str| ended.map_or(lost.to_owned(), |it| format!("{it} has ended; {lost}"));
             self.unreported.clear();
-            self.unreported.push(SANDBOX_LOST.to_owned());
-            self.lost_files = Some(FILES_LOST.to_owned());
+            self.unreported.push(told(SANDBOX_LOST));
+            self.lost_files = Some(told(FILES_LOST));
         }
         (self.has_files, self.has_variables) = (false, false);
         self.kernel = None;
@@ -43,6 +46,11 @@ impl Actor {
         self.collected = Collected::default();
         self.handed_over = HandedOver::default();
         self.whole = Whole::default();
+    }
+
+    /// Why the sandbox is lost, if the loss was not its own doing.
+    pub(super) fn loss(&self) -> Option<Error> {
+        Some(self.sandbox.as_ref()?.lost()?.into())
     }
 
     /// Ends a sandbox that was not used for long, and lets the next cell tell what went with it.
@@ -153,6 +161,10 @@ impl Actor {
 
     /// Makes sure that there is a sandbox with a live kernel that has the session's inputs.
     pub(super) async fn ready(&mut self) -> Result<()> {
+        // Before the kernel, whose end may be noticed later.
+        if self.loss().is_some() {
+            self.discard();
+        }
         self.hear_out().await?;
         if self
             .kernel

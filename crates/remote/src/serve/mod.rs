@@ -74,7 +74,7 @@ where
     T: MuxTransport<E>,
     E: std::fmt::Display + Send + 'static,
 {
-    let (mux, controls) = Mux::start(transport, pulse);
+    let (mux, controls) = Mux::start(transport, pulse, None);
     let mux = Arc::new(mux);
     let hello = Hello {
         generation: GENERATION,

@@ -69,6 +69,12 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// Returns the resource usage since the sandbox was created.
     fn usage(&self) -> BoxFuture<'_, Result<Usage>>;
 
+    /// Returns the error for a sandbox that is lost because what had it is gone, such as the other
+    /// machine.
+    fn lost(&self) -> Option<Error> {
+        None
+    }
+
     /// Kills everything inside immediately; dropping the sandbox releases its resources.
     fn kill(&self);
 

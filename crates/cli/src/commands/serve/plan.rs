@@ -16,6 +16,7 @@ use cellblock_mcp::Options as McpOptions;
 use crate::args::serve::ServeArgs;
 use crate::config::{Loaded, OfferPolicy, RECORDS, Sources};
 use crate::error::{Error, Result};
+use crate::warm::setting::WarmSetting;
 
 /// What to do where there is nothing to answer with.
 const NO_MODEL: &str = "\
@@ -27,6 +28,9 @@ serve: there is no model to answer with; run `cellblock serve --demo` to try it 
         base_url: http://127.0.0.1:11434/v1
 ";
 
+const WARM_ELSEWHERE: &str = "serve: `--warm` takes sandboxes of this machine, and the configuration takes those of `sandbox_url`; \
+                              remove one of the two";
+
 /// A configuration and a command line that were read, with the keys and files that they name.
 #[derive(Debug)]
 pub(in crate::commands) struct Plan {
@@ -34,6 +38,8 @@ pub(in crate::commands) struct Plan {
     pub(super) options: Options,
     pub(super) models: Models,
     pub(super) site: Option<Site>,
+    /// What the server does about warm hosts.
+    pub(super) warm: WarmSetting,
     pub(super) mcp: Option<McpOptions>,
 }
 
@@ -43,6 +49,11 @@ impl Plan {
         let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
         let models = models(&loaded, args)?;
         let site = loaded.site()?;
+        let warm = match (args.warm, &site) {
+            (false, _) => WarmSetting::Off,
+            (true, None) => WarmSetting::from_env()?,
+            (true, Some(_)) => return Err(Error::Refused(WARM_ELSEWHERE.to_owned())),
+        };
         let mcp = loaded.mcp()?;
         let mut options = loaded.options();
         options.tools = servers_of_tools(&loaded)?;
@@ -54,6 +65,7 @@ impl Plan {
             options,
             models,
             site,
+            warm,
             mcp,
         })
     }

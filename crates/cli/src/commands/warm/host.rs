@@ -98,11 +98,18 @@ impl Service for WarmHost {
     }
 }
 
-/// A run may ask for as much memory as it could have by itself.
+/// A command may ask for as much as it could have by itself.
 fn terms() -> ServeTerms {
     ServeTerms {
         most: Some(Limits {
             memory_bytes: u64::MAX,
+            processes: u64::MAX,
+            open_files: u64::MAX,
+            disk_bytes: u64::MAX,
+            inodes: u64::MAX,
+            shm_bytes: u64::MAX,
+            data_bytes: u64::MAX,
+            file_bytes: u64::MAX,
             ..Limits::default()
         }),
         ..ServeTerms::default()
