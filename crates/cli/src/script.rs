@@ -47,8 +47,12 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
             continue;
         }
         for part in cells::split(&script) {
+            let mut cell = Cell::new(part.code).from_file(name.clone(), part.line);
+            if !is_stdin(path) {
+                cell = cell.produced_by(path.to_string_lossy());
+            }
             found.push(NamedCell {
-                cell: Cell::new(part.code).from_file(name.clone(), part.line),
+                cell,
                 name: format!("{name}:{}", part.line),
             });
         }

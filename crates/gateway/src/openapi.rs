@@ -38,6 +38,8 @@ names! {
     Cell
     /// An event of a cell.
     CellEvent
+    /// A variable with its value.
+    SessionVariable
     /// An input that was bound.
     InputBound
     /// Files of a sandbox.

@@ -29,6 +29,8 @@ pub struct Cell {
     pub requirements: Vec<String>,
     /// Whether new and changed files of the sandbox are collected afterwards.
     pub collect_files: bool,
+    /// Who stands behind what it makes; see [`Cell::produced_by`].
+    pub producer: Option<String>,
     /// Whether the session ends with it, so that `atexit` handlers run at its end.
     pub last: bool,
 }
@@ -46,6 +48,7 @@ impl Cell {
             timeout: None,
             requirements: Vec::new(),
             collect_files: true,
+            producer: None,
             last: false,
         }
     }
@@ -71,6 +74,13 @@ impl Cell {
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Attributes the variables that it makes to a producer, such as the path of a notebook. See [`lineage`](crate::lineage).
+    #[must_use]
+    pub fn produced_by(mut self, producer: impl Into<String>) -> Self {
+        self.producer = Some(producer.into());
         self
     }
 

@@ -1,5 +1,6 @@
 //! What came of a cell.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cellblock_sandbox::jail::protection::Report;
@@ -8,6 +9,7 @@ use serde::Serialize;
 
 pub use crate::connector::FetchRecord;
 pub use crate::finding::Finding;
+use crate::lineage::VariableOrigin;
 use crate::output::Output;
 pub use crate::rejection::Rejection;
 
@@ -38,6 +40,8 @@ pub struct Execution {
     pub fetches: Vec<FetchRecord>,
     /// Number of calls beyond that.
     pub fetches_dropped: u32,
+    /// Origins of the variables that it bound or changed, if it has a producer and completed.
+    pub origins: BTreeMap<String, VariableOrigin>,
     /// Notes for a model in addition to the outputs: lost variables, limits, and how to continue.
     pub note: Option<String>,
     /// How long the cell ran, as the host saw it.

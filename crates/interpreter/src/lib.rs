@@ -25,6 +25,7 @@ mod host_call;
 pub mod hosting;
 pub mod input;
 mod interpreter;
+pub mod lineage;
 pub mod output;
 pub mod picture;
 mod rejection;

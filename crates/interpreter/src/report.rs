@@ -16,6 +16,7 @@ use crate::execution::{
     Exceeded, Execution, Outcome, ProducedFile, SandboxReport, SkippedFile, VariablesState as Variables,
 };
 use crate::finding::Finding;
+use crate::lineage::VariableOrigin;
 use crate::output::Output;
 use crate::rejection::Rejection;
 use crate::toolset::ToolResult;
@@ -105,6 +106,9 @@ pub struct CellReport {
     /// Number of calls of connectors beyond the 200 that `fetches` lists.
     #[serde(skip_serializing_if = "is_zero")]
     pub fetches_dropped: u32,
+    /// Origins of the variables that it bound or changed, if it has a producer and completed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub origins: BTreeMap<String, VariableOrigin>,
 }
 
 /// Summary of the exception that a cell raised; the `exception` output has the details.
@@ -198,6 +202,7 @@ impl CellReport {
             findings: execution.findings,
             fetches: execution.fetches,
             fetches_dropped: execution.fetches_dropped,
+            origins: execution.origins,
         }
     }
 }

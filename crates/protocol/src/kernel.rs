@@ -53,6 +53,9 @@ pub enum ToKernel {
         /// uses them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         references: Vec<Reference>,
+        /// Whether `done` reports the names that the code binds, changes and reads.
+        #[serde(default, skip_serializing_if = "is_false")]
+        report_names: bool,
     },
     /// Requests a variable as an output.
     Get {
@@ -318,6 +321,9 @@ pub enum FromKernel {
         /// Findings of the code's helpers about its data, at most 100.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         findings: Vec<Finding>,
+        /// What the code did to variables, if requested.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        names: Option<CellNames>,
     },
     /// Code in the sandbox calls the host.
     Call {
@@ -359,6 +365,23 @@ pub enum KernelOutcome {
     Interrupted,
     /// The guard rejected it before it started.
     Rejected,
+}
+
+/// Names of a user's variables, by what a cell did to them; at most 2,000 of each kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CellNames {
+    /// Names that are bound to an object, perhaps the same as before.
+    #[serde(default)]
+    pub assigned: Vec<String>,
+    /// Names that no longer exist.
+    #[serde(default)]
+    pub deleted: Vec<String>,
+    /// Names whose object was changed in place.
+    #[serde(default)]
+    pub changed: Vec<String>,
+    /// Names that the code, or a function that it names, reads.
+    #[serde(default)]
+    pub read: Vec<String>,
 }
 
 /// Summary of an exception that a cell raised.

@@ -21,8 +21,8 @@ pub use frame::{Decoder, Frame, FrameLimits, Header, MAX_BLOBS, MessageSet, Pref
 pub use generation::GENERATION;
 pub use guest::{Disk, FileEntry, FileStamp, FromGuest, SkippedFile, Stream, ToGuest};
 pub use kernel::{
-    Bundle, CallError, Card, CellError, CellMode, FetchEffect, Finding, FromKernel, Guard, InputFormat,
-    KernelOutcome, OutputLimits, Reference, Rejection, Rescue, ToKernel, Variable,
+    Bundle, CallError, Card, CellError, CellMode, CellNames, FetchEffect, Finding, FromKernel, Guard,
+    InputFormat, KernelOutcome, OutputLimits, Reference, Rejection, Rescue, ToKernel, Variable,
 };
 pub use output::{
     Answer, Axes, Chart, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure,

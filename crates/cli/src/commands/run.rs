@@ -1,6 +1,8 @@
 //! `cellblock run`: code, a sandbox, and what came of it.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::mem;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::derivation::KIND as DERIVATION;
 use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::lineage::VariableOrigin;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
 use cellblock_interpreter::session::SessionOptions;
@@ -77,6 +80,8 @@ struct Ended {
     not_run: usize,
     /// What came of a call of a toolset.
     call: Option<DerivationReport>,
+    /// Where the variables come from in the end.
+    origins: BTreeMap<String, VariableOrigin>,
 }
 
 fn report(ended: &mut Ended, mut reports: Vec<CellReport>) -> RunReport {
@@ -92,6 +97,7 @@ fn report(ended: &mut Ended, mut reports: Vec<CellReport>) -> RunReport {
         outcome: ended.outcome.name(),
         cells: reports,
         cells_not_run: ended.not_run,
+        origins: mem::take(&mut ended.origins),
     })
 }
 
@@ -147,7 +153,7 @@ impl Run {
         for input in inputs(args) {
             self.cancel.unless(session.bind(input)).await?;
         }
-        let cells = std::mem::take(&mut self.cells);
+        let cells = mem::take(&mut self.cells);
         let mut took = Duration::ZERO;
         let ended = self
             .run_cells(&cells, args, &session, interpreter.store(), reports, &mut took)
@@ -255,11 +261,16 @@ impl Run {
             given: cells.len(),
             not_run: 0,
             call: None,
+            origins: BTreeMap::new(),
         };
         for (index, named) in cells.iter().enumerate() {
             let mut saved = Vec::new();
             let mut cell = named.cell.clone().with_requirements(&args.requirements);
             cell.timeout = args.timeout;
+            if !args.json {
+                // Nobody would see the origins.
+                cell.producer = None;
+            }
             cell.last = index + 1 == cells.len();
             let execution = self.run_cell(cell, session, store, &mut saved).await?;
             self.finish_cell(&execution, store, &mut saved).await?;
@@ -273,6 +284,9 @@ impl Run {
                 self.tell_stopped(named, &ended);
                 break;
             }
+        }
+        if args.json {
+            ended.origins = session.origins().await?;
         }
         Ok(ended)
     }

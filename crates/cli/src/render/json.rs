@@ -1,10 +1,12 @@
 //! What `--json` prints: the types that `docs/reference/run-output.schema.json` is generated from.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::Execution;
+use cellblock_interpreter::lineage::VariableOrigin;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,6 +50,9 @@ pub(crate) struct SessionReport {
     pub(crate) cells: Vec<CellReport>,
     /// Number of cells that did not run because an earlier one did not complete.
     pub(crate) cells_not_run: usize,
+    /// Origins of the variables that the files made, as they are in the end; the producer is the file's path.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) origins: BTreeMap<String, VariableOrigin>,
 }
 
 /// An error of Cellblock itself.

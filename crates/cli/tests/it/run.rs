@@ -58,6 +58,11 @@ fn cells_of_several_files_share_a_session_and_the_first_failure_ends_it() -> Res
         .map(|cell| cell["outcome"].clone())
         .collect();
     assert_eq!(outcomes, ["completed", "completed", "completed", "raised"]);
+    let x = &report["origins"]["x"];
+    assert_eq!(
+        (x["producer"].as_str(), x["cell"].as_u64()),
+        (Some("one.py"), Some(2))
+    );
     Ok(())
 }
 

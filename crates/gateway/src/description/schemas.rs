@@ -45,6 +45,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "FileWritten" => sessions::files::FileWritten,
         "Deleted" => sessions::answer::Deleted,
         "Interrupted" => sessions::manage::Interrupted,
+        "SessionVariable" => sessions::variables::VariableAnswer,
         "Variable" => cellblock_interpreter::session::Variable,
         "Mounted" => workbench::Mounted,
         "Tool" => sessions::tools::ToolAnswer,

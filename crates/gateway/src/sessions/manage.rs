@@ -1,15 +1,12 @@
 //! Sessions as wholes: listed, looked at, stopped, reset and ended.
 
 use axum::extract::{Path, State};
-use cellblock_interpreter::session::Variable;
-use cellblock_interpreter::toolset::python;
 use serde::Serialize;
 
 use super::answer::{Deleted, Listed, SessionAnswer};
 use super::run::attended;
 use crate::json::Json;
 use crate::problem::Problem;
-use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
 
 /// Result of an interrupt.
@@ -110,30 +107,4 @@ pub(crate) async fn reset(
     let session = held.session.clone();
     attended(&gateway, turn, async move { Ok(session.reset().await?) }).await?;
     Ok(Json(SessionAnswer::of(&held)))
-}
-
-/// Lists the session's variables.
-#[utoipa::path(
-    get, operation_id = "list_variables", path = "/v1/sessions/{id}/variables", tag = "sessions",
-    params(("id" = String, Path)),
-    responses(
-        (status = 200, description = "The variables that code has bound", body = crate::openapi::VariableList),
-        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
-    )
-)]
-pub(crate) async fn variables(
-    State(gateway): State<Gateway>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<Json<Listed<Variable>>, Problem> {
-    let held = gateway.sessions.find(&caller, &id)?;
-    let turn = held.turn().await?;
-    let nothing_ran = lock(&held.cells).ran() == 0 && lock(&held.inputs).is_empty();
-    if nothing_ran && held.toolset == python::KIND {
-        // No sandbox is made only to find it empty.
-        return Ok(Json(Listed::new(Vec::new())));
-    }
-    let session = held.session.clone();
-    let variables = attended(&gateway, turn, async move { Ok(session.variables().await?) }).await?;
-    Ok(Json(Listed::new(variables)))
 }

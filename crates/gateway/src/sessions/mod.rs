@@ -16,6 +16,7 @@ pub(crate) mod manage;
 pub(crate) mod run;
 pub(crate) mod stream;
 pub(crate) mod tools;
+pub(crate) mod variables;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/sessions/{id}/reset", post(manage::reset))
         .route("/v1/sessions/{id}/tools", get(tools::list))
         .route("/v1/sessions/{id}/tools/{name}", post(tools::call))
-        .route("/v1/sessions/{id}/variables", get(manage::variables))
+        .route("/v1/sessions/{id}/variables", get(variables::list))
+        .route("/v1/sessions/{id}/variables/{name}", get(variables::get))
         .merge(uploads)
 }

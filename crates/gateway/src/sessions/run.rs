@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::execution::Event;
 use cellblock_interpreter::hosting::Exclusive;
+use cellblock_interpreter::lineage;
 use cellblock_interpreter::report::CellReport;
 use cellblock_interpreter::toolset::python;
 use cellblock_interpreter::{Cell, Execution};
@@ -35,6 +36,9 @@ pub(crate) struct CellRequest {
     timeout: Option<f64>,
     /// Additional packages, as requirement strings.
     requirements: Vec<String>,
+    /// Who stands behind the variables that it makes, such as the path of a notebook; their origins
+    /// name it.
+    producer: Option<String>,
     /// Stream the result as events; the same as `Accept: text/event-stream`.
     stream: bool,
 }
@@ -77,6 +81,10 @@ pub(crate) async fn run(
     let streams = request.stream || accepts_events(&headers);
     let max_timeout = gateway.options.max_cell_timeout;
     let cell = python::cell(request.code, request.timeout, request.requirements, max_timeout)?;
+    let cell = match request.producer {
+        Some(producer) => cell.produced_by(lineage::producer(producer)?),
+        None => cell,
+    };
     let turn = held.turn().await?;
     if !streams {
         let json = attended(&gateway, turn, {

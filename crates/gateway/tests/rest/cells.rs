@@ -68,6 +68,37 @@ fn variables_live_from_cell_to_cell_and_a_cell_answers_as_the_command_line_does(
 }
 
 #[test]
+fn a_variable_is_returned_with_its_value_and_origin() {
+    block_on(async {
+        let api = Api::of("variables").await;
+        let session = api.session(&json!({})).await;
+        let cell = json!({"code": "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2]})\nn = 7", "producer": "notebooks/a.py"});
+        let (_, ran) = api.post(&format!("{session}/cells"), &cell).await;
+        assert_eq!(ran["origins"]["df"]["producer"], "notebooks/a.py");
+        let (status, n) = api.get(&format!("{session}/variables/n")).await;
+        assert_eq!((status, &n["output"]["value"]), (StatusCode::OK, &json!(7)));
+        assert_eq!(n["origin"], ran["origins"]["n"]);
+        let (_, df) = api.get(&format!("{session}/variables/df")).await;
+        assert_eq!(df["output"]["type"], "dataframe");
+        let sha256 = df["output"]["table"]["sha256"].as_str().unwrap();
+        assert_eq!(
+            api.get(&format!("/v1/artifacts/{sha256}")).await.0,
+            StatusCode::OK
+        );
+        let (status, missing) = api.get(&format!("{session}/variables/nothing")).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert_eq!(missing["error"]["code"], "variable_not_found");
+        let long = json!({"code": "1", "producer": "x".repeat(1001)});
+        let (status, refused) = api.post(&format!("{session}/cells"), &long).await;
+        assert_eq!(
+            (status, &refused["error"]["param"]),
+            (StatusCode::BAD_REQUEST, &json!("producer"))
+        );
+        api.end(&session).await;
+    });
+}
+
+#[test]
 fn code_that_runs_too_long_or_is_too_large_is_an_answer() {
     block_on(async {
         let api = Api::of("limits").await;

@@ -63,6 +63,16 @@ impl FetchRecord {
     pub fn is_canceled(&self) -> bool {
         self.outcome == CANCELED
     }
+
+    /// Names what was fetched: the call, and when its answer arrived. `None` if there was no answer.
+    pub(crate) fn reference(&self) -> Option<String> {
+        let at = self.fetched_at.as_ref()?;
+        let arguments = Value::Object(self.arguments.clone());
+        Some(format!(
+            "{}.{}({arguments}) at {at}",
+            self.connector, self.function
+        ))
+    }
 }
 
 /// The calls of the cell that runs.

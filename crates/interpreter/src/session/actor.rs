@@ -1,5 +1,6 @@
 //! The task that owns a session's state.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,10 +23,11 @@ use super::standby::Standby;
 use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
-use crate::connector::{Connector, Grants};
+use crate::connector::{Connector, FetchRecord, Grants};
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome, Resource, SandboxReport};
 use crate::input::Input;
+use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::output::Output;
 use crate::shared::Shared;
 
@@ -91,6 +93,8 @@ pub(super) struct Actor {
     /// Note for the next command after the sandbox with its files was lost.
     pub(super) lost_files: Option<String>,
     pub(super) layers: Vec<String>,
+    /// Origins of the variables of the kernel that is there.
+    pub(super) lineage: Ledger,
     /// Cells that were run.
     pub(super) cells: u64,
     /// The cell that ran the exit handlers, to their end.
@@ -131,6 +135,7 @@ impl Actor {
             has_files: false,
             lost_files: None,
             layers: Vec::new(),
+            lineage: Ledger::default(),
             cells: 0,
             exited_in: 0,
             messages: 0,
@@ -174,6 +179,7 @@ impl Actor {
                     let result = self.variables().await;
                     let _ = answer.send(self.conclude(result));
                 }
+                Request::Origins { answer } => _ = answer.send(Ok(self.origins())),
                 Request::Reset { answer } => {
                     let result = self.reset().await;
                     let _ = answer.send(self.conclude(result));
@@ -293,6 +299,7 @@ impl Actor {
             store: cell.store,
             last: cell.last,
             references,
+            report_names: self.lineage.needs_names(cell.producer.as_deref()),
         };
         let started = std::time::Instant::now();
         let before = std::mem::take(&mut self.unreported);
@@ -303,7 +310,7 @@ impl Actor {
         let host: &dyn HostMethods = if binding.is_some() { &BuiltIn } else { &grants };
         let ran = self.run(&message, timeout, events, Some(asker), true, host).await;
         let (fetches, fetches_dropped) = grants.take_records();
-        let ran = match ran {
+        let mut ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
                 self.unreported = before;
@@ -326,6 +333,13 @@ impl Actor {
             self.exited_in = number;
         }
         self.end_others(&verdict.outcome).await;
+        let origins = self.lineage.enter(EndedCell {
+            number,
+            producer: cell.producer.as_deref(),
+            completed: verdict.outcome == Outcome::Completed,
+            names: ran.names.take().unwrap_or_default(),
+            fetches: fetches.iter().filter_map(FetchRecord::reference).collect(),
+        });
         let collected = if cell.collect_files && ran.files && self.sandbox.is_some() {
             self.collect().await?
         } else {
@@ -344,6 +358,7 @@ impl Actor {
             findings: ran.findings,
             fetches,
             fetches_dropped,
+            origins,
             note: self.note(before, verdict.note),
             duration,
             sandbox: SandboxReport {
@@ -352,6 +367,12 @@ impl Actor {
                 protections: self.shared.backend.report(),
             },
         })
+    }
+
+    /// Returns the origins of the variables that are there.
+    fn origins(&self) -> BTreeMap<String, VariableOrigin> {
+        let there = self.kernel.as_ref().map(|_| self.lineage.origins().clone());
+        there.unwrap_or_default()
     }
 
     /// Returns the note for the model, in addition to the outcome.
@@ -512,7 +533,10 @@ impl Actor {
         }
         let message = ToKernel::Reset { cell: self.number() };
         match self.housekeeping(&message, true).await? {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.lineage.clear();
+                Ok(())
+            }
             Err(reason) => Err(Error::Request(format!("reset the session: {reason}"))),
         }
     }

@@ -1,5 +1,6 @@
 //! Sessions: a kernel with its sandbox, across cells. One task owns each; handles send it messages.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::future::ready;
 use std::path::Path;
@@ -13,6 +14,7 @@ use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
 use crate::input::Input;
+use crate::lineage::VariableOrigin;
 use crate::output::Output;
 use crate::shared::Shared;
 
@@ -129,6 +131,9 @@ pub(crate) enum Request {
     },
     Variables {
         answer: oneshot::Sender<Result<Vec<Variable>>>,
+    },
+    Origins {
+        answer: oneshot::Sender<Result<BTreeMap<String, VariableOrigin>>>,
     },
     Reset {
         answer: oneshot::Sender<Result<()>>,
@@ -252,6 +257,16 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Where a variable comes from; `None` if no cell with a [producer](Cell::produced_by) has made it.
+    pub async fn origin(&self, name: impl Into<String>) -> Result<Option<VariableOrigin>> {
+        Ok(self.origins().await?.remove(&name.into()))
+    }
+
+    /// Where the variables come from that cells with a [producer](Cell::produced_by) have made, by name.
+    pub async fn origins(&self) -> Result<BTreeMap<String, VariableOrigin>> {
+        self.ask(|answer| Request::Origins { answer }).await
     }
 
     /// A variable as a typed output; `None` when there is none of that name.

@@ -10,7 +10,9 @@
 
 use std::time::Duration;
 
-use cellblock_protocol::{Blob, CellError, FromKernel, KernelOutcome, Rejection, ToKernel, Variable};
+use cellblock_protocol::{
+    Blob, CellError, CellNames, FromKernel, KernelOutcome, Rejection, ToKernel, Variable,
+};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
 use cellblock_sandbox::channel::write_frame;
@@ -46,6 +48,8 @@ pub(super) struct Ran {
     pub(super) stderr: Capture,
     pub(super) variables: Vec<Variable>,
     pub(super) findings: Vec<Finding>,
+    /// What it did to variables, if that was requested.
+    pub(super) names: Option<CellNames>,
     /// Why an output could not be kept, where this machine and not the kernel is to blame. The kernel was followed to its end all the same.
     pub(super) failure: Option<Error>,
     /// What became of the session's state.
@@ -166,7 +170,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                         // Frames of another request are left over from one that was given up, or forged.
                         FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
                         FromKernel::Output { output, .. } => run.output(output, frame.blobs, &terms).await?,
-                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, findings, .. } => {
+                        FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, findings, names, .. } => {
                             run.drain(kernel, &terms).await;
                             if !run.calls.end(&mut kernel.writer, terms.limits.grace).await {
                                 return run.lost(kernel, &terms).await;
@@ -175,6 +179,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                             let mut ran = run.finish(end, variables.unwrap_or_default(), outputs_dropped);
                             ran.files = !no_files;
                             ran.findings = finding::from_kernel(findings);
+                            ran.names = names;
                             return Ok(ran);
                         }
                         FromKernel::Call { call, method, params } => {
@@ -391,6 +396,7 @@ impl Run<'_> {
             stderr: self.stderr,
             variables,
             findings: Vec::new(),
+            names: None,
             failure: self.failure,
             aftermath: Aftermath::Kept,
         }

@@ -114,6 +114,7 @@ impl Actor {
             store: true,
             last: true,
             references: Vec::new(),
+            report_names: false,
         };
         // The session's last cell has run them already.
         let left = self.has_variables && self.exited_in != self.cells;
@@ -195,6 +196,7 @@ impl Actor {
             kernel = self.settle().await?;
             write_frame(&mut kernel.writer, &message, &[]).await?;
         }
+        self.lineage.clear();
         self.standby = Standby::default();
         self.standby.sent(&message, 0);
         self.kernel = Some(kernel);

@@ -155,6 +155,7 @@ mod tests {
             store: true,
             last: false,
             references: Vec::new(),
+            report_names: false,
         };
         standby.sent(&message, cell);
     }

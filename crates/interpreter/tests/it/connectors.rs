@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::Session;
-use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::cell::{Cell, Rescue};
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, ConnectorErrorKind, FetchEffect, Redaction,
 };
@@ -114,6 +114,25 @@ fn equal_calls_are_answered_once_and_both_are_recorded() {
         assert_eq!(json!(first.arguments), json!({"city": "Kyiv", "days": 3}));
         assert_eq!((first.row_count, &*first.columns[0]), (Some(1), "city"));
         assert_eq!(weather.requests.load(Ordering::SeqCst), 1);
+
+        // Variables of a producer remember it.
+        let code = "rows = weather.get_forecast('Kyiv')\nother = 1\ncity = rows[0]['city']";
+        session
+            .execute(Cell::new(code).produced_by("a.py"))
+            .await
+            .unwrap();
+        session
+            .execute(Cell::new("plain = 1\nderived = city").produced_by("b.py"))
+            .await
+            .unwrap();
+        let origins = session.origins().await.unwrap();
+        let call = r#"weather.get_forecast({"city":"Kyiv","days":3}) at "#;
+        assert!(origins["rows"].fetches.iter().all(|it| it.starts_with(call)));
+        assert_eq!(
+            (origins["rows"].fetches.len(), &*origins["derived"].producer),
+            (1, "b.py")
+        );
+        assert_eq!(origins["derived"].fetches, origins["rows"].fetches);
 
         // Another cell has the answers, too, until the session is reset.
         let ran = run(&session, "weather.get_forecast('Kyiv');").await;

@@ -17,6 +17,7 @@ mod inputs;
 mod isolation;
 mod lifecycle;
 mod limits;
+mod lineage;
 mod place;
 mod requirements;
 mod rescue;

@@ -100,6 +100,7 @@ fn unknown_fields_are_ignored_and_missing_ones_have_defaults() {
         no_files: false,
         rejections: vec![],
         findings: Vec::new(),
+        names: None,
     };
     assert_eq!(frame.unwrap().unwrap().message, done);
     let reset = decode::<ToGuest>(&framed(r#"{"type":"kill_all"}"#, b""))

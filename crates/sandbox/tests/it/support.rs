@@ -88,6 +88,7 @@ pub(crate) async fn start(kernel: &mut Kernel, code: &str) {
         store: true,
         last: false,
         references: Vec::new(),
+        report_names: false,
     };
     write_frame(&mut kernel.writer, &message, &[]).await.unwrap();
 }

@@ -1,5 +1,7 @@
 //! `cellblock run --toolset derivation`: one call, under its contract.
 
+use std::collections::BTreeMap;
+
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::derivation::{Derivation, DerivationPolicy, Derived};
@@ -99,6 +101,7 @@ impl Run {
             outcome: derived.outcome,
             given: 1,
             not_run: 0,
+            origins: BTreeMap::new(),
             call: json.then(|| DerivationReport {
                 envelope,
                 execution: execution.map(|it| json::cell(it, interpreter.store(), saved)),

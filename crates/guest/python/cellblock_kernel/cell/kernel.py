@@ -59,6 +59,7 @@ class Kernel:
         self._inputs = Inputs()
         self._script = Script()
         self._open_files = OpenFiles()
+        self._name_report: Any = None
         self._namespace.add({"display": self._display, "inputs": self._inputs})
         notebook.use(self._display)
         shell.use(self._runner, self._namespace.base)
@@ -132,6 +133,10 @@ class Kernel:
         self._repair()
         if error is not None:
             self._report(error, message, done)
+        if self._name_report is not None:
+            # After the repair: a cell may have replaced what the report needs.
+            done["names"] = self._name_report.end(self._namespace.base)
+            self._name_report = None
         if all(map(_is_empty, _COLLECTED)):
             done["no_files"] = True
         found = findings.take()
@@ -204,16 +209,19 @@ class Kernel:
         source.remember(name, code, line)
         if expression:
             program, tree = source.compile_expression(code, name, line)
-            guard.check(tree, self._guard, line)
-            self._load(tree)
         else:
             tree = source.parse(code, name, line)
-            guard.check(tree, self._guard, line)
-            self._load(tree)
-            # This removes the trailing expression from the tree.
+        guard.check(tree, self._guard, line)
+        self._load(tree)
+        if not expression:
             program = source.compile_cell(tree, code, name, line, message.get("echo", True))
         plot.hook(self._display, self._is_mine)
-        names = self._namespace.enter(message.get("store", True))
+        store = message.get("store", True)
+        names = self._namespace.enter(store)
+        if message.get("report_names"):
+            from cellblock_kernel.cell.lineage import NameReport
+
+            self._name_report = NameReport(names, tree, (program.body, program.last), store)
         self._script.begin(name, names)
         spawning.prepare(code)
         self._inputs.refer(message.get("references") or [], code, names)

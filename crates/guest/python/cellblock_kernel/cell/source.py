@@ -97,7 +97,8 @@ def compile_cell(tree: Module, code: str, name: str, line: int, echo: bool) -> P
     shown = None
     if echo and isinstance(last, Expr) and not _muted(last, code):
         shown = Expression(last.value)
-        del body[-1]
+        body = body[:-1]
+        tree = Module(body, [])
     if line != 1:
         increment_lineno(tree, line - 1)
         if shown is not None:

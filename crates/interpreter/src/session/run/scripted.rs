@@ -212,5 +212,6 @@ fn done(cell: u64, outcome: KernelOutcome) -> FromKernel {
         rejections: Vec::new(),
         no_files: false,
         findings: Vec::new(),
+        names: None,
     }
 }

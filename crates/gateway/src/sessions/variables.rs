@@ -1,0 +1,95 @@
+//! Variables of a session.
+
+use axum::extract::{Path, State};
+use cellblock_interpreter::Output;
+use cellblock_interpreter::lineage::VariableOrigin;
+use cellblock_interpreter::session::Variable;
+use cellblock_interpreter::toolset::python;
+use serde::Serialize;
+
+use super::answer::Listed;
+use super::run::attended;
+use crate::artifacts;
+use crate::json::Json;
+use crate::problem::Problem;
+use crate::state::sessions::lock;
+use crate::state::{Caller, Gateway};
+
+/// A variable with its value.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct VariableAnswer {
+    /// `session.variable`.
+    object: &'static str,
+    /// Its name.
+    name: String,
+    /// Its value, as a cell would display it.
+    output: Output,
+    /// Where it comes from, if a cell with a producer made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<VariableOrigin>,
+}
+
+/// Lists the session's variables.
+#[utoipa::path(
+    get, operation_id = "list_variables", path = "/v1/sessions/{id}/variables", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "The variables that code has bound", body = crate::openapi::VariableList),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn list(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Listed<Variable>>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let turn = held.turn().await?;
+    let nothing_ran = lock(&held.cells).ran() == 0 && lock(&held.inputs).is_empty();
+    if nothing_ran && held.toolset == python::KIND {
+        // No sandbox is made only to find it empty.
+        return Ok(Json(Listed::new(Vec::new())));
+    }
+    let session = held.session.clone();
+    let variables = attended(&gateway, turn, async move { Ok(session.variables().await?) }).await?;
+    Ok(Json(Listed::new(variables)))
+}
+
+/// Returns a variable's value and origin.
+#[utoipa::path(
+    get, operation_id = "get_variable", path = "/v1/sessions/{id}/variables/{name}", tag = "sessions",
+    params(("id" = String, Path), ("name" = String, Path)),
+    responses(
+        (status = 200, description = "The variable", body = crate::openapi::SessionVariable),
+        (status = 404, description = "The caller has no such session, or the session no such variable", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn get(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Json<VariableAnswer>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let turn = held.turn().await?;
+    let session = held.session.clone();
+    let wanted = name.clone();
+    let (output, origin) = attended(&gateway, turn, async move {
+        Ok((session.get(&wanted).await?, session.origin(&wanted).await?))
+    })
+    .await?;
+    let Some(output) = output else {
+        return Err(Problem::missing(
+            "variable_not_found",
+            format!("the session has no variable `{name}`"),
+        ));
+    };
+    let made = output.artifacts();
+    let made: Vec<_> = made.iter().map(|artifact| artifact.sha256.to_string()).collect();
+    artifacts::grant(&gateway.records, &held.owner, made).await?;
+    Ok(Json(VariableAnswer {
+        object: "session.variable",
+        name,
+        output,
+        origin,
+    }))
+}

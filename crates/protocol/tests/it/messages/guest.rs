@@ -1,0 +1,137 @@
+//! Messages between the host and a guest.
+
+use super::*;
+
+fn file_stamp() -> impl Strategy<Value = FileStamp> {
+    (any::<u64>(), any::<u64>(), any::<i64>(), any::<i64>()).prop_map(|(inode, size, mtime_ns, ctime_ns)| {
+        FileStamp {
+            inode,
+            size,
+            mtime_ns,
+            ctime_ns,
+        }
+    })
+}
+
+/// Generates any message from the host to a guest.
+pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
+    let id = any::<u64>;
+    prop_oneof![
+        any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
+        (id(), prop::option::of(any::<u32>()))
+            .prop_map(|(request, except)| ToGuest::KillAll { request, except }),
+        (
+            id(),
+            texts(),
+            text(),
+            btree_map(text(), text(), 0..3),
+            any::<bool>(),
+            id()
+        )
+            .prop_map(|(exec, argv, cwd, env, inherit, timeout_ms)| ToGuest::Exec {
+                exec,
+                argv,
+                cwd,
+                env,
+                inherit,
+                timeout_ms
+            }),
+        (id(), any::<bool>()).prop_map(|(exec, kill)| ToGuest::Stop { exec, kill }),
+        (id(), text(), of(id()), any::<u32>()).prop_map(|(request, root, since, max_files)| ToGuest::List {
+            request,
+            root,
+            since,
+            max_files
+        }),
+        (id(), text(), id(), id()).prop_map(|(request, path, offset, length)| ToGuest::Read {
+            request,
+            path,
+            offset,
+            length
+        }),
+        (
+            id(),
+            text(),
+            any::<u32>(),
+            any::<bool>(),
+            any::<bool>(),
+            of(file_stamp())
+        )
+            .prop_map(|(request, path, mode, append, keep, expect)| ToGuest::Write {
+                request,
+                path,
+                mode,
+                append,
+                keep,
+                expect,
+            }),
+        (id(), text()).prop_map(|(request, path)| ToGuest::Remove { request, path }),
+        id().prop_map(|request| ToGuest::Stats { request }),
+    ]
+}
+
+/// Generates any message from a guest to the host.
+pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
+    let id = any::<u64>;
+    let file =
+        (text(), id(), any::<i64>(), any::<u32>()).prop_map(|(path, size, mtime_ns, mode)| FileEntry {
+            path,
+            size,
+            mtime_ns,
+            mode,
+        });
+    let skipped = (text(), text()).prop_map(|(path, reason)| SkippedFile { path, reason });
+    let disk = (text(), id(), id(), id(), id()).prop_map(
+        |(path, bytes_used, bytes_limit, inodes_used, inodes_limit)| Disk {
+            path,
+            bytes_used,
+            bytes_limit,
+            inodes_used,
+            inodes_limit,
+        },
+    );
+    prop_oneof![
+        any::<u32>().prop_map(|generation| FromGuest::Hello { generation }),
+        (id(), prop::sample::select(vec![Stream::Stdout, Stream::Stderr]))
+            .prop_map(|(exec, stream)| FromGuest::Stream { exec, stream }),
+        (
+            id(),
+            of(any::<i32>()),
+            of(any::<i32>()),
+            any::<bool>(),
+            any::<bool>()
+        )
+            .prop_map(|(exec, code, signal, timed_out, leaked)| FromGuest::Exited {
+                exec,
+                code,
+                signal,
+                timed_out,
+                leaked
+            }),
+        (id(), id(), vec(file, 0..3), vec(skipped, 0..3), id()).prop_map(
+            |(request, stamp, files, skipped, total)| FromGuest::Files {
+                request,
+                stamp,
+                files,
+                skipped,
+                total
+            }
+        ),
+        (id(), any::<bool>(), of(file_stamp())).prop_map(|(request, eof, stamp)| FromGuest::Content {
+            request,
+            eof,
+            stamp
+        }),
+        id().prop_map(|request| FromGuest::Ok { request }),
+        (id(), text(), text()).prop_map(|(request, code, message)| FromGuest::Error {
+            request,
+            code,
+            message
+        }),
+        (id(), vec(disk, 0..3), any::<u32>()).prop_map(|(request, disks, processes)| FromGuest::Stats {
+            request,
+            disks,
+            processes
+        }),
+    ]
+}
