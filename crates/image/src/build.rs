@@ -4,7 +4,7 @@
 //!      ┌─> interpreter copied ─┐    ┌─> compiled, tried ─┐
 //! lock ┤                       ├────┤                    ├─> audited, addressed ─> renamed into place
 //!      └─> packages installed ─┘    └─> hashed ──────────┘
-//!               (both kept)
+//!               (both kept once they are on the disk, meanwhile the image is compiled)
 //! ```
 
 use std::fs::{self, File};
@@ -120,8 +120,17 @@ impl Room {
 
     fn set_done(&self, stage: &str, result: &impl serde::Serialize) -> Result<()> {
         let mark = self.mark(stage);
-        flush(&self.path)?;
         fs::write(&mark, serde_json::json!(result).to_string()).at("write", &mark)
+    }
+
+    /// Keeps the interpreter and the packages for later builds, once they are on the disk.
+    fn keep(&self, base: &Base) -> Result<()> {
+        if self.done::<()>("packages").is_some() {
+            return Ok(());
+        }
+        flush(&self.path)?;
+        self.set_done("interpreter", base)?;
+        self.set_done("packages", &())
     }
 
     fn forget(&self, stage: &str) -> Result<()> {
@@ -162,9 +171,7 @@ fn gather(room: &Room, spec: &ImageSpec, uv: &Uv, sink: &Sink) -> Result<Base> {
             let copied = copying.join().map_err(|_| ImageError::Cancelled)?;
             copied.and_then(|copied| installed.map(|()| copied))
         })?;
-        let base = Base { copied, notes };
-        room.set_done("interpreter", &base)?;
-        base
+        Base { copied, notes }
     };
     put_packages_in_place(room, &base.copied)?;
     Ok(base)
@@ -211,8 +218,7 @@ fn put_packages_in_place(room: &Room, copied: &Copied) -> Result<()> {
     remove(&python.join("lib/python3"))?;
     install::link_for_debian(&python, &copied.stdlib)?;
     // Packages and uv's questions to the interpreter may have brought some.
-    install::keep_bytecode(&python, |_| false)?;
-    room.set_done("packages", &())
+    install::keep_bytecode(&python, |_| false)
 }
 
 fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Result<Manifest> {
@@ -224,9 +230,16 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
         let hashing = thread::Builder::new()
             .spawn_scoped(scope, || digest::entries(&python, |it| !install::is_bytecode(it)))
             .at("start a thread for", &room.path)?;
+        let keeping = thread::Builder::new()
+            .spawn_scoped(scope, || room.keep(&base))
+            .at("start a thread for", &room.path)?;
         let checked = compile_and_check(&python, spec, &base.copied, uv);
         let others = hashing.join().map_err(|_| ImageError::Cancelled)?;
-        Ok::<_, ImageError>((checked.inspect_err(|_| room.distrust())?, others?))
+        let kept = keeping.join().map_err(|_| ImageError::Cancelled)?;
+        // Only now, because they may have been kept last.
+        let checked = checked.inspect_err(|_| room.distrust())?;
+        kept?;
+        Ok::<_, ImageError>((checked, others?))
     })?;
     sink.stage("auditing");
     let report = audit(&python, &[&site, &python.join(&base.copied.stdlib)], &spec.policy)?.enforce()?;
