@@ -21,8 +21,8 @@ pub(crate) fn proportional(root: u32) -> Option<u64> {
         waiting.extend(children.remove(&process).into_iter().flatten());
         match fs::read_to_string(format!("/proc/{process}/smaps_rollup")) {
             Ok(rollup) => total += pss(&rollup)?,
-            // It has ended since.
-            Err(_) if process != root && parent(process).is_none() => {}
+            // It has ended since, and its parent may not have noticed.
+            Err(_) if process != root && has_ended(process) => {}
             Err(_) => return None,
         }
     }
@@ -30,10 +30,20 @@ pub(crate) fn proportional(root: u32) -> Option<u64> {
 }
 
 fn parent(process: u32) -> Option<u32> {
+    status(process).map(|(_, parent)| parent)
+}
+
+fn has_ended(process: u32) -> bool {
+    status(process).is_none_or(|(state, _)| matches!(state, 'Z' | 'X'))
+}
+
+/// Returns the state of a process, as a letter, and its parent.
+fn status(process: u32) -> Option<(char, u32)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name before it is in parentheses and may contain anything.
     let (_, after) = stat.rsplit_once(')')?;
-    after.split_whitespace().nth(1)?.parse().ok()
+    let mut fields = after.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
 fn pss(rollup: &str) -> Option<u64> {
@@ -54,6 +64,11 @@ mod tests {
         assert_eq!(parent(child.id()), Some(std::process::id()));
         let of_child = proportional(child.id());
         child.kill().unwrap();
+        while !has_ended(child.id()) {
+            std::thread::yield_now();
+        }
+        // It is a zombie now.
+        assert!(proportional(std::process::id()).is_some());
         child.wait().unwrap();
         assert!(of_child.unwrap() > 0);
         assert_eq!(proportional(child.id()), None);
