@@ -3,18 +3,21 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{self, COVERAGE_THRESHOLD, DerivationPolicy, LowCoverage};
 use cellblock_interpreter::execution::Rejection;
 use cellblock_interpreter::input::InputFormat;
-use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
+use crate::config::{OfferedServer, Sources};
 use crate::error::{Error, Result};
 use crate::input_arg::InputArg;
 
@@ -29,9 +32,14 @@ const CONTRACT: &str = r#"{"operation": "sum per day", "reason": "the tool retur
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Toolset")]
 pub(crate) struct ToolsetArgs {
-    /// Run the code as a call of this toolset: `derivation` derives from tool results under a contract
-    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| *kind == derivation::KIND))]
+    /// Use this toolset: with `notebook`, code can call the tools of MCP servers whose `offer` in the
+    /// configuration is `code` or `both`; `derivation` derives from tool results under a contract
+    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| [derivation::KIND, notebook::KIND].contains(kind)))]
     pub(crate) toolset: Option<ToolsetKind>,
+    /// Configuration file with the `mcp_servers` of `notebook` [default: `cellblock.yaml`, if it
+    /// exists]
+    #[arg(long, value_name = "FILE", requires = "toolset")]
+    pub(crate) config: Option<PathBuf>,
     /// Record a file as a tool result under this alias: JSON or NDJSON, or a table as Parquet or
     /// Arrow; a pipe, such as `x=<(command)`, is read to its end
     #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::input_arg::parse_input, requires = "toolset")]
@@ -61,6 +69,32 @@ pub(crate) fn kinds(of: impl Fn(&ToolsetKind) -> bool) -> impl TypedValueParser<
 }
 
 impl ToolsetArgs {
+    /// Checks that the options belong to the toolset, and returns the connectors that its code has. Reads their configuration, and
+    /// starts nothing.
+    pub(crate) fn connectors(&self) -> Result<Vec<Arc<dyn Connector>>> {
+        if self.toolset != Some(notebook::KIND) {
+            return match self.config {
+                Some(_) => Err(Error::Refused(
+                    "`--config` is for `--toolset notebook`; remove one of the two".to_owned(),
+                )),
+                None => Ok(Vec::new()),
+            };
+        }
+        if self.contract.is_some()
+            || !self.aliases.is_empty()
+            || self.require_inputs
+            || self.reject_low_coverage
+        {
+            return Err(Error::Refused(
+                "`--contract`, `--alias`, `--require-inputs` and `--reject-low-coverage` are for `--toolset derivation`; remove them"
+                    .to_owned(),
+            ));
+        }
+        let loaded = Sources::of_process(self.config.clone(), None).load()?;
+        let (servers, _) = loaded.tool_servers()?;
+        Ok(servers.iter().filter_map(OfferedServer::connector).collect())
+    }
+
     /// The rules for the call.
     pub(crate) fn policy(&self, timeout: Option<Duration>) -> DerivationPolicy {
         let usual = DerivationPolicy::default();

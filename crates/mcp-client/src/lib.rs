@@ -3,6 +3,7 @@
 //!
 //! - [`ForeignServer`] is a server, either a program that is started here or one behind a URL, with
 //!   either revision of the protocol.
+//! - [`ServerConnector`] lets code in sandboxes call a server's tools as functions.
 //! - [`RequestedServers`] provides those that a request names, if they match an operator's
 //!   [patterns](UrlPattern).
 //!
@@ -14,6 +15,7 @@
 //! before `rmcp` reads it.
 
 mod connection;
+mod connector;
 mod failure;
 mod http;
 mod listing;
@@ -31,6 +33,7 @@ mod wire;
 mod words;
 
 pub use self::http::{Address, AddressError, PatternError, UrlPattern};
+pub use connector::ServerConnector;
 pub use options::{OfferPolicy, RequestedServerOptions, ServerOptions};
 pub use requested::RequestedServers;
 pub use server::ForeignServer;

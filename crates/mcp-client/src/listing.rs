@@ -154,10 +154,14 @@ fn tool(mut tool: Value) -> Result<ToolDefinition, String> {
     let input_schema: Map<String, Value> = schema::read(schema)?;
     let description = cut(tool["description"].as_str().unwrap_or_default(), DESCRIPTION);
     let annotations = tool["annotations"].take();
+    let output_schema = tool["outputSchema"].take();
+    let output_schema = (output_schema.is_object() && output_schema.to_string().len() <= schema::MOST_BYTES)
+        .then(|| schema::read(output_schema).ok());
     Ok(ToolDefinition {
         name,
         description,
         input_schema,
+        output_schema: output_schema.flatten(),
         annotations: (annotations.is_object() && annotations.to_string().len() <= ANNOTATIONS)
             .then_some(annotations),
         ..ToolDefinition::default()

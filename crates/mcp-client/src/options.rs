@@ -51,19 +51,32 @@ pub struct ServerOptions {
     /// Maximum size of a result.
     #[serde(with = "Size")]
     pub max_result: u64,
-    /// When the server's tools are offered.
+    /// Who may call the server's tools: the model, code, or both.
     pub offer: OfferPolicy,
 }
 
-/// When tools are offered.
+/// Who may call the tools of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferPolicy {
-    /// With every request that has the tool `code_interpreter`.
+    /// The model, in every request that has the tool `code_interpreter`.
     #[default]
-    Always,
-    /// With requests that name the server.
+    #[serde(alias = "always")]
+    Model,
+    /// The model, in requests that name the server.
     OnRequest,
+    /// Code in sessions with the toolset `notebook`: each tool is a function, such as
+    /// `weather.get_forecast(city="Kyiv")`, and its results do not enter the model's context.
+    Code,
+    /// The model, as with `model`, and code, as with `code`.
+    Both,
+}
+
+impl OfferPolicy {
+    /// Returns whether code may call the tools.
+    pub const fn to_code(self) -> bool {
+        matches!(self, Self::Code | Self::Both)
+    }
 }
 
 impl Default for ServerOptions {

@@ -58,7 +58,7 @@ impl ForeignServer {
         }
     }
 
-    async fn offered(&self) -> Result<Arc<OfferedTools>, Failure> {
+    pub(super) async fn offered(&self) -> Result<Arc<OfferedTools>, Failure> {
         // Only one listing at a time: concurrent callers use its result.
         let mut kept = self.kept.lock().await;
         if let Some(kept) = &*kept
@@ -167,6 +167,27 @@ impl ForeignServer {
         Ok((reply, answer.get().len()))
     }
 
+    /// Calls a tool and reports the call to dashboards.
+    pub(super) async fn called_and_reported(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ToolReply, Failure> {
+        let size = serde_json::to_string(&arguments).map_or(0, |text| text.len());
+        let mut probe = ServerProbe::start(&self.label, tool, size);
+        match self.called(tool, arguments, &mut probe).await {
+            Ok((reply, bytes)) => {
+                probe.succeed(bytes, matches!(reply, ToolReply::Failed(_)));
+                Ok(reply)
+            }
+            Err(failure) => {
+                let cause = std::error::Error::source(&failure).map(|cause| format!(": {cause}"));
+                probe.fail(&format!("{failure}{}", cause.unwrap_or_default()));
+                Err(failure)
+            }
+        }
+    }
+
     fn not_allowed(&self, tool: &str) -> Failure {
         let allowed = self.options.allowed_tools.as_deref().unwrap_or_default();
         let allowed: Vec<_> = allowed.iter().map(|name| format!("`{name}`")).collect();
@@ -213,19 +234,8 @@ impl ToolServer for ForeignServer {
     ) -> BoxFuture<'_, Result<ToolReply, ToolServerError>> {
         let tool = tool.to_owned();
         async move {
-            let size = serde_json::to_string(&arguments).map_or(0, |text| text.len());
-            let mut probe = ServerProbe::start(&self.label, &tool, size);
-            match self.called(&tool, arguments, &mut probe).await {
-                Ok((reply, bytes)) => {
-                    probe.succeed(bytes, matches!(reply, ToolReply::Failed(_)));
-                    Ok(reply)
-                }
-                Err(failure) => {
-                    let cause = std::error::Error::source(&failure).map(|cause| format!(": {cause}"));
-                    probe.fail(&format!("{failure}{}", cause.unwrap_or_default()));
-                    Err(failure.of(&self.label))
-                }
-            }
+            let called = self.called_and_reported(&tool, arguments).await;
+            called.map_err(|failure| failure.of(&self.label))
         }
         .boxed()
     }

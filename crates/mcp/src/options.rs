@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT};
-use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, python};
+use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,9 +49,21 @@ pub struct Options {
     /// Asked before a session is made and code is run.
     #[serde(skip)]
     pub meter: Arc<dyn Meter>,
+    /// Connectors of sessions, if the toolset `notebook` is offered.
+    #[serde(skip)]
+    pub connectors: Vec<Arc<dyn Connector>>,
 }
 
 impl Options {
+    /// Returns the connectors of a session.
+    pub(crate) fn connectors(&self) -> Vec<Arc<dyn Connector>> {
+        if self.toolsets.contains(&notebook::KIND) {
+            self.connectors.clone()
+        } else {
+            Vec::new()
+        }
+    }
+
     /// What toolsets of this owner's session are granted.
     pub(crate) fn terms(&self, owner: &str) -> ToolsetTerms {
         ToolsetTerms {
@@ -58,6 +71,7 @@ impl Options {
             timeout: self.cell_timeout,
             max_timeout: self.max_cell_timeout,
             datasets: self.datasets.keys().cloned().collect(),
+            connectors: self.connectors(),
             ..ToolsetTerms::default()
         }
     }
@@ -77,6 +91,7 @@ impl Default for Options {
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
             meter: Arc::new(Unmetered),
+            connectors: Vec::new(),
         }
     }
 }

@@ -70,6 +70,8 @@ pub struct Turn {
     ids: Ids,
     until: CancellationToken,
     research: Option<Arc<Research>>,
+    /// Functions that code can call, for the model's prompt.
+    catalog: String,
 }
 
 impl std::fmt::Debug for Turn {
@@ -141,7 +143,15 @@ impl Turn {
             ids: Ids::random(),
             until: CancellationToken::new(),
             research: None,
+            catalog: String::new(),
         }
+    }
+
+    /// Tells the model which functions its code can call. Code that derives from fetched data can call none.
+    #[must_use]
+    pub fn catalog(mut self, catalog: String) -> Self {
+        self.catalog = catalog;
+        self
     }
 
     /// Fetches with tools of servers, and lets code derive from the results.

@@ -28,6 +28,8 @@ pub(super) struct Alike {
     chart: Option<Function>,
     /// Prompt before its instructions, if code derives.
     prompt: Option<Prompt>,
+    /// Functions that code can call.
+    catalog: Option<String>,
 }
 
 impl Turn {
@@ -37,6 +39,7 @@ impl Turn {
             interpreter: self.interpreter(),
             chart: self.deriving().map(|_| render_chart().into()),
             prompt: self.deriving().map(Deriving::prompt),
+            catalog: (self.deriving().is_none() && !self.catalog.is_empty()).then(|| self.catalog.clone()),
         }
     }
 
@@ -85,19 +88,17 @@ impl Telling<'_> {
         again: bool,
     ) -> ModelRequest {
         self.functions.rename(&mut items);
-        let mut instructions = request.instructions.clone();
+        let mut sections = Vec::new();
         if let Some(research) = self.research {
             research.evidence.fit(&mut items, research.tokens);
             let derivation = alike.prompt.as_ref();
             let derivation = derivation.map(|prompt| prompt.section(&lines(research.evidence.aliases())));
             let toolsets = research.sources.iter().filter_map(Source::prompt);
-            let sections: Vec<_> = derivation
-                .into_iter()
-                .chain(toolsets)
-                .chain(instructions)
-                .collect();
-            instructions = (!sections.is_empty()).then(|| sections.join("\n\n"));
+            sections.extend(derivation.into_iter().chain(toolsets));
         }
+        sections.extend(alike.catalog.clone().filter(|_| self.code));
+        sections.extend(request.instructions.clone());
+        let instructions = (!sections.is_empty()).then(|| sections.join("\n\n"));
         ModelRequest {
             model: request.model.clone(),
             instructions,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::toolset::ToolsetKind;
+use cellblock_interpreter::toolset::{ToolsetKind, notebook};
 use clap::Args;
 
 use super::parse_memory;
@@ -17,7 +17,7 @@ use cellblock_settings::Size;
 pub(crate) struct McpArgs {
     /// Offer the tools of this set, in addition to those for sessions and files; repeat it for
     /// several [default: interpreter]
-    #[arg(long = "toolset", value_name = "TOOLSET", value_parser = kinds(|_| true))]
+    #[arg(long = "toolset", value_name = "TOOLSET", value_parser = kinds(|kind| *kind != notebook::KIND))]
     pub(crate) toolsets: Vec<ToolsetKind>,
     /// Make a file available in `/tmp/data` of every session, read-only, under this name; repeat it
     /// for several

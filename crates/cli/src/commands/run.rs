@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::mem;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::derivation::KIND as DERIVATION;
 use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_interpreter::limits::Limits;
@@ -117,6 +119,8 @@ struct Run {
     warm: bool,
     /// Modules that a warm host has imported.
     preloaded: Vec<String>,
+    /// What its code can call.
+    connectors: Vec<Arc<dyn Connector>>,
 }
 
 impl Run {
@@ -139,6 +143,7 @@ impl Run {
             setting: WarmSetting::from_env()?,
             warm: false,
             preloaded: Vec::new(),
+            connectors: args.toolset.connectors()?,
         })
     }
 
@@ -179,6 +184,7 @@ impl Run {
                 pooled: false,
                 // A run stops at the first cell that does not complete: nobody would use what was rescued.
                 rescue: Rescue::Off,
+                connectors: mem::take(&mut self.connectors),
                 ..SessionOptions::default()
             })
         });

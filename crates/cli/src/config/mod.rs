@@ -48,6 +48,7 @@ use sections::mcp_servers::McpServers;
 use sections::protections::Protections;
 use sections::providers::Providers;
 use sections::tls::Tls;
+pub(crate) use tool_servers::OfferedServer;
 
 /// The configuration of `cellblock serve`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cellblock_agent::{ToolServer, ToolServers};
-use cellblock_mcp_client::{Address, ForeignServer, Program, RequestedServers, ServerOptions, Transport};
+use cellblock_interpreter::connector::{Connector, Redaction};
+use cellblock_mcp_client::{
+    Address, ForeignServer, Program, RequestedServers, ServerConnector, ServerOptions, Transport,
+};
 
 use super::check::Check;
 use super::{ConfigError, Loaded, OfferPolicy};
@@ -13,8 +16,30 @@ use super::{ConfigError, Loaded, OfferPolicy};
 /// Bytes of a secret.
 const MOST: u64 = 64 << 10;
 
-/// Servers of tools, and when each is offered.
-pub(crate) type Offered = Vec<(Arc<dyn ToolServer>, OfferPolicy)>;
+/// A server of tools.
+#[derive(Debug)]
+pub(crate) struct OfferedServer {
+    server: Arc<ForeignServer>,
+    /// Who may call its tools.
+    pub(crate) offer: OfferPolicy,
+    /// Removes the values that it gets from variables and files.
+    redaction: Redaction,
+}
+
+impl OfferedServer {
+    /// Returns the server for models.
+    pub(crate) fn server(&self) -> Arc<dyn ToolServer> {
+        Arc::clone(&self.server) as Arc<dyn ToolServer>
+    }
+
+    /// Returns the server for code, if code may call it.
+    pub(crate) fn connector(&self) -> Option<Arc<dyn Connector>> {
+        self.offer.to_code().then(|| {
+            let connector = ServerConnector::new(Arc::clone(&self.server), self.redaction.clone());
+            Arc::new(connector) as Arc<dyn Connector>
+        })
+    }
+}
 
 /// Why there is no secret.
 #[derive(Debug, thiserror::Error)]
@@ -29,16 +54,21 @@ enum SecretError {
 
 impl Loaded {
     /// The servers by name, and what finds those that requests name. Secrets are read now; nothing is started or asked yet.
-    pub(crate) fn tool_servers(&self) -> Result<(Offered, Arc<dyn ToolServers>), ConfigError> {
+    pub(crate) fn tool_servers(&self) -> Result<(Vec<OfferedServer>, Arc<dyn ToolServers>), ConfigError> {
         let mut check = Check::new(&self.tree);
-        let mut offered: Offered = Vec::new();
+        let mut offered = Vec::new();
         for (name, server) in &self.settings.mcp_servers.0 {
-            let Some(transport) = self.transport(name, server, &mut check) else {
+            let mut secrets = Vec::new();
+            let Some(transport) = self.transport(name, server, &mut secrets, &mut check) else {
                 continue;
             };
             let offer = server.offer;
-            let server = ForeignServer::new(name, transport, server.clone());
-            offered.push((Arc::new(server), offer));
+            let server = Arc::new(ForeignServer::new(name, transport, server.clone()));
+            offered.push(OfferedServer {
+                server,
+                offer,
+                redaction: Redaction::new(secrets),
+            });
         }
         if !check.mistakes.is_empty() {
             return Err(ConfigError::Wrong(check.mistakes));
@@ -47,7 +77,13 @@ impl Loaded {
         Ok((offered, Arc::new(requested)))
     }
 
-    fn transport(&self, name: &str, server: &ServerOptions, check: &mut Check<'_>) -> Option<Transport> {
+    fn transport(
+        &self,
+        name: &str,
+        server: &ServerOptions,
+        secrets: &mut Vec<String>,
+        check: &mut Check<'_>,
+    ) -> Option<Transport> {
         let url = match (&server.url, &server.url_env) {
             (Some(url), _) => Some(("url", Ok(url.clone()))),
             (None, Some(name)) => Some(("url_env", variable(name))),
@@ -55,8 +91,14 @@ impl Loaded {
         };
         let Some((written, url)) = url else {
             let shown = server.env.clone();
-            let environment =
-                self.values(name, shown, (&server.env_from, &server.env_files), "env", check)?;
+            let environment = self.values(
+                name,
+                shown,
+                (&server.env_from, &server.env_files),
+                "env",
+                secrets,
+                check,
+            )?;
             let command = server.command.clone();
             return Some(Transport::Stdio(Program { command, environment }));
         };
@@ -66,6 +108,7 @@ impl Loaded {
             shown,
             (&server.headers_from, &server.headers_files),
             "headers",
+            secrets,
             check,
         )?;
         let key = match (&server.key_env, &server.key_file) {
@@ -74,7 +117,10 @@ impl Loaded {
             (None, None) => None,
         };
         match key {
-            Some((_, Ok(key))) => headers.push(("Authorization".to_owned(), format!("Bearer {key}"))),
+            Some((_, Ok(key))) => {
+                headers.push(("Authorization".to_owned(), format!("Bearer {key}")));
+                secrets.push(key);
+            }
             Some((written, Err(error))) => {
                 check.failed(&["mcp_servers", name, written], &error);
                 return None;
@@ -88,6 +134,9 @@ impl Loaded {
                 return None;
             }
         };
+        if written == "url_env" {
+            secrets.extend(parts(&url));
+        }
         match Address::new(&url, &headers, server.allow_http) {
             Ok(address) => Some(Transport::Http(address)),
             Err(error) => {
@@ -105,6 +154,7 @@ impl Loaded {
         shown: BTreeMap<String, String>,
         (variables, files): (&BTreeMap<String, String>, &BTreeMap<String, PathBuf>),
         form: &str,
+        secrets: &mut Vec<String>,
         check: &mut Check<'_>,
     ) -> Option<Vec<(String, String)>> {
         let mut values: Vec<_> = shown.into_iter().collect();
@@ -118,7 +168,12 @@ impl Loaded {
         let mut whole = true;
         for (key, name, read) in variables.chain(files) {
             match read {
-                Ok(value) => values.push((name.clone(), value)),
+                Ok(value) => {
+                    // Without the scheme of an `Authorization`.
+                    secrets.extend(value.rsplit_once(' ').map(|(_, value)| value.to_owned()));
+                    secrets.push(value.clone());
+                    values.push((name.clone(), value));
+                }
                 Err(error) => {
                     check.failed(&["mcp_servers", server, key, name], &error);
                     whole = false;
@@ -127,6 +182,14 @@ impl Loaded {
         }
         whole.then_some(values)
     }
+}
+
+/// A secret address, and those of its parts that may be what makes it secret.
+fn parts(url: &str) -> Vec<String> {
+    const SHORTEST: usize = 12;
+    let pieces = url.split(['/', '?', '&', '=', '#', '@', ':']);
+    let secrets = pieces.skip(1).filter(|piece| piece.len() >= SHORTEST);
+    secrets.chain([url]).map(str::to_owned).collect()
 }
 
 fn variable(name: &str) -> Result<String, SecretError> {

@@ -72,8 +72,12 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
       -h, --help                      Print help (see more with '--help')
 
     Toolset:
-          --toolset <TOOLSET>           Run the code as a call of this toolset: `derivation` derives
-                                        from tool results under a contract [possible values: derivation]
+          --toolset <TOOLSET>           Use this toolset: with `notebook`, code can call the tools of
+                                        MCP servers whose `offer` in the configuration is `code` or
+                                        `both`; `derivation` derives from tool results under a contract
+                                        [possible values: derivation, notebook]
+          --config <FILE>               Configuration file with the `mcp_servers` of `notebook`
+                                        [default: `cellblock.yaml`, if it exists]
           --alias <NAME=PATH>           Record a file as a tool result under this alias: JSON or NDJSON,
                                         or a table as Parquet or Arrow; a pipe, such as `x=<(command)`,
                                         is read to its end

@@ -1,6 +1,7 @@
 //! The `cellblock` binary as a user meets it. Every `--json` line that these tests see is checked against the published schema.
 
 mod bad_input;
+mod connectors;
 mod ctrl_c;
 mod deploy;
 mod derivation;

@@ -83,6 +83,7 @@ impl New {
         let mut options_of_session = SessionOptions {
             limits,
             idle: idle + LONGER,
+            connectors: gateway.options.connectors.clone(),
             ..SessionOptions::default()
         };
         if gateway.options.tools.any() {

@@ -7,10 +7,12 @@ mod responses;
 mod sessions;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::tools::{Tools, TurnOptions};
 use cellblock_agent::wire::{ApiError, Tool};
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
 
 pub use containers::{ContainerOptions, StickyKey};
@@ -50,6 +52,8 @@ pub struct Options {
     pub http: HttpServerOptions,
     /// Tool servers that turns fetch data from.
     pub tools: Tools,
+    /// Connectors that code can call in sessions with the toolset `notebook` and in containers.
+    pub connectors: Vec<Arc<dyn Connector>>,
     /// Whether the tool `code_interpreter` is offered. If not, requests that use it are rejected.
     pub code_interpreter: bool,
     /// Whether every chat completion has the tool, even if its `tools` do not list it.
@@ -75,6 +79,7 @@ impl Default for Options {
             metrics: MetricsOptions::default(),
             http: HttpServerOptions::default(),
             tools: Tools::default(),
+            connectors: Vec::new(),
             code_interpreter: true,
             chat_interpreter: false,
             max_cell_timeout: MAX_CELL_TIMEOUT,

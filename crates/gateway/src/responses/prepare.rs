@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
 use cellblock_agent::turn::{Evidence, Turn};
-use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Truncation};
+use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation};
+use cellblock_interpreter::connector::catalog;
 
 use super::research::{Before, referenced, research};
 use super::resolve::{Resolved, resolve};
@@ -18,6 +19,9 @@ use crate::now;
 use crate::quotas::Metered;
 use crate::records::responses;
 use crate::state::{Caller, Gateway};
+
+/// Tokens that the list of functions for code may have in a prompt.
+const CATALOG_TOKENS: usize = 2000;
 
 /// A conversation that a connection remembers, of a response that is not stored.
 #[derive(Clone, Debug)]
@@ -93,6 +97,7 @@ pub(super) async fn prepare(
     let turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
+        .catalog(functions(gateway, &request).await)
         .research(research);
     Ok(Job {
         gateway: gateway.clone(),
@@ -204,4 +209,13 @@ fn answered(conversation: &[Item]) -> Result<(), ApiError> {
             Err(ApiError::invalid("input", "missing_call_output", message))
         }
     }
+}
+
+/// The functions that the request's code can call, for the model. Code at another server can call none.
+async fn functions(gateway: &Gateway, request: &ResponseRequest) -> String {
+    let code = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
+    if gateway.interpreter().is_err() || !request.tools.iter().any(code) {
+        return String::new();
+    }
+    catalog(&gateway.options.connectors, CATALOG_TOKENS).await
 }

@@ -47,6 +47,8 @@ pub(crate) struct SessionAnswer {
     #[schemars(extend("deprecated" = true))]
     idle_seconds: f64,
     prelude: Vec<String>,
+    /// Connectors that its code can call.
+    connectors: Vec<String>,
     guard: Guard,
     rescue: Rescue,
     /// Number of cells that it has run.
@@ -101,6 +103,7 @@ impl SessionAnswer {
             idle_timeout: held.terms.idle.as_secs_f64(),
             idle_seconds: held.terms.idle.as_secs_f64(),
             prelude: held.terms.prelude.clone(),
+            connectors: held.connectors.clone(),
             guard: held.terms.guard,
             rescue: held.terms.rescue,
             cells: lock(&held.cells).ran(),

@@ -10,8 +10,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::Ids;
 use cellblock_interpreter::cell::{Guard, Rescue};
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, python};
+use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::renamed::IDLE_SECONDS;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -54,6 +55,9 @@ pub(crate) struct CreateRequest {
     /// Deprecated name of `idle_timeout`.
     #[schema(deprecated)]
     idle_seconds: Option<f64>,
+    /// Connectors that code can call, of those that the operator offers to code. By default all of them in
+    /// a `notebook`, and none in a session with another toolset.
+    connectors: Option<Vec<String>>,
     /// Inputs to bind before the first cell.
     #[schema(value_type = Object)]
     inputs: BTreeMap<String, Given>,
@@ -82,6 +86,7 @@ pub(crate) async fn create(
     request.idle_timeout = idle_timeout;
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
     let terms = terms(&gateway, toolset, &request)?;
+    let connectors = connectors(&gateway, toolset, request.connectors.as_deref())?;
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
@@ -94,6 +99,7 @@ pub(crate) async fn create(
         limits: changed.then(|| terms.limits.clone()),
         rescue: terms.rescue,
         idle: terms.idle,
+        connectors: connectors.clone(),
         ..SessionOptions::default()
     });
     let usual = ToolsetTerms::default();
@@ -101,6 +107,7 @@ pub(crate) async fn create(
         owner: id.clone(),
         timeout: usual.timeout.min(longest),
         max_timeout: longest,
+        connectors: connectors.clone(),
         ..usual
     };
     let tools = (toolset.open)(interpreter, session.clone(), &granted).await?;
@@ -108,6 +115,7 @@ pub(crate) async fn create(
     let held = RestSession {
         toolset,
         terms,
+        connectors: connectors.iter().map(|it| it.name().to_owned()).collect(),
         session,
         tools,
         definitions: OnceLock::new(),
@@ -135,6 +143,42 @@ fn toolset(gateway: &Gateway, name: Option<&str>) -> Result<ToolsetKind, Problem
             let message = format!("there is no toolset {name:?}; there are {}", known.join(", "));
             Problem::invalid("toolset", message)
         })
+}
+
+fn connectors(
+    gateway: &Gateway,
+    toolset: ToolsetKind,
+    names: Option<&[String]>,
+) -> Result<Vec<Arc<dyn Connector>>, Problem> {
+    let offered = &gateway.options.connectors;
+    let Some(names) = names else {
+        let all = toolset == notebook::KIND;
+        return Ok(if all { offered.clone() } else { Vec::new() });
+    };
+    if toolset != notebook::KIND && !names.is_empty() {
+        let message = format!(
+            "a session with the toolset {:?} cannot have any; create it with \"notebook\"",
+            toolset.name
+        );
+        return Err(Problem::invalid("connectors", message));
+    }
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| offered.iter().all(|it| it.name() != name.as_str()))
+    {
+        let known: Vec<_> = offered.iter().map(|it| it.name()).collect();
+        let known = if known.is_empty() {
+            "none is offered to code here".to_owned()
+        } else {
+            format!("there are {}", known.join(", "))
+        };
+        let message = format!("there is no connector {unknown:?}; {known}");
+        return Err(Problem::invalid("connectors", message));
+    }
+    let chosen = offered
+        .iter()
+        .filter(|it| names.iter().any(|name| name == it.name()));
+    Ok(chosen.cloned().collect())
 }
 
 fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Result<SessionTerms, Problem> {

@@ -28,3 +28,5 @@ mod streams;
 mod support;
 mod tokens;
 mod toolsets;
+#[path = "../rest/weather.rs"]
+mod weather;

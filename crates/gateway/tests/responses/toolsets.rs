@@ -10,6 +10,7 @@ use crate::greeter;
 use crate::market::{items, read, says};
 use crate::order::Order;
 use crate::support::{Server, block_on, events, interpreter_tool, serve_with};
+use crate::weather::Weather;
 
 async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<Scripted>) {
     let provider = Arc::new(Scripted::new(answers));
@@ -85,7 +86,7 @@ fn a_toolset_that_is_not_there_is_refused_with_those_that_are() {
     block_on(async {
         let (server, _) = start(Vec::new()).await;
         // What `code_interpreter` does is not offered twice.
-        for name in ["grater", "interpreter", "derivation"] {
+        for name in ["grater", "interpreter", "derivation", "notebook"] {
             let refused = server
                 .create(json!({"input": "go", "tools": [toolset(name)]}))
                 .await;
@@ -93,5 +94,41 @@ fn a_toolset_that_is_not_there_is_refused_with_those_that_are() {
             let told = refused.body["error"]["message"].as_str().unwrap();
             assert!(told.contains("there are `workbench`, `greeter`"), "{told}");
         }
+    });
+}
+
+#[test]
+fn code_calls_functions_that_the_model_only_reads_about() {
+    block_on(async {
+        let code = "weather.get_forecast(city='Kyiv')[0]['high'] * 2";
+        let code = json!({ "code": code }).to_string();
+        let answers = vec![
+            ScriptedAnswer::new().call("c1", "code_interpreter", &code),
+            says("42."),
+            says("Hello."),
+        ];
+        let provider = Arc::new(Scripted::new(answers));
+        let model = Arc::clone(&provider) as Arc<dyn Provider>;
+        let server = serve_with(model, |options| {
+            options.connectors = vec![Weather::named("weather")];
+        })
+        .await;
+        let asking = json!({"input": "go", "tools": interpreter_tool(), "instructions": "Be brief."});
+        server.create(asking).await.ok();
+        let told = read(&provider, 1);
+        assert!(told[0].contains("42"), "{told:?}");
+        let asked = provider.asked();
+        let tools: Vec<_> = asked[0].tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(tools, ["code_interpreter"]);
+        let instructions = asked[0].instructions.as_deref().unwrap();
+        assert!(
+            instructions.contains("- `weather.get_forecast(city: string)`: Returns a forecast.\n"),
+            "{instructions}"
+        );
+        assert!(instructions.ends_with("\n\nBe brief."), "{instructions}");
+
+        // Without code there is nothing to call.
+        server.create(json!({"input": "hello"})).await.ok();
+        assert_eq!(provider.asked()[2].instructions, None);
     });
 }

@@ -5,6 +5,7 @@
 mod artifacts;
 mod bad_input;
 mod cells;
+mod connectors;
 mod execute;
 mod files;
 #[path = "../../../mcp/tests/it/greeter.rs"]
@@ -16,3 +17,4 @@ mod remote;
 mod stopping;
 mod support;
 mod tools;
+mod weather;

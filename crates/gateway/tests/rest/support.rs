@@ -16,6 +16,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
 
+use crate::weather::Weather;
+
 /// The gateway's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static SERVER: OnceCell<(Gateway, SocketAddr)> = OnceCell::const_new();
@@ -44,7 +46,10 @@ pub(crate) async fn gateway(options: Options) -> Gateway {
 async fn server() -> &'static (Gateway, SocketAddr) {
     SERVER
         .get_or_init(|| async {
-            let mut options = Options::default();
+            let mut options = Options {
+                connectors: vec![Weather::named("weather"), Weather::named("climate")],
+                ..Options::default()
+            };
             options.execute.max_concurrent = 16;
             options.sessions.max_per_key = 4;
             options.sessions.max_upload = 1 << 20;

@@ -197,7 +197,7 @@ fn an_added_toolset_has_sessions_whose_tools_are_listed_and_called() {
         assert_eq!(status, StatusCode::BAD_REQUEST);
         let told = refused["error"]["message"].as_str().unwrap();
         assert!(
-            told.ends_with("there are interpreter, workbench, derivation, greeter"),
+            told.ends_with("there are interpreter, workbench, derivation, notebook, greeter"),
             "{told}"
         );
         api.end(&session).await;

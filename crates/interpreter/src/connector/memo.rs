@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cellblock_protocol::Blob;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use sha2::{Digest as _, Sha256};
@@ -11,9 +12,12 @@ use sha2::{Digest as _, Sha256};
 use super::ConnectorError;
 use super::answer::StoredAnswer;
 
-/// Limits of what is kept. The oldest answers go first.
+/// Limits of what is kept: 1000 answers, 32 MiB of memory, or 32 files with 256 MiB. The oldest answers go first.
 const ANSWERS: usize = 1000;
-const BYTES: u64 = 256 << 20;
+const WEIGHT: u64 = 32 << 20;
+/// Minimum weight of a file, and its bytes per unit of weight.
+const FILE_WEIGHT: u64 = 1 << 20;
+const FILE_BYTES: u64 = 8;
 
 /// What identifies a call: its connector, its function, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +45,7 @@ struct Slots {
     of: HashMap<CallKey, Slot>,
     /// Keys of the kept answers, oldest first.
     kept: VecDeque<CallKey>,
-    bytes: u64,
+    weight: u64,
 }
 
 enum Slot {
@@ -104,25 +108,32 @@ impl Memo {
         }
         slots.of.remove(&key);
         let Some(answer) = answer else { return };
-        let bytes = answer.json.len();
-        if bytes > BYTES {
+        let weight = weight(answer);
+        if weight > WEIGHT {
             return;
         }
         slots.of.insert(key, Slot::Kept(Arc::clone(answer)));
         slots.kept.push_back(key);
-        slots.bytes += bytes;
-        while slots.kept.len() > ANSWERS || slots.bytes > BYTES {
+        slots.weight += weight;
+        while slots.kept.len() > ANSWERS || slots.weight > WEIGHT {
             let Some(oldest) = slots.kept.pop_front() else {
                 return;
             };
             if let Some(Slot::Kept(answer)) = slots.of.remove(&oldest) {
-                slots.bytes -= answer.json.len();
+                slots.weight -= self::weight(&answer);
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn weight(answer: &StoredAnswer) -> u64 {
+    match &answer.json {
+        Blob::Memory(bytes) => bytes.len() as u64,
+        Blob::File(_, bytes) => FILE_WEIGHT.max(bytes / FILE_BYTES),
     }
 }
 

@@ -16,6 +16,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 mod answer;
+mod catalog;
 mod error;
 mod grants;
 mod log;
@@ -26,6 +27,7 @@ mod redaction;
 mod sample;
 mod schema;
 
+pub use catalog::catalog;
 pub use error::{ConnectorError, ConnectorErrorKind};
 pub(crate) use grants::Grants;
 pub use log::FetchRecord;

@@ -13,6 +13,8 @@ use serde_json::{Map, Value};
 const MIN_BYTES: usize = 6;
 /// Minimum length of a part of a secret in Base64.
 const MIN_BASE64: usize = 7;
+/// Maximum length in bytes of a secret that is also found if characters of it are encoded.
+const LONGEST_TOLERANT: usize = 4096;
 const REDACTED: &str = "[redacted]";
 /// Maximum size of the compiled pattern in bytes.
 const PATTERN_BYTES: usize = 32 << 20;
@@ -36,7 +38,7 @@ impl Debug for Redaction {
 impl Redaction {
     /// Removes these secrets.
     pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
-        let mut forms = BTreeSet::new();
+        let mut patterns = BTreeSet::new();
         let mut numbers = false;
         for secret in secrets {
             let secret = secret.as_ref().trim();
@@ -45,14 +47,20 @@ impl Redaction {
             }
             numbers |= secret.bytes().any(|byte| byte.is_ascii_digit())
                 && secret.bytes().all(|byte| b"0123456789.-+eE".contains(&byte));
-            forms.extend(forms_of(secret));
+            let length = secret.len();
+            // The larger, the slower: a long one is found as it is.
+            let text = if length <= LONGEST_TOLERANT {
+                secret.chars().map(character).collect()
+            } else {
+                regex::escape(secret)
+            };
+            patterns.insert((length, text));
+            patterns.extend(base64(secret).into_iter().map(|form| (0, regex::escape(&form))));
         }
-        // Longer forms first, because a shorter one would leave the rest of a longer one.
-        let mut forms: Vec<_> = forms.into_iter().collect();
-        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        let escaped: Vec<_> = forms.iter().map(|form| regex::escape(form)).collect();
-        let pattern = (!escaped.is_empty()).then(|| {
-            RegexBuilder::new(&escaped.join("|"))
+        // Longer secrets first, because a shorter one would leave the rest of a longer one.
+        let patterns: Vec<_> = patterns.into_iter().rev().map(|(_, text)| text).collect();
+        let pattern = (!patterns.is_empty()).then(|| {
+            RegexBuilder::new(&patterns.join("|"))
                 .size_limit(PATTERN_BYTES)
                 .build()
                 .unwrap_or_else(|_| everything())
@@ -103,24 +111,31 @@ fn everything() -> Regex {
     Regex::new("(?s).+").expect("a valid pattern")
 }
 
-fn forms_of(secret: &str) -> Vec<String> {
-    let mut forms = vec![secret.to_owned()];
-    let json = Value::from(secret).to_string();
-    forms.push(json[1..json.len() - 1].to_owned());
-    let url = encoded(secret, |byte| {
-        byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
-    });
-    let component = encoded(secret, |byte| {
-        byte.is_ascii_alphanumeric() || b"-._~!*'()".contains(&byte)
-    });
-    let query = encoded(secret, |byte| {
-        byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte)
-    });
-    for form in [url, component, query] {
-        forms.push(form.replace("%20", "+"));
-        forms.push(lowercase_escapes(&form));
-        forms.push(form);
+/// Returns a pattern of a character as it is, URL-encoded, or escaped in JSON.
+fn character(character: char) -> String {
+    let mut pattern = format!("(?:{}|", regex::escape(&character.to_string()));
+    for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+        // Writing to a string cannot fail.
+        let _ = write!(pattern, "%(?i:{byte:02x})");
     }
+    for unit in &*character.encode_utf16(&mut [0; 2]) {
+        let before = if (0xdc00..0xe000).contains(unit) { "" } else { "|" };
+        let _ = write!(pattern, "{before}\\\\u(?i:{unit:04x})");
+    }
+    match character {
+        ' ' => pattern.push_str(r"|\+"),
+        '"' | '\\' | '/' => {
+            let _ = write!(pattern, r"|\\{}", regex::escape(&character.to_string()));
+        }
+        '\n' => pattern.push_str(r"|\\n"),
+        _ => {}
+    }
+    pattern + ")"
+}
+
+/// Returns the parts of the secret's Base64 that do not depend on what is beside it.
+fn base64(secret: &str) -> Vec<String> {
+    let mut forms = Vec::new();
     for offset in 0..3 {
         // The characters at both ends also depend on the bytes beside the secret.
         let mut padded = vec![0; offset];
@@ -135,29 +150,4 @@ fn forms_of(secret: &str) -> Vec<String> {
         }
     }
     forms
-}
-
-fn encoded(secret: &str, plain: impl Fn(u8) -> bool) -> String {
-    let mut text = String::new();
-    for byte in secret.bytes() {
-        if plain(byte) {
-            text.push(byte.into());
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
-}
-
-fn lowercase_escapes(encoded: &str) -> String {
-    let mut parts = encoded.split('%');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (digits, rest) = part.split_at(part.len().min(2));
-        text += "%";
-        text += &digits.to_lowercase();
-        text += rest;
-    }
-    text
 }

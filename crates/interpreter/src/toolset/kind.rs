@@ -8,13 +8,14 @@ use futures_util::future::BoxFuture;
 
 use super::derivation::{DerivationPolicy, LentResults};
 use super::workbench::{Profile, WorkbenchOptions};
-use super::{ToolDefinition, Toolset, derivation, python, workbench};
+use super::{ToolDefinition, Toolset, derivation, notebook, python, workbench};
+use crate::connector::Connector;
 use crate::error::Result;
 use crate::interpreter::Interpreter;
 use crate::session::Session;
 
 /// All toolsets. A new one adds its line here.
-pub static TOOLSETS: [ToolsetKind; 3] = [python::KIND, workbench::KIND, derivation::KIND];
+pub static TOOLSETS: [ToolsetKind; 4] = [python::KIND, workbench::KIND, derivation::KIND, notebook::KIND];
 
 /// A kind of toolset: its name, and how it is opened over a session.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +61,8 @@ pub struct ToolsetTerms {
     pub profile: Profile,
     /// Results that are recorded already; without them a derivation begins with none.
     pub results: Option<LentResults>,
+    /// Connectors of the session, for toolsets that explain them.
+    pub connectors: Vec<Arc<dyn Connector>>,
 }
 
 impl Default for ToolsetTerms {
@@ -73,6 +76,7 @@ impl Default for ToolsetTerms {
             output_dir: None,
             profile: Profile::default(),
             results: None,
+            connectors: Vec::new(),
         }
     }
 }

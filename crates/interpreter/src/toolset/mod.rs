@@ -21,6 +21,7 @@ pub mod derivation;
 mod event;
 mod kind;
 mod name;
+pub mod notebook;
 pub mod python;
 pub mod workbench;
 

@@ -30,15 +30,25 @@ pub const KIND: ToolsetKind = ToolsetKind {
     prompt: |_| PROMPT.to_owned(),
     open: |_, session, terms| {
         let max_timeout = terms.max_timeout;
-        Box::pin(async move { Ok(Arc::new(Python { session, max_timeout }) as Arc<dyn Toolset>) })
+        Box::pin(async move {
+            let python = Python {
+                session,
+                max_timeout,
+                definition: definition(),
+                prompt: PROMPT.to_owned(),
+            };
+            Ok(Arc::new(python) as Arc<dyn Toolset>)
+        })
     },
 };
 
 /// Cells of one session.
 #[derive(Debug)]
-struct Python {
-    session: Session,
-    max_timeout: Duration,
+pub(super) struct Python {
+    pub(super) session: Session,
+    pub(super) max_timeout: Duration,
+    pub(super) definition: ToolDefinition,
+    pub(super) prompt: String,
 }
 
 /// Arguments of the tool, and a request to run a cell.
@@ -52,7 +62,7 @@ struct Arguments {
 
 impl Toolset for Python {
     fn definitions(&self) -> Vec<ToolDefinition> {
-        vec![definition()]
+        vec![self.definition.clone()]
     }
 
     fn call<'a>(
@@ -83,7 +93,7 @@ impl Toolset for Python {
     }
 
     fn prompt(&self) -> String {
-        PROMPT.to_owned()
+        self.prompt.clone()
     }
 }
 
@@ -114,11 +124,19 @@ pub fn cell(
 }
 
 fn definition() -> ToolDefinition {
-    ToolDefinition::new(
+    named(
         RUN_PYTHON,
-        "Run Python",
         "Runs Python in a sandbox without network. Variables and files stay for later calls. The value of the last \
          expression is shown.",
+    )
+}
+
+/// Returns a tool that runs cells.
+pub(super) fn named(name: &str, description: &str) -> ToolDefinition {
+    ToolDefinition::new(
+        name,
+        "Run Python",
+        description,
         json!({
             "type": "object",
             "properties": {

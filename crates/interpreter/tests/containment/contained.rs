@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::session::SessionOptions;
@@ -15,7 +16,8 @@ use tokio::task::JoinSet;
 
 use crate::bait::Bait;
 use crate::probe::{self, GROUPS, Probe};
-use crate::support::{block_on, image, interpreter, python, session, works};
+use crate::repeating::Repeating;
+use crate::support::{block_on, connected, image, interpreter, python, works};
 use crate::verdict::{Verdict, judge};
 
 /// Probes that run at a time.
@@ -93,7 +95,8 @@ pub(crate) async fn run(probes: Vec<Probe>) -> Vec<String> {
 
 /// Runs one probe in a session of its own, and answers what is wrong with how it ended.
 async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
-    let session = session(probe.limits.clone(), &bait.told).await;
+    let connectors: Vec<Arc<dyn Connector>> = vec![Arc::new(Repeating::new(&bait.secret))];
+    let session = connected(probe.limits.clone(), &bait.told, connectors).await;
     let cell = Cell {
         collect_files: probe.is_dangerous(),
         ..Cell::new(&*probe.code)

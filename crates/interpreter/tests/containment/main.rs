@@ -11,6 +11,7 @@ mod neighbors;
 mod ordinary;
 mod pairs;
 mod probe;
+mod repeating;
 mod seeds;
 mod support;
 mod uncontained;

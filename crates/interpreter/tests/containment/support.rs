@@ -1,11 +1,12 @@
 //! The interpreter that the tests of this binary share, and sessions with the suite's shared module in them.
 
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, OpenImage, Sink};
 use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
@@ -74,10 +75,20 @@ fn demands() -> Demands {
 
 /// A session in which `from probe import …` works.
 pub(crate) async fn session(limits: Option<Limits>, bait: &str) -> Session {
+    connected(limits, bait, Vec::new()).await
+}
+
+/// A session of which code can also call connectors.
+pub(crate) async fn connected(
+    limits: Option<Limits>,
+    bait: &str,
+    connectors: Vec<Arc<dyn Connector>>,
+) -> Session {
     let options = SessionOptions {
         limits,
         // A standby is a process of the sandbox beside the kernel, which a probe that looks for others would find.
         rescue: Rescue::Off,
+        connectors,
         ..SessionOptions::default()
     };
     let session = interpreter().await.session(options);

@@ -67,6 +67,7 @@ impl McpSessions {
         let permit = self.options.meter.session(owner).await?;
         let mut options = SessionOptions {
             idle: self.options.idle_timeout,
+            connectors: self.options.connectors(),
             ..SessionOptions::default()
         };
         for name in self.options.toolsets.iter().flat_map(|kind| kind.prelude) {

@@ -33,7 +33,8 @@ fn each_toolset_has_a_prompt_that_names_its_tools() {
             .into_iter()
             .map(|it| it.name)
             .collect();
-        assert_eq!(names, ["interpreter", "workbench", "derivation"]);
+        assert_eq!(names, ["interpreter", "workbench", "derivation", "notebook"]);
+        assert!(prompt(&client, "notebook", None).await.contains("`run_cell`"));
         assert!(
             prompt(&client, "interpreter", None)
                 .await

@@ -31,6 +31,7 @@ fn tools_are_those_of_the_chosen_toolsets_in_one_order() {
         "record_result",
         "code_interpreter",
         "render_chart",
+        "run_cell",
     ];
     block_on(async {
         let listed = ordinary().await.list_tools(None).await.unwrap().tools;

@@ -17,6 +17,7 @@ const PATH: &str = "/mcp";
 pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     let interpreter = gateway.interpreter().ok()?;
     options.meter = Arc::new(Metered(gateway.quotas.clone()));
+    options.connectors.clone_from(&gateway.options.connectors);
     let server = Server::new(LazyInterpreter::ready((**interpreter).clone()), options);
     let service = http::service(
         &server,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_agent::ToolServers;
 use cellblock_agent::provider::demo::Demo;
 use cellblock_agent::tools::{ConfiguredServer, Tools};
 use cellblock_gateway::Models;
@@ -14,7 +15,7 @@ use cellblock_image::{Home, ImageStore};
 use cellblock_mcp::Options as McpOptions;
 
 use crate::args::serve::ServeArgs;
-use crate::config::{Loaded, OfferPolicy, RECORDS, Sources};
+use crate::config::{Loaded, OfferPolicy, OfferedServer, RECORDS, Sources};
 use crate::error::{Error, Result};
 use crate::warm::setting::WarmSetting;
 
@@ -56,7 +57,9 @@ impl Plan {
         };
         let mcp = loaded.mcp()?;
         let mut options = loaded.options();
-        options.tools = servers_of_tools(&loaded)?;
+        let (offered, named) = loaded.tool_servers()?;
+        options.connectors = offered.iter().filter_map(OfferedServer::connector).collect();
+        options.tools = servers_of_tools(&loaded, &offered, named);
         if let Some(seconds) = args.grace {
             options.http.grace = Duration::from_secs(seconds.into());
         }
@@ -84,16 +87,18 @@ impl Plan {
 }
 
 /// The servers whose tools turns may call. None is started or asked yet.
-fn servers_of_tools(loaded: &Loaded) -> Result<Tools> {
-    let (offered, named) = loaded.tool_servers()?;
-    let configured = offered.into_iter().map(|(server, policy)| ConfiguredServer {
-        server,
-        always: policy == OfferPolicy::Always,
+fn servers_of_tools(loaded: &Loaded, offered: &[OfferedServer], named: Arc<dyn ToolServers>) -> Tools {
+    let configured = offered
+        .iter()
+        .filter(|offered| offered.offer != OfferPolicy::Code);
+    let configured = configured.map(|offered| ConfiguredServer {
+        server: offered.server(),
+        always: offered.offer != OfferPolicy::OnRequest,
     });
-    Ok(Tools {
+    Tools {
         configured: configured.collect(),
         named: (!loaded.settings.mcp_requests.allowed_urls.is_empty()).then_some(named),
-    })
+    }
 }
 
 fn models(loaded: &Loaded, args: &ServeArgs) -> Result<Models> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cellblock_interpreter::connector::check_name;
 use cellblock_mcp_client::ServerOptions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,14 @@ impl McpServers {
                 check.wrong(
                     &["mcp_servers", name],
                     "the name of a server must have 1 to 32 letters, digits, `_` and `-`",
+                );
+            }
+            if server.offer.to_code()
+                && let Err(reason) = check_name(name)
+            {
+                check.wrong(
+                    &["mcp_servers", name],
+                    format!("`offer` makes it a name in code, and it {reason}"),
                 );
             }
             check_server(server, name, check);

@@ -48,15 +48,16 @@ fn servers_are_created_from_the_configuration() {
     let (offered, requested) = loaded.tool_servers().unwrap();
     let named: Vec<_> = offered
         .iter()
-        .map(|(server, offer)| (server.label(), *offer))
+        .map(|offered| (offered.server().label().to_owned(), offered.offer))
         .collect();
     assert_eq!(
         named,
         [
-            ("prices", OfferPolicy::OnRequest),
-            ("weather", OfferPolicy::Always)
+            ("prices".to_owned(), OfferPolicy::OnRequest),
+            ("weather".to_owned(), OfferPolicy::Model)
         ]
     );
+    assert!(offered.iter().all(|offered| offered.connector().is_none()));
     let made = format!("{offered:?}");
     for part in [
         "timeout: 120s",
@@ -134,6 +135,8 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "mcp_servers: {a: {command: [x], timeout: 0, connect_timeout: soon}}",
         "mcp_servers: {a: {command: [x], timeout: 0, connect_timeout: 0, max_result: 1}}",
         "mcp_servers: {a: {command: [x], offer: never}}",
+        "mcp_servers: {print: {command: [x], offer: code}}",
+        "mcp_servers: {my-server: {command: [x], offer: both}}",
         "mcp_requests: {allowed: []}",
         "mcp_requests: {allowed_urls: ['*', 'http://h/', 'https://h/?a', 'h']}",
         "mcp_requests: {timeout: 0, max_result: 2GiB}",
@@ -167,10 +170,24 @@ async fn a_server_gets_its_secrets() {
     let script = folder.path().join("server.py");
     std::fs::write(&script, SERVER).unwrap();
     let text = format!(
-        "mcp_servers: {{a: {{command: [python3, {}], env: {{REGION: eu}}, env_files: {{PASSWORD: secret}}}}}}",
+        "mcp_servers: {{a: {{command: [python3, {}], env: {{REGION: eu}}, env_files: {{PASSWORD: secret}}, offer: both}}}}",
         script.display()
     );
     let (offered, _) = load(folder.path(), &text).unwrap().tool_servers().unwrap();
-    let reply = offered[0].0.call("work", Map::new()).await.unwrap();
+    let reply = offered[0].server().call("work", Map::new()).await.unwrap();
     assert_eq!(reply, ToolReply::Result(json!(["eu", "hunter2"])));
+    // Code would get the answer without the secret.
+    let mut answer = json!(["eu", "hunter2", 1]);
+    let connector = offered[0].connector().unwrap();
+    connector.redaction().value(&mut answer);
+    assert_eq!(answer, json!(["eu", "[redacted]", 1]));
+}
+
+#[test]
+fn a_secret_address_is_secret_in_its_parts() {
+    let url = "https://mcp.example.com/s/0123456789abcdef?apiKey=fedcba9876543210";
+    let secrets = parts(url);
+    for part in [url, "0123456789abcdef", "fedcba9876543210"] {
+        assert!(secrets.iter().any(|secret| secret == part), "{part}: {secrets:?}");
+    }
 }

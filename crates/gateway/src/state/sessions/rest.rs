@@ -24,6 +24,8 @@ pub(crate) type HostedSession = Resident<RestSession>;
 pub(crate) struct RestSession {
     pub(crate) toolset: ToolsetKind,
     pub(crate) terms: SessionTerms,
+    /// Names of its connectors.
+    pub(crate) connectors: Vec<String>,
     pub(crate) session: Session,
     pub(crate) tools: Arc<dyn Toolset>,
     /// Its tools, described when they are first needed.

@@ -379,6 +379,25 @@ async fn large_answers_are_kept_in_files() {
 }
 
 #[tokio::test]
+async fn the_oldest_large_answers_are_forgotten_first() {
+    let it = Fixture::new();
+    for days in 1..=33 {
+        it.get("large", json!({"city": "Kyiv", "days": days}))
+            .await
+            .unwrap();
+    }
+    let cached = async |days: u32| {
+        it.get("large", json!({"city": "Kyiv", "days": days}))
+            .await
+            .unwrap()
+            .1
+    };
+    assert!(cached(33).await);
+    assert!(cached(2).await);
+    assert!(!cached(1).await);
+}
+
+#[tokio::test]
 async fn a_connector_that_did_not_answer_is_asked_again() {
     let it = Fixture::new();
     it.weather.absent.store(2, Ordering::Relaxed);
@@ -463,4 +482,23 @@ fn a_schema_that_takes_too_long_to_check_is_left_to_the_connector() {
             .check(&json!({"a": 1}))
             .is_err()
     );
+}
+
+#[tokio::test]
+async fn the_catalog_lists_functions_within_its_budget() {
+    let it = Fixture::new();
+    let connectors = [Arc::clone(&it.weather) as Arc<dyn Connector>];
+    let text = catalog(&connectors, 1000).await;
+    assert!(
+        text.contains("- `weather.echo(city)`: Uses the key [redacted].\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("- `weather.get_forecast(city: string, days?: integer)`\n"),
+        "{text}"
+    );
+    let text = catalog(&connectors, 100).await;
+    assert!(text.len() < 500, "{text}");
+    assert!(text.contains("more functions"), "{text}");
+    assert_eq!(catalog(&[], 1000).await, "");
 }

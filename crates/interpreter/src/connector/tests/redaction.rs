@@ -5,6 +5,10 @@ use base64::{Engine as _, engine};
 
 use super::*;
 
+fn each_byte(form: impl Fn(u8) -> String) -> String {
+    SECRET.bytes().map(form).collect::<Vec<_>>().concat()
+}
+
 #[tokio::test]
 async fn secrets_are_removed_from_answers_and_descriptions() {
     let it = Fixture::new();
@@ -27,6 +31,9 @@ fn secrets_are_found_raw_url_encoded_and_in_base64() {
         SECRET.to_owned(),
         "s3cr3t%2Fkey%2B1%3D%3D".to_owned(),
         "s3cr3t%2fkey%2b1%3d%3d".to_owned(),
+        each_byte(|byte| format!("%{byte:02x}")),
+        SECRET.replace('/', "\\/"),
+        each_byte(|byte| format!("\\u00{byte:02X}")),
         json!({ "key": SECRET }).to_string(),
         STANDARD.encode(SECRET),
         STANDARD_NO_PAD.encode(SECRET),
@@ -70,7 +77,16 @@ fn quotes_and_spaces_in_a_secret_do_not_hide_it() {
         json!(secret).to_string(),
         "pass%20%22word%22%20%C3%BC".to_owned(),
         "pass+%22word%22+%C3%BC".to_owned(),
+        "pass \\\"word\\\" \\u00fc".to_owned(),
     ] {
         assert!(redaction.text(&hidden).contains("[redacted]"), "{hidden}");
     }
+}
+
+#[test]
+fn a_long_secret_and_one_within_another_leave_nothing() {
+    let long = "0123456789abcdef".repeat(4000);
+    let redaction = Redaction::new(["abcdef0", "abcdef0123", &long]);
+    assert_eq!(redaction.text("x abcdef0123 y"), "x [redacted] y");
+    assert_eq!(redaction.text(&format!("<{long}>")), "<[redacted]>");
 }

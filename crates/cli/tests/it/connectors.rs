@@ -1,0 +1,186 @@
+//! `cellblock run --toolset notebook`: code calls the tools of MCP servers.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use cellblock_testkit::{Cli, workspace_root};
+use serde_json::{Value, json};
+
+use crate::support::{answer, folder, run};
+
+/// A run with the example's server.
+fn weather<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Cli> {
+    let notebook = ["--toolset", "notebook", "--config", "cellblock.yaml"];
+    let cli = run(notebook.into_iter().chain(arguments))?;
+    Ok(cli.folder(workspace_root().join("examples/notebook")))
+}
+
+#[test]
+fn equal_calls_of_a_tool_are_one_request() -> Result<()> {
+    let code =
+        "a = weather.get_forecast(city=\"Kyiv\"); b = weather.get_forecast(city=\"Kyiv\"); a == b and len(a)";
+    let (code, report) = answer(&weather(["--json", "-c", code])?.run()?)?;
+    assert_eq!(
+        (code, &report["outputs"][0]["value"]),
+        (0, &json!(3)),
+        "{report:#}"
+    );
+    let fetches = report["fetches"].as_array().map_or(&[][..], Vec::as_slice);
+    let cached: Vec<_> = fetches.iter().map(|fetch| &fetch["cached"]).collect();
+    assert_eq!(cached, [false, true]);
+    assert_eq!(fetches[0]["arguments"], json!({"city": "Kyiv", "days": 3}));
+    assert_eq!(fetches[0]["columns"], json!(["city", "day", "high", "rain_mm"]));
+    Ok(())
+}
+
+#[test]
+fn a_slow_tool_is_waited_for() -> Result<()> {
+    let started = Instant::now();
+    let finished = weather(["-c", "weather.slow(seconds=1.5); 1"])?.run()?;
+    assert_eq!(
+        (finished.code(), &*finished.stdout, &*finished.stderr),
+        (0, "1\n", "")
+    );
+    assert!(started.elapsed() >= Duration::from_millis(1500));
+    Ok(())
+}
+
+#[test]
+fn the_example_prints_only_its_small_table() -> Result<()> {
+    let (code, report) = answer(&weather(["--json", "rain.py"])?.run()?)?;
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["outputs"][0]["rows"], 5);
+    assert_eq!(report["fetches"].as_array().map(Vec::len), Some(5));
+    assert_eq!(report["fetches"][0]["row_count"], 365);
+    Ok(())
+}
+
+/// A server whose tools do what a server must not.
+const BROKEN: &[u8] = br#"
+import base64, json, os, sys, time, urllib.parse
+key = os.environ["API_KEY"]
+names = ["echo", "huge", "die", "hang", "invalid", "mistyped", "fail", "text"]
+tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+tools[names.index("mistyped")]["outputSchema"] = {"type": "object", "required": ["n"]}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"error": {"code": -32601, "message": "no"}}
+    if message["method"] == "initialize":
+        answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}}}
+    elif message["method"] == "tools/list":
+        answer = {"result": {"tools": tools}}
+    elif message["method"] == "tools/call":
+        name = message["params"]["name"]
+        if name == "die":
+            os._exit(3)
+        if name == "hang":
+            time.sleep(3600)
+        if name == "invalid":
+            print("{]", flush=True)
+            continue
+        value = {
+            "echo": [key, urllib.parse.quote(key, safe=""), base64.b64encode(("u:" + key).encode()).decode(), {key: 1}],
+            "huge": "x" * (2 << 20), "mistyped": {"m": 1},
+        }.get(name, "plain")
+        answer = {"result": {"content": [], "structuredContent": value}}
+        if name == "fail":
+            answer = {"result": {"content": [{"type": "text", "text": "api_key " + key + " is not registered"}], "isError": True}}
+        elif name == "text":
+            answer = {"error": {"code": -32602, "message": "bad key " + key}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"#;
+const BROKEN_CONFIG: &[u8] = b"
+mcp_servers:
+  broken:
+    command: [python3, broken.py]
+    env_from: {API_KEY: CELLBLOCK_TEST_API_KEY}
+    offer: code
+    timeout: 2s
+    max_result: 1MiB
+";
+
+#[test]
+fn a_broken_server_is_a_typed_error_and_the_kernel_lives() -> Result<()> {
+    let key = "hunter2/and+more";
+    let (_folder, path) = folder(&[("broken.py", BROKEN), ("cellblock.yaml", BROKEN_CONFIG)])?;
+    let code = "got = {}\nfor name in ['huge', 'mistyped', 'fail', 'text', 'hang', 'die', 'invalid']:\n    \
+                try:\n        got[name] = broken[name]()\n    \
+                except cellblock.ConnectorError as error:\n        got[name] = f'{type(error).__name__}: {error}'\n\
+                print(got)\nstr(broken.echo())";
+    let finished = run(["--toolset", "notebook", "--json", "-c", code])?
+        .env("CELLBLOCK_TEST_API_KEY", key)
+        .folder(path)
+        .run()?;
+    assert!(!finished.stdout.contains("hunter2"), "{}", finished.stdout);
+    assert!(!finished.stderr.contains("hunter2"), "{}", finished.stderr);
+    let (code, report) = answer(&finished)?;
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(
+        report["outputs"][0]["value"],
+        "['[redacted]', '[redacted]', 'dTp[redacted]', {'[redacted]': 1}]"
+    );
+    let outcomes: Vec<&Value> = report["fetches"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|fetch| &fetch["outcome"])
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            "provider",
+            "parse",
+            "provider",
+            "invalid_parameter",
+            "timeout",
+            "provider",
+            "parse",
+            "ok"
+        ],
+        "{report:#}"
+    );
+    let printed = report["stdout"].as_str().unwrap_or_default();
+    for words in [
+        "the limit of 1 MiB",
+        "broken.fail: api_key [redacted] is not registered",
+        "bad key [redacted]",
+        "`hang` within 2 s, the limit `timeout`",
+    ] {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+    Ok(())
+}
+
+#[test]
+fn options_of_another_toolset_are_rejected() -> Result<()> {
+    for (arguments, told) in [
+        (
+            &["--toolset", "notebook", "--require-inputs", "-c", "1"][..],
+            "are for `--toolset derivation`",
+        ),
+        (
+            &["--toolset", "notebook", "--config", "nowhere.yaml", "-c", "1"],
+            "nowhere.yaml",
+        ),
+        (
+            &[
+                "--toolset",
+                "derivation",
+                "--config",
+                "x.yaml",
+                "--contract",
+                "x",
+                "-c",
+                "1",
+            ],
+            "`--config` is for `--toolset notebook`",
+        ),
+    ] {
+        let finished = run(arguments.iter().copied())?.run()?;
+        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+        assert_ne!(finished.code(), 0);
+    }
+    Ok(())
+}

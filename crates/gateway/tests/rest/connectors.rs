@@ -1,0 +1,79 @@
+//! Sessions whose code calls connectors.
+
+use reqwest::StatusCode;
+use serde_json::json;
+
+use crate::support::{Api, block_on};
+
+#[test]
+fn a_notebook_has_the_connectors_that_it_asks_for() {
+    block_on(async {
+        let api = Api::of("connectors").await;
+        let (status, made) = api.post("/v1/sessions", &json!({"toolset": "notebook"})).await;
+        assert_eq!(status, StatusCode::CREATED, "{made}");
+        assert_eq!(made["connectors"], json!(["weather", "climate"]));
+        let session = format!("/v1/sessions/{}", made["id"].as_str().unwrap());
+        let cell = api
+            .run(
+                &session,
+                "weather.get_forecast('Kyiv') == weather.get_forecast(city='Kyiv')",
+            )
+            .await;
+        assert_eq!(cell["outputs"][0]["value"], true, "{cell}");
+        assert_eq!(
+            (&cell["fetches"][0]["cached"], &cell["fetches"][1]["cached"]),
+            (&json!(false), &json!(true))
+        );
+        let (status, ran) = api
+            .post(
+                &format!("{session}/tools/run_cell"),
+                &json!({"code": "climate.get_forecast('Lviv')[0]['city']"}),
+            )
+            .await;
+        assert_eq!(status, StatusCode::OK, "{ran}");
+        assert!(ran.to_string().contains("Lviv"), "{ran}");
+        api.end(&session).await;
+
+        let one = json!({"toolset": "notebook", "connectors": ["climate"]});
+        let session = api.session(&one).await;
+        let forged = "from cellblock_kernel.library import broker\n\
+                      broker.call('fetch', {'connector': 'weather', 'function': 'get_forecast', 'arguments': {'city': 'Kyiv'}})";
+        let cell = api.run(&session, forged).await;
+        assert_eq!(cell["fetches"][0]["outcome"], "not_granted", "{cell}");
+        assert_eq!(api.run(&session, "weather").await["error"]["type"], "NameError");
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn other_sessions_have_no_connectors() {
+    block_on(async {
+        let api = Api::of("no connectors").await;
+        let session = api.session(&json!({})).await;
+        let cell = api.run(&session, "connectors").await;
+        assert_eq!(cell["error"]["type"], "NameError", "{cell}");
+        api.end(&session).await;
+        for (body, told) in [
+            (
+                json!({"connectors": ["weather"]}),
+                "create it with \\\"notebook\\\"",
+            ),
+            (
+                json!({"toolset": "derivation", "connectors": ["weather"]}),
+                "create it with",
+            ),
+            (
+                json!({"toolset": "notebook", "connectors": ["fred"]}),
+                "there are weather, climate",
+            ),
+            (
+                json!({"toolset": "notebook", "connectors": "weather"}),
+                "expected a sequence",
+            ),
+        ] {
+            let (status, refused) = api.post("/v1/sessions", &body).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+            assert!(refused.to_string().contains(told), "{told}: {refused}");
+        }
+    });
+}

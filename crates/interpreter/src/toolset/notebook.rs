@@ -1,0 +1,49 @@
+//! Cells of Python that call the session's connectors: `run_cell`.
+
+use std::sync::Arc;
+
+use super::python::{Python, named};
+use super::{ToolDefinition, Toolset, ToolsetKind};
+use crate::connector::catalog;
+
+/// The name of the tool.
+pub const RUN_CELL: &str = "run_cell";
+
+/// Tokens that the list of functions may have in a prompt.
+const CATALOG_TOKENS: usize = 2000;
+
+const PROMPT: &str = "## Notebook (run_cell)\n\n\
+    `run_cell` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
+    notebook. Variables and files stay for later calls.";
+
+/// The toolset `notebook`.
+pub const KIND: ToolsetKind = ToolsetKind {
+    name: "notebook",
+    summary: "Cells of Python that call tools of the host as functions",
+    about: "How to work with run_cell and with functions of the host",
+    prelude: &[],
+    on_results: false,
+    definitions: |_| vec![definition()],
+    prompt: |_| PROMPT.to_owned(),
+    open: |_, session, terms| {
+        let terms = terms.clone();
+        Box::pin(async move {
+            let catalog = catalog(&terms.connectors, CATALOG_TOKENS).await;
+            let notebook = Python {
+                session,
+                max_timeout: terms.max_timeout,
+                definition: definition(),
+                prompt: format!("{PROMPT}\n\n{catalog}").trim_end().to_owned(),
+            };
+            Ok(Arc::new(notebook) as Arc<dyn Toolset>)
+        })
+    },
+};
+
+fn definition() -> ToolDefinition {
+    named(
+        RUN_CELL,
+        "Runs Python in a sandbox without network, which can call functions of the host. Variables and files stay for later \
+         calls. The value of the last expression is shown.",
+    )
+}

@@ -1,0 +1,183 @@
+//! A server's tools as functions that code in a sandbox calls.
+
+use std::sync::Arc;
+
+use cellblock_agent::{ToolReply, ToolServer as _};
+use cellblock_interpreter::connector::{
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchEffect, Redaction,
+};
+use cellblock_interpreter::toolset::ToolDefinition;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::failure::Failure;
+use super::server::ForeignServer;
+
+/// JSON-RPC's code for invalid parameters.
+const INVALID_PARAMS: i32 = -32602;
+
+/// A server of the Model Context Protocol as a connector.
+///
+/// Equal calls are answered once only if the server declares that the tool changes nothing (`readOnlyHint`).
+#[derive(Debug)]
+pub struct ServerConnector {
+    server: Arc<ForeignServer>,
+    redaction: Redaction,
+}
+
+impl ServerConnector {
+    /// Offers a server's tools to code, without the secrets that the server gets and may repeat.
+    pub const fn new(server: Arc<ForeignServer>, redaction: Redaction) -> Self {
+        Self { server, redaction }
+    }
+}
+
+impl Connector for ServerConnector {
+    fn name(&self) -> &str {
+        self.server.label()
+    }
+
+    fn description(&self) -> &'static str {
+        "Tools of an MCP server."
+    }
+
+    fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
+        async {
+            let offered = self.server.offered().await;
+            let offered = offered.map_err(|failure| error(failure, self.server.label()))?;
+            Ok(offered.tools.iter().map(card).collect())
+        }
+        .boxed()
+    }
+
+    fn fetch(
+        &self,
+        function: &str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'_, Result<Value, ConnectorError>> {
+        let function = function.to_owned();
+        async move {
+            match self.server.called_and_reported(&function, arguments).await {
+                Ok(ToolReply::Result(value)) => Ok(value),
+                Ok(ToolReply::Failed(text)) => {
+                    let text = format!("{}.{function}: {text}", self.server.label());
+                    Err(ConnectorError::new(
+                        ConnectorErrorKind::Provider { status: None },
+                        text,
+                    ))
+                }
+                Err(failure) => Err(error(failure, self.server.label())),
+            }
+        }
+        .boxed()
+    }
+
+    fn redaction(&self) -> &Redaction {
+        &self.redaction
+    }
+}
+
+fn card(tool: &ToolDefinition) -> Card {
+    let hints = tool.annotations.as_ref();
+    let reads = hints.and_then(|hints| hints.get("readOnlyHint")?.as_bool());
+    Card {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: Value::Object(tool.input_schema.clone()),
+        returns: tool.output_schema.clone().map(Value::Object),
+        effect: if reads == Some(true) {
+            FetchEffect::Reads
+        } else {
+            FetchEffect::Writes
+        },
+        ..Card::default()
+    }
+}
+
+fn error(failure: Failure, label: &str) -> ConnectorError {
+    let kind = kind(&failure);
+    ConnectorError::new(kind, failure.of(label).to_string())
+}
+
+fn kind(failure: &Failure) -> ConnectorErrorKind {
+    match failure {
+        Failure::Status { status } => ConnectorErrorKind::of_status(*status),
+        Failure::Silent { .. } => ConnectorErrorKind::Timeout,
+        Failure::Malformed { .. } | Failure::TooMany { .. } | Failure::TooDeep { .. } => {
+            ConnectorErrorKind::Parse
+        }
+        Failure::Refused { code, .. } if *code == INVALID_PARAMS => ConnectorErrorKind::InvalidParameter,
+        Failure::Waiting { last, .. } => kind(last),
+        Failure::NotStarted(_)
+        | Failure::Unreachable(_)
+        | Failure::Ended { .. }
+        | Failure::TooLarge { .. }
+        | Failure::Asking { .. }
+        | Failure::Deaf { .. }
+        | Failure::Refused { .. }
+        | Failure::Unsupported { .. } => ConnectorErrorKind::Provider { status: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_tools_that_declare_to_change_nothing_are_answered_once() {
+        for (annotations, effect) in [
+            (None, FetchEffect::Writes),
+            (Some(json!({"readOnlyHint": false})), FetchEffect::Writes),
+            (Some(json!({"readOnlyHint": "true"})), FetchEffect::Writes),
+            (Some(json!({"idempotentHint": true})), FetchEffect::Writes),
+            (Some(json!({"readOnlyHint": true})), FetchEffect::Reads),
+        ] {
+            let tool = ToolDefinition {
+                name: "get".to_owned(),
+                annotations,
+                ..ToolDefinition::default()
+            };
+            assert_eq!(card(&tool).effect, effect, "{tool:?}");
+        }
+    }
+
+    #[test]
+    fn each_failure_has_a_kind_that_code_can_catch() {
+        let provider = ConnectorErrorKind::Provider { status: None };
+        let status = |status| Failure::Status { status };
+        let refused = |code| Failure::Refused {
+            code,
+            message: String::new(),
+        };
+        let silent = Failure::Silent {
+            what: String::new(),
+            time: Duration::ZERO,
+            limit: "timeout",
+            repair: "",
+        };
+        let waiting = Failure::Waiting {
+            last: Box::new(status(402)),
+            since: Duration::ZERO,
+            left: Duration::ZERO,
+        };
+        for (failure, expected) in [
+            (status(401), ConnectorErrorKind::Unauthorized),
+            (status(403), ConnectorErrorKind::Unauthorized),
+            (status(429), ConnectorErrorKind::RateLimit { retry_after: None }),
+            (status(503), ConnectorErrorKind::Provider { status: Some(503) }),
+            (waiting, ConnectorErrorKind::PaymentRequired),
+            (silent, ConnectorErrorKind::Timeout),
+            (Failure::malformed("x"), ConnectorErrorKind::Parse),
+            (refused(INVALID_PARAMS), ConnectorErrorKind::InvalidParameter),
+            (refused(-32603), provider),
+            (Failure::Unreachable(None), provider),
+        ] {
+            assert_eq!(kind(&failure), expected, "{failure:?}");
+        }
+    }
+}
