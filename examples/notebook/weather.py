@@ -9,7 +9,7 @@ CITY = {"type": "string", "minLength": 1, "description": "Name of the city."}
 TOOLS = [
     {
         "name": "get_forecast",
-        "description": "Returns the forecast of a city, one row per day.",
+        "description": "Returns the forecast of a city, one row per day: high and rain.",
         "inputSchema": {
             "type": "object",
             "properties": {"city": CITY, "days": {"type": "integer", "default": 3, "minimum": 1, "maximum": 365}},

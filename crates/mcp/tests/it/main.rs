@@ -9,6 +9,7 @@ mod files;
 mod greeter;
 mod http;
 mod meter;
+mod notebook;
 mod prompts;
 mod run_python;
 mod sessions;
@@ -17,4 +18,6 @@ mod stops;
 mod support;
 mod tasks;
 mod tools;
+#[path = "../../../gateway/tests/rest/weather.rs"]
+mod weather;
 mod workbench;
