@@ -10,7 +10,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::calls::{BuiltIn, CallLimits, HostMethods};
+use super::calls::{BuiltIn, CallLimits, HostMethods, ResultsOnly};
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
@@ -307,7 +307,7 @@ impl Actor {
         self.lost_files = None;
         // What is derived from tool results comes from them alone.
         let grants = self.grants.clone();
-        let host: &dyn HostMethods = if binding.is_some() { &BuiltIn } else { &grants };
+        let host: &dyn HostMethods = if binding.is_some() { &ResultsOnly } else { &grants };
         let ran = self.run(&message, timeout, events, Some(asker), true, host).await;
         let (fetches, fetches_dropped) = grants.take_records();
         let mut ran = match ran {

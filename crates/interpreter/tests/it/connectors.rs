@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::Session;
+use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::cell::{Cell, Rescue};
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, ConnectorErrorKind, FetchEffect, Redaction,
 };
+use cellblock_interpreter::derivation::{self, DerivationPolicy, LentResults};
 use cellblock_interpreter::execution::{Outcome, VariablesState};
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::toolset::BoxFuture;
+use cellblock_interpreter::toolset::{BoxFuture, ToolsetTerms};
 use serde_json::{Map, Value, json};
 
 use crate::support::{block_on, exception, goes_on, interpreter, run, run_for, value};
@@ -248,5 +250,41 @@ fn connectors_are_there_after_a_reset_a_rescue_and_a_new_kernel() {
         let ran = run(&session, "weather.get_forecast('Kyiv');").await;
         assert!(ran.fetches[0].cached, "{ran:?}");
         assert_eq!(weather.requests.load(Ordering::SeqCst), 2);
+    });
+}
+
+#[test]
+fn a_cell_that_derives_can_call_no_connector() {
+    block_on(async {
+        let weather = Arc::new(Weather::default());
+        let interpreter = interpreter().await;
+        let session = interpreter.session(SessionOptions {
+            prelude: vec!["analysis".to_owned(), "derivation".to_owned()],
+            connectors: vec![Arc::clone(&weather) as Arc<dyn Connector>],
+            ..SessionOptions::default()
+        });
+        run(&session, "weather.get_forecast('Kyiv');").await;
+        let owner = format!("it-connectors-{}", std::process::id());
+        let aliases = AliasStore::new(interpreter.store().clone(), owner, Bounds::default());
+        aliases.record("get_prices", &json!([1, 2])).await.unwrap();
+        let terms = ToolsetTerms {
+            results: Some(LentResults::new(aliases, DerivationPolicy::default())),
+            ..ToolsetTerms::default()
+        };
+        let derivation = (derivation::KIND.open)(interpreter, session, &terms)
+            .await
+            .unwrap();
+        let contract = json!({
+            "operation": "derive", "reason": "it takes code", "inputAliases": ["get_prices_1"], "expectedArtifacts": [],
+        });
+        let call =
+            json!({"code": "set_result(weather.get_forecast('Lviv'))", "postProcessingContract": contract});
+        let told = derivation.call("code_interpreter", call, &mut |_| {}).await;
+        let told = format!("{:?}", told.unwrap());
+        assert!(
+            told.contains("code that derives from tool results cannot call connectors"),
+            "{told}"
+        );
+        assert_eq!(weather.requests.load(Ordering::SeqCst), 1);
     });
 }

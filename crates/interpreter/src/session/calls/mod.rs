@@ -53,6 +53,20 @@ impl HostMethods for BuiltIn {
     }
 }
 
+/// The methods of a cell that derives from tool results: its data comes from these alone.
+#[derive(Debug)]
+pub(crate) struct ResultsOnly;
+
+impl HostMethods for ResultsOnly {
+    fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
+        if call.method != "fetch" {
+            return BuiltIn.call(call);
+        }
+        let text = "code that derives from tool results cannot call connectors; use the results that its contract names";
+        Box::pin(async { Err(refused("not_granted", text.to_owned())) })
+    }
+}
+
 impl HostMethods for Grants {
     fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
         match call.method.as_str() {
