@@ -10,7 +10,7 @@ fn invalid_options_create_no_session() {
     block_on(async {
         let api = Api::of("wrong").await;
         for (body, param, said) in [
-            (json!({"toolset": "notebook"}), json!("toolset"), "notebook"),
+            (json!({"toolset": "spreadsheet"}), json!("toolset"), "notebook"),
             (json!({"tools": []}), Value::Null, "unknown field `tools`"),
             (
                 json!({"limits": {"memory": 1}}),
