@@ -195,7 +195,7 @@ impl<'a> Keeper<'a> {
 
     /// Sends as many queued requests as the template may have.
     fn start_queued(&mut self) -> Result<()> {
-        if self.pause().is_some() {
+        if self.pause().is_some_and(|left| !left.is_zero()) {
             return Ok(());
         }
         if self.template.is_none() && !self.queued.is_empty() {
@@ -212,9 +212,10 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Returns how long queued requests wait for the next template; `None` if they need not wait.
+    /// Returns how long queued requests still wait for the next template; `None` if none waits for one. Zero once the time has
+    /// passed: it may pass while another request is answered, and nothing else would wake this process.
     fn pause(&self) -> Option<Duration> {
-        let left = TEMPLATE_PAUSE.checked_sub(self.template_started.elapsed())?;
+        let left = TEMPLATE_PAUSE.saturating_sub(self.template_started.elapsed());
         (self.template.is_none() && !self.queued.is_empty()).then_some(left)
     }
 
