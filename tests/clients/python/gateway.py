@@ -32,8 +32,9 @@ WEATHER: Final = {
 
 # Longer than any answer takes on a busy machine: what waits so long hangs.
 PATIENCE: Final = 120.0
-# How often something is broken off until it had begun.
-TRIES: Final = 10
+# Seconds between the event that code is about to run and the interruption of it: the event comes before the code runs, so
+# each try waits longer until the code has begun.
+PAUSES: Final = [0.03 * tries for tries in range(10)]
 
 
 def new_key() -> str:

@@ -22,7 +22,7 @@ from agents import (
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseCodeInterpreterToolCall
 
-from gateway import ANALYSIS, FIRST_TURN, HELLO, KEY, MODELS, PATIENCE, SALES, SECOND_TURN, SUM, TOTALS, TRIES, URL
+from gateway import ANALYSIS, FIRST_TURN, HELLO, KEY, MODELS, PATIENCE, PAUSES, SALES, SECOND_TURN, SUM, TOTALS, URL
 from openai_gateway import OUTPUTS, interpreter, logs
 
 set_tracing_disabled(True)
@@ -138,12 +138,13 @@ class Agents(WithAgents):
     async def test_a_run_that_is_cancelled_interrupts_its_code(self) -> None:
         for model in MODELS:
             with self.subTest(model=model):
-                for _ in range(TRIES):
+                for pause in PAUSES:
                     container = await self.openai.containers.create(name="cancelled")
                     agent = self.agent(model, container=container.id)
                     result = Runner.run_streamed(agent, "Run for ever.")
                     async for event in result.stream_events():
                         if event.type == "raw_response_event" and event.data.type.endswith("call.interpreting"):
+                            await asyncio.sleep(pause)
                             result.cancel()
                     async with asyncio.timeout(PATIENCE / 2):
                         after = await at_once(agent, "What was there?")

@@ -8,7 +8,7 @@ from typing import Any
 import openai
 from openai.types.responses import Response, ResponseStreamEvent
 
-from gateway import HELLO, KEY, MODELS, TRIES
+from gateway import HELLO, KEY, MODELS, PAUSES
 from openai_gateway import OUTPUTS, Gateway, calls, client, interpreter, logs
 
 LIMIT = 60.0
@@ -78,10 +78,10 @@ class Background(Gateway):
 class Interrupting(Gateway):
     def assert_interrupted(self, model: str, break_off: Callable[..., None]) -> None:
         """Breaking off a request ends its code: long before its time is over, the same container runs other code."""
-        for _ in range(TRIES):
+        for pause in PAUSES:
             container = self.openai.containers.create(name="interrupted")
             tools: Any = [interpreter(container.id)]
-            break_off(model=model, input="Run for ever.", tools=tools)
+            break_off(pause, model=model, input="Run for ever.", tools=tools)
             after = self.openai.responses.create(model=model, input="What was there?", tools=tools, timeout=LIMIT)
             if after.output_text == "['began', 'ended']":
                 return
@@ -90,22 +90,23 @@ class Interrupting(Gateway):
         self.fail("the code never began")
 
 
-def until_interpreting(events: Iterable[ResponseStreamEvent]) -> str:
-    """Follows a stream until its code is about to run; gives the response's id."""
+def until_interpreting(events: Iterable[ResponseStreamEvent], pause: float) -> str:
+    """Follows a stream until its code is about to run, and waits `pause` seconds; returns the response's id."""
     response = ""
     for event in events:
         if event.type == "response.created":
             response = event.response.id
         if event.type == "response.code_interpreter_call.interpreting":
+            time.sleep(pause)
             return response
     raise AssertionError("no code was run")
 
 
 class Cancelled(Interrupting):
     def test_a_response_is_cancelled_and_its_code_with_it(self) -> None:
-        def cancel(**request: Any) -> None:
+        def cancel(pause: float, **request: Any) -> None:
             with self.openai.responses.create(background=True, stream=True, **request) as stream:
-                response = until_interpreting(stream)
+                response = until_interpreting(stream, pause)
             # Nobody listens any more, and it goes on.
             self.assertEqual(self.openai.responses.retrieve(response).status, "in_progress")
             self.assertEqual(self.openai.responses.cancel(response).status, "cancelled")
@@ -118,9 +119,9 @@ class Cancelled(Interrupting):
 
 class BrokenOff(Interrupting):
     def test_a_stream_that_is_closed_interrupts_its_code(self) -> None:
-        def close(**request: Any) -> None:
+        def close(pause: float, **request: Any) -> None:
             with self.openai.responses.create(stream=True, **request) as stream:
-                until_interpreting(stream)
+                until_interpreting(stream, pause)
 
         for model in MODELS:
             with self.subTest(model=model):

