@@ -48,7 +48,8 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
         }
         for part in cells::split(&script) {
             let mut cell = Cell::new(part.code).from_file(name.clone(), part.line);
-            if !is_stdin(path) {
+            // Only JSON shows the origins.
+            if args.json && !is_stdin(path) {
                 cell = cell.produced_by(path.to_string_lossy());
             }
             found.push(NamedCell {

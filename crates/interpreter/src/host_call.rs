@@ -6,6 +6,15 @@ use cellblock_protocol::{Blob, CallError};
 use cellblock_sandbox::backend::BoxFuture;
 use serde_json::Value;
 
+/// Maximum number of characters of a name that code made up, in an error.
+const NAME_CHARS: usize = 64;
+
+/// Returns a name that code made up, for an error.
+pub(crate) fn shown(name: &str) -> String {
+    let name: String = name.chars().take(NAME_CHARS).collect();
+    name.escape_debug().to_string()
+}
+
 /// One call.
 #[derive(Debug)]
 pub(crate) struct HostCall {

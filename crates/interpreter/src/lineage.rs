@@ -103,11 +103,10 @@ impl Ledger {
             names.retain(|name| is_name(name));
             names.truncate(MAX_NAMES);
         }
-        let touched = cell.names.assigned.iter().chain(&cell.names.changed);
         let stamped = match cell.producer {
-            Some(producer) if cell.completed => self.stamp(producer, &cell, touched),
+            Some(producer) if cell.completed => self.stamp(producer, &cell),
             _ => {
-                for name in touched {
+                for name in cell.names.assigned.iter().chain(&cell.names.changed) {
                     if let Some(origin) = self.0.get_mut(name) {
                         origin.rebound_by_scratch = true;
                     }
@@ -126,12 +125,7 @@ impl Ledger {
         stamped
     }
 
-    fn stamp<'a>(
-        &self,
-        producer: &str,
-        cell: &EndedCell<'_>,
-        touched: impl Iterator<Item = &'a String>,
-    ) -> BTreeMap<String, VariableOrigin> {
+    fn stamp(&self, producer: &str, cell: &EndedCell<'_>) -> BTreeMap<String, VariableOrigin> {
         let read = cell.names.read.iter().filter_map(|name| self.0.get(name));
         let mut of_cell = VariableOrigin {
             producer: producer.to_owned(),
@@ -142,17 +136,17 @@ impl Ledger {
         for origin in read {
             of_cell.include(origin);
         }
-        let changed = &cell.names.changed;
-        touched
-            .map(|name| {
-                let mut origin = of_cell.clone();
-                // What is changed in place keeps what it was made from.
-                if let Some(before) = self.0.get(name).filter(|_| changed.contains(name)) {
-                    origin.include(before);
-                }
-                (name.clone(), origin)
-            })
-            .collect()
+        let assigned = cell.names.assigned.iter();
+        let assigned = assigned.map(|name| (name.clone(), of_cell.clone()));
+        // What is changed in place keeps what it was made from.
+        let changed = cell.names.changed.iter().map(|name| {
+            let mut origin = of_cell.clone();
+            if let Some(before) = self.0.get(name) {
+                origin.include(before);
+            }
+            (name.clone(), origin)
+        });
+        assigned.chain(changed).collect()
     }
 }
 

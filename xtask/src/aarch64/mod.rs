@@ -76,7 +76,7 @@ fn build(places: &Places) -> Result<Vec<Task>> {
             .args(["zigbuild", "--locked", "--target", TARGET])
             .current_dir(&places.root)
             .env("CARGO_TARGET_DIR", &places.target)
-            // Debugging symbols would fill most of the disk.
+            // With debugging symbols, the disk would be several times as large.
             .env("CARGO_PROFILE_DEV_STRIP", "symbols");
         Ok(cargo)
     };

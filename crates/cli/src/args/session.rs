@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellblock_interpreter::toolset::{ToolsetKind, notebook, python};
+use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
@@ -72,7 +72,7 @@ pub(crate) enum SessionCommand {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StartArgs {
     /// Tools of the session
-    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| ![python::KIND, notebook::KIND].contains(kind) && !kind.on_results), default_value = workbench::KIND.name)]
+    #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| !kind.runs_cells() && !kind.on_results), default_value = workbench::KIND.name)]
     pub(crate) toolset: ToolsetKind,
     /// Libraries that scripts should use; `polars` uses the image of that name unless `--image`
     /// selects another

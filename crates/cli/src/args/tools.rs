@@ -1,6 +1,6 @@
 //! The command line of tools.
 
-use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook, python};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
 use clap::{Args, Subcommand};
 
 use crate::session_id::SessionId;
@@ -19,7 +19,7 @@ pub(crate) enum ToolsCommand {
     /// List the tools, with their arguments and descriptions
     List {
         /// List only the tools of this set
-        #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| ![python::KIND, notebook::KIND].contains(kind)))]
+        #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| !kind.runs_cells()))]
         toolset: Option<ToolsetKind>,
         /// Print one JSON object with the JSON Schemas of arguments and results as the only line of stdout
         #[arg(long)]
@@ -55,9 +55,7 @@ pub(crate) struct CallArgs {
 
 /// The toolsets with tools to call. `cellblock run` runs cells.
 pub(crate) fn listed() -> impl Iterator<Item = ToolsetKind> {
-    TOOLSETS
-        .into_iter()
-        .filter(|kind| ![python::KIND, notebook::KIND].contains(kind))
+    TOOLSETS.into_iter().filter(|kind| !kind.runs_cells())
 }
 
 const EXIT_CODES: &str = "\

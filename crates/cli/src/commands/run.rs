@@ -273,10 +273,6 @@ impl Run {
             let mut saved = Vec::new();
             let mut cell = named.cell.clone().with_requirements(&args.requirements);
             cell.timeout = args.timeout;
-            if !args.json {
-                // Nobody would see the origins.
-                cell.producer = None;
-            }
             cell.last = index + 1 == cells.len();
             let execution = self.run_cell(cell, session, store, &mut saved).await?;
             self.finish_cell(&execution, store, &mut saved).await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cellblock_agent::provider::Provider;
 use cellblock_agent::turn::{Evidence, Turn};
 use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation};
-use cellblock_interpreter::connector::catalog;
+use cellblock_interpreter::connector::{CATALOG_TOKENS, catalog};
 
 use super::research::{Before, referenced, research};
 use super::resolve::{Resolved, resolve};
@@ -19,9 +19,6 @@ use crate::now;
 use crate::quotas::Metered;
 use crate::records::responses;
 use crate::state::{Caller, Gateway};
-
-/// Tokens that the list of functions for code may have in a prompt.
-const CATALOG_TOKENS: usize = 2000;
 
 /// A conversation that a connection remembers, of a response that is not stored.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use cellblock_agent::turn::{ChartIntent, Deriving, Evidence, Plan, Research, Run
 use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::DerivationPolicy;
-use cellblock_interpreter::toolset::{ToolsetTerms, notebook, python};
+use cellblock_interpreter::toolset::ToolsetTerms;
 use serde_json::{Value, json};
 
 use super::returned;
@@ -72,8 +72,7 @@ fn toolsets(gateway: &Gateway, response: &str) -> Vec<OfferedToolset> {
     }
     let max_timeout = options.max_cell_timeout;
     let kinds = options.sessions.toolsets.iter().copied();
-    let cells = [python::KIND, notebook::KIND];
-    let kinds = kinds.filter(|kind| !cells.contains(kind) && !kind.on_results);
+    let kinds = kinds.filter(|kind| !kind.runs_cells() && !kind.on_results);
     let offered = kinds.map(|kind| OfferedToolset {
         kind,
         terms: ToolsetTerms {

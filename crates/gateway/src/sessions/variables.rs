@@ -4,7 +4,6 @@ use axum::extract::{Path, State};
 use cellblock_interpreter::Output;
 use cellblock_interpreter::lineage::VariableOrigin;
 use cellblock_interpreter::session::Variable;
-use cellblock_interpreter::toolset::python;
 use serde::Serialize;
 
 use super::answer::Listed;
@@ -46,7 +45,7 @@ pub(crate) async fn list(
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
     let nothing_ran = lock(&held.cells).ran() == 0 && lock(&held.inputs).is_empty();
-    if nothing_ran && held.toolset == python::KIND {
+    if nothing_ran && held.toolset.runs_cells() {
         // No sandbox is made only to find it empty.
         return Ok(Json(Listed::new(Vec::new())));
     }

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::{Bundle, Card, Connector, Grants};
 
+/// Tokens that the list of functions may have in a prompt.
+pub const CATALOG_TOKENS: usize = 2000;
 /// Characters of a token, on average.
 const TOKEN_CHARS: usize = 4;
 /// Maximum number of characters of a function's description.

@@ -18,14 +18,12 @@ use super::memo::{CallKey, Memo};
 use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
 use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, name};
-use crate::host_call::HostReply;
+use crate::host_call::{HostReply, shown};
 
 /// Maximum number of requests of a session at the same time; further ones wait.
 const RUNNING: usize = 8;
 /// Maximum size in bytes of the descriptions and schemas that a kernel is given; a message has 4 MiB.
 const CARD_BYTES: usize = 2 << 20;
-/// Maximum number of characters of a name in an error.
-const NAME_CHARS: usize = 64;
 
 /// What the host offers to the code of a session with connectors. Clones share it.
 #[derive(Clone, Debug)]
@@ -282,10 +280,4 @@ impl Granted {
         let connector = self.connector.name();
         ConnectorError::invalid(format!("`{connector}` has no function `{}`{hint}", shown(name)))
     }
-}
-
-/// A name that code made up.
-fn shown(name: &str) -> String {
-    let name: String = name.chars().take(NAME_CHARS).collect();
-    name.escape_debug().to_string()
 }

@@ -27,7 +27,7 @@ mod redaction;
 mod sample;
 mod schema;
 
-pub use catalog::catalog;
+pub use catalog::{CATALOG_TOKENS, catalog};
 pub use error::{ConnectorError, ConnectorErrorKind};
 pub(crate) use grants::Grants;
 pub use log::FetchRecord;

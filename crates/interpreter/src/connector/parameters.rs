@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::schema::DeclaredSchema;
 use super::{Card, ConnectorError};
+use crate::host_call::shown;
 
 /// Maximum size of the arguments of a call as JSON, in bytes.
 const BYTES: usize = 1 << 20;
@@ -71,10 +72,9 @@ impl Parameters {
             } else {
                 format!("it has {}", known.join(", "))
             };
-            let unknown: String = unknown.chars().take(64).collect();
             return Err(ConnectorError::invalid(format!(
                 "unknown parameter `{}`; {known}",
-                unknown.escape_debug()
+                shown(unknown)
             )));
         }
         for (name, default) in &self.defaults {

@@ -81,6 +81,13 @@ impl Default for ToolsetTerms {
     }
 }
 
+impl ToolsetKind {
+    /// Whether its one tool runs cells, for which most interfaces have a way of their own.
+    pub fn runs_cells(self) -> bool {
+        [python::KIND, notebook::KIND].contains(&self)
+    }
+}
+
 impl PartialEq for ToolsetKind {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

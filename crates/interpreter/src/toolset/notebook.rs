@@ -2,19 +2,12 @@
 
 use std::sync::Arc;
 
-use super::python::{Python, named};
+use super::python::{Python, named, prompt};
 use super::{ToolDefinition, Toolset, ToolsetKind};
-use crate::connector::catalog;
+use crate::connector::{CATALOG_TOKENS, catalog};
 
 /// The name of the tool.
 pub const RUN_CELL: &str = "run_cell";
-
-/// Tokens that the list of functions may have in a prompt.
-const CATALOG_TOKENS: usize = 2000;
-
-const PROMPT: &str = "## Notebook (run_cell)\n\n\
-    `run_cell` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
-    notebook. Variables and files stay for later calls.";
 
 /// The toolset `notebook`.
 pub const KIND: ToolsetKind = ToolsetKind {
@@ -24,16 +17,16 @@ pub const KIND: ToolsetKind = ToolsetKind {
     prelude: &[],
     on_results: false,
     definitions: |_| vec![definition()],
-    prompt: |_| PROMPT.to_owned(),
+    prompt: |_| prompt("Notebook", RUN_CELL),
     open: |_, session, terms| {
-        let terms = terms.clone();
         Box::pin(async move {
             let catalog = catalog(&terms.connectors, CATALOG_TOKENS).await;
+            let prompt = prompt("Notebook", RUN_CELL);
             let notebook = Python {
                 session,
                 max_timeout: terms.max_timeout,
                 definition: definition(),
-                prompt: format!("{PROMPT}\n\n{catalog}").trim_end().to_owned(),
+                prompt: format!("{prompt}\n\n{catalog}").trim_end().to_owned(),
             };
             Ok(Arc::new(notebook) as Arc<dyn Toolset>)
         })

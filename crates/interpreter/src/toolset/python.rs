@@ -15,10 +15,6 @@ use crate::session::Session;
 /// The name of the tool.
 pub const RUN_PYTHON: &str = "run_python";
 
-const PROMPT: &str = "## Python (run_python)\n\n\
-    `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
-    notebook. Variables and files stay for later calls.";
-
 /// The toolset `interpreter`.
 pub const KIND: ToolsetKind = ToolsetKind {
     name: "interpreter",
@@ -27,18 +23,15 @@ pub const KIND: ToolsetKind = ToolsetKind {
     prelude: &[],
     on_results: false,
     definitions: |_| vec![definition()],
-    prompt: |_| PROMPT.to_owned(),
+    prompt: |_| prompt("Python", RUN_PYTHON),
     open: |_, session, terms| {
-        let max_timeout = terms.max_timeout;
-        Box::pin(async move {
-            let python = Python {
-                session,
-                max_timeout,
-                definition: definition(),
-                prompt: PROMPT.to_owned(),
-            };
-            Ok(Arc::new(python) as Arc<dyn Toolset>)
-        })
+        let python = Python {
+            session,
+            max_timeout: terms.max_timeout,
+            definition: definition(),
+            prompt: prompt("Python", RUN_PYTHON),
+        };
+        Box::pin(async { Ok(Arc::new(python) as Arc<dyn Toolset>) })
     },
 };
 
@@ -128,6 +121,15 @@ fn definition() -> ToolDefinition {
         RUN_PYTHON,
         "Runs Python in a sandbox without network. Variables and files stay for later calls. The value of the last \
          expression is shown.",
+    )
+}
+
+/// Returns what a model is told of a tool that runs cells.
+pub(super) fn prompt(title: &str, tool: &str) -> String {
+    format!(
+        "## {title} ({tool})\n\n\
+         `{tool}` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
+         notebook. Variables and files stay for later calls."
     )
 }
 

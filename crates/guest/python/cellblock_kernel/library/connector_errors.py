@@ -9,57 +9,41 @@ from typing import Any
 class ConnectorError(Exception):
     """A call of a connector failed."""
 
-    __module__ = "cellblock"
-
 
 class UnauthorizedError(ConnectorError):
     """The far side rejected the operator's credentials."""
-
-    __module__ = "cellblock"
 
 
 class PaymentRequiredError(ConnectorError):
     """The far side requires a payment."""
 
-    __module__ = "cellblock"
-
 
 class RateLimitError(ConnectorError):
     """The far side limits the rate of requests; `retry_after` is in seconds, if known."""
 
-    __module__ = "cellblock"
     retry_after: float | None = None
 
 
 class ProviderError(ConnectorError):
     """The far side failed or cannot be reached; `status` is its HTTP status, if any."""
 
-    __module__ = "cellblock"
     status: int | None = None
 
 
 class EmptyDataError(ConnectorError):
     """There is no data for these arguments."""
 
-    __module__ = "cellblock"
-
 
 class ParseError(ConnectorError):
     """The answer is malformed, or not of the declared type."""
-
-    __module__ = "cellblock"
 
 
 class InvalidParameterError(ConnectorError):
     """The function or an argument is invalid."""
 
-    __module__ = "cellblock"
-
 
 class TimeoutError(ConnectorError, builtins.TimeoutError):
     """There was no answer in time."""
-
-    __module__ = "cellblock"
 
 
 _KINDS: dict[str, type[ConnectorError]] = {
@@ -72,6 +56,9 @@ _KINDS: dict[str, type[ConnectorError]] = {
     "invalid_parameter": InvalidParameterError,
     "timeout": TimeoutError,
 }
+for _kind in (ConnectorError, *_KINDS.values()):
+    # Where cells find it.
+    _kind.__module__ = "cellblock"
 
 
 def of_host(code: str, message: str, details: Any) -> ConnectorError:

@@ -139,7 +139,7 @@ class Connectors:
         return len(self._connectors)
 
     def search(self, words: str, limit: int = 10) -> list[Function]:
-        """Returns the functions whose names and descriptions contain the most of the words."""
+        """Returns the functions whose names and descriptions contain the words, best matches first."""
         wanted = words.lower().split()
         found = []
         for connector in self._connectors.values():

@@ -19,14 +19,13 @@ use serde_json::Value;
 use tokio::io::AsyncWrite;
 
 use crate::connector::Grants;
+use crate::host_call::shown;
 pub(crate) use crate::host_call::{HostCall, HostMethods, HostReply};
 
 mod chart;
 
 /// A larger value travels as a blob, because a header has at most 4 MiB.
 const VALUE_BYTES: usize = 1 << 20;
-/// Maximum number of characters of an unknown method in an error.
-const METHOD_CHARS: usize = 64;
 
 /// The methods that every session has.
 #[derive(Debug)]
@@ -39,14 +38,7 @@ impl HostMethods for BuiltIn {
                 "check_chart" => chart::check(call).await,
                 method => Err(refused(
                     "unknown_method",
-                    format!(
-                        "the host offers no method `{}` to this session",
-                        method
-                            .chars()
-                            .take(METHOD_CHARS)
-                            .collect::<String>()
-                            .escape_debug()
-                    ),
+                    format!("the host offers no method `{}` to this session", shown(method)),
                 )),
             }
         })
