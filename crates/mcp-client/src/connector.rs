@@ -102,7 +102,12 @@ fn error(failure: Failure, label: &str) -> ConnectorError {
 
 fn kind(failure: &Failure) -> ConnectorErrorKind {
     match failure {
-        Failure::Status { status } => ConnectorErrorKind::of_status(*status),
+        Failure::Status { status, retry_after } => match ConnectorErrorKind::of_status(*status) {
+            ConnectorErrorKind::RateLimit { .. } => ConnectorErrorKind::RateLimit {
+                retry_after: *retry_after,
+            },
+            kind => kind,
+        },
         Failure::Silent { .. } => ConnectorErrorKind::Timeout,
         Failure::Malformed { .. } | Failure::TooMany { .. } | Failure::TooDeep { .. } => {
             ConnectorErrorKind::Parse
@@ -149,7 +154,8 @@ mod tests {
     #[test]
     fn each_failure_has_a_kind_that_code_can_catch() {
         let provider = ConnectorErrorKind::Provider { status: None };
-        let status = |status| Failure::Status { status };
+        let status = Failure::status;
+        let retry_after = Some(Duration::from_secs(7));
         let refused = |code| Failure::Refused {
             code,
             message: String::new(),
@@ -169,6 +175,13 @@ mod tests {
             (status(401), ConnectorErrorKind::Unauthorized),
             (status(403), ConnectorErrorKind::Unauthorized),
             (status(429), ConnectorErrorKind::RateLimit { retry_after: None }),
+            (
+                Failure::Status {
+                    status: 429,
+                    retry_after,
+                },
+                ConnectorErrorKind::RateLimit { retry_after },
+            ),
             (status(503), ConnectorErrorKind::Provider { status: Some(503) }),
             (waiting, ConnectorErrorKind::PaymentRequired),
             (silent, ConnectorErrorKind::Timeout),

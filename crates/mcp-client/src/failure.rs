@@ -59,8 +59,12 @@ pub(super) enum Failure {
     #[error("does not read its messages: {limit} are waiting")]
     Deaf { limit: usize },
     /// The server returned an HTTP error status.
-    #[error("returned HTTP status {status}{}", hint(*status))]
-    Status { status: u16 },
+    #[error("returned HTTP status {status}{}", hint(*status, *retry_after))]
+    Status {
+        status: u16,
+        /// When the server permits another request.
+        retry_after: Option<Duration>,
+    },
     /// The server rejected a request.
     #[error("rejected the request: {message} (code {code})")]
     Refused { code: i32, message: String },
@@ -77,6 +81,14 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// Creates an error for an HTTP status alone.
+    pub(super) const fn status(status: u16) -> Self {
+        Self::Status {
+            status,
+            retry_after: None,
+        }
+    }
+
     /// Creates an error for an invalid message.
     pub(super) fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed {
@@ -123,15 +135,19 @@ fn size(limit: u64, actual: Option<u64>) -> String {
     }
 }
 
-const fn hint(status: u16) -> &'static str {
-    match status {
+fn hint(status: u16, retry_after: Option<Duration>) -> String {
+    if let (429 | 500.., Some(time)) = (status, retry_after) {
+        return format!("; try again in {} s", time.as_secs());
+    }
+    let hint = match status {
         300..=399 => ", a redirect; its operator must configure the address that it leads to",
         401 | 403 => "; its operator must configure other credentials",
         404 | 405 => "; its operator must correct its address",
         429 => "; try again later",
         500.. => "; try again later, or continue without it",
         _ => "",
-    }
+    };
+    hint.to_owned()
 }
 
 #[cfg(test)]
@@ -161,7 +177,7 @@ mod tests {
             "the server `w` returned more than the limit of 32 MiB; request less, such as fewer rows or columns"
         );
         let waiting = Failure::Waiting {
-            last: Box::new(Failure::Status { status: 503 }),
+            last: Box::new(Failure::status(503)),
             since: Duration::from_secs(3),
             left: Duration::from_millis(4500),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::stream::BoxStream;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -23,6 +23,7 @@ use sse_stream::Sse;
 use super::address::{Address, is_loopback};
 use super::body;
 use super::events;
+use super::retry_after;
 use crate::failure::Failure;
 use crate::wire::Wire;
 
@@ -142,9 +143,17 @@ impl Http {
         let status = response.status();
         let failure = Failure::Status {
             status: status.as_u16(),
+            retry_after: retry_after::read(response.headers(), SystemTime::now()),
         };
-        let unauthorized = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let Some(id) = request(sent).filter(|_| !unauthorized) else {
+        // These say more than a message: code can catch each as an error of its own.
+        let typed = matches!(
+            status,
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::PAYMENT_REQUIRED
+                | StatusCode::TOO_MANY_REQUESTS
+        );
+        let Some(id) = request(sent).filter(|_| !typed) else {
             return Err(failure);
         };
         let json = matches!(kind(&response), Kind::Json);
@@ -245,9 +254,7 @@ impl StreamableHttpClient for Http {
             (status, Kind::Events) if status.is_success() => {
                 Ok(events::read(response, None, Arc::clone(&self.wire)))
             }
-            (status, _) => Err(Error::Client(Failure::Status {
-                status: status.as_u16(),
-            })),
+            (status, _) => Err(Error::Client(Failure::status(status.as_u16()))),
         }
     }
 }

@@ -136,6 +136,13 @@ async fn call(how: &str, id: &Value) -> Response {
             )
                 .into_response()
         }
+        "limited" => {
+            let told =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"slower"}}}}"#);
+            let kind = (header::CONTENT_TYPE, "application/json");
+            let headers = [kind, (header::RETRY_AFTER, "7")];
+            (StatusCode::TOO_MANY_REQUESTS, headers, told).into_response()
+        }
         "no JSON" => ([(header::CONTENT_TYPE, "application/json")], "{\"jsonrpc\"").into_response(),
         "other id" => json_of(&json!(77), "{}"),
         "HTML" => axum::response::Html("<p>Hello").into_response(),
@@ -203,6 +210,7 @@ async fn a_useless_response_is_reported_and_the_next_call_works() {
         ("no JSON", format!("{message}it is not valid JSON")),
         ("other id", format!("{message}it responds to another request")),
         ("HTML", format!("{message}its content type is `text/html`")),
+        ("limited", "returned HTTP status 429; try again in 7 s".to_owned()),
         (
             "status",
             "returned HTTP status 503; try again later, or continue without it".to_owned(),
