@@ -29,8 +29,10 @@ ip route add default via 10.0.2.2
 
 # Programs of tests know the paths that they were compiled at.
 . "$here/places"
-mkdir -p "$workspace" "$target"
+mkdir -p "$workspace"
 mount --bind "$here/workspace" "$workspace"
+# Usually a directory of the workspace.
+mkdir -p "$target"
 mount --bind "$here/target" "$target"
 mount /dev/vdb /var/lib/cellblock
 export HOME=/var/lib/cellblock PATH=/usr/sbin:/usr/bin CELLBLOCK_HOME=/var/lib/cellblock
