@@ -4,17 +4,31 @@ The guard gives clear errors early. It is not a security boundary: the sandbox i
 past any rule on syntax.
 
 `standard` rejects code that would read the environment or start processes: `os.environ` and `os.environb` (also through an alias,
-a from-import, `getattr` or `vars`), calls of `os.getenv`, any use of `subprocess`, and strings that name a file like
-`/proc/self/environ`.
+a from-import, `getattr` or `vars`), calls of `os.getenv`, any use of `subprocess`, and texts that name a file like
+`/proc/self/environ`, also in pieces.
 
-`strict` also rejects names and modules that bypass the language's limits: `eval`, `exec`, `compile`, `__import__`, `breakpoint`,
-`input`; imports of the modules in `_STRICT_MODULES`; the attributes in `_STRICT_ATTRIBUTES`. Rules, not a smaller set of
-builtins, so that `class`, `super` and libraries keep working.
+`strict` also rejects names and modules that bypass the language's limits: the names in `STRICT_NAMES`, imports of the modules in
+`STRICT_MODULES`, the attributes in `_STRICT_ATTRIBUTES`. Cells then have fewer builtins, too: `restricted.py`.
 """
 
 import ast
 import re
-from ast import AST, Attribute, Call, Constant, Import, ImportFrom, Name, Subscript, walk
+from ast import (
+    AST,
+    Add,
+    Attribute,
+    BinOp,
+    Call,
+    Constant,
+    Div,
+    FormattedValue,
+    Import,
+    ImportFrom,
+    JoinedStr,
+    Name,
+    Subscript,
+    walk,
+)
 from typing import Any
 
 _ENVIRON = "os.environ access is blocked in agent code (secrets are not in scope)"
@@ -22,21 +36,35 @@ _GETENV = "os.getenv is blocked in agent code (secrets are not in scope)"
 _PROC = "reading a process's environment from /proc is blocked in agent code (secrets are not in scope)"
 # A file below /proc, not any path with these words: `data/processed/environment.csv` is ordinary.
 _PROC_ENVIRON = re.compile(r"(?<!\w)/proc(?:/|$)(?:.*/)?environ\b", re.DOTALL)
-_STRICT_NAMES = frozenset({"eval", "exec", "compile", "__import__", "__builtins__", "breakpoint", "get_ipython", "input"})
-_STRICT_MODULES = frozenset({
+# What to do instead.
+STRICT_NAMES = {
+    "eval": "write the expression itself, or read data with json.loads or ast.literal_eval",
+    "exec": "write the statements in the cell itself",
+    "compile": "write the code in the cell itself; re.compile is allowed",
+    "__import__": "use an import statement",
+    "__builtins__": "call a builtin by its own name",
+    "breakpoint": "print the values instead",
+    "get_ipython": "write plain Python instead of magics",
+    "input": "nobody can type here; assign the value in the code",
+}
+STRICT_MODULES = frozenset({
     "_ctypes", "_posixsubprocess", "_socket", "builtins", "cffi", "code", "codeop", "ctypes", "gc", "importlib", "multiprocessing",
     "pty", "runpy", "signal", "socket", "subprocess", "cellblock_kernel",
 })  # fmt: skip
 _STRICT_ATTRIBUTES = frozenset({
-    "__bases__", "__base__", "__builtins__", "__closure__", "__code__", "__globals__", "__loader__", "__mro__", "__subclasses__",
-    "__import__", "f_back", "f_builtins", "f_globals", "f_locals", "gi_frame", "tb_frame",
+    "__bases__", "__base__", "__builtins__", "__closure__", "__code__", "__globals__", "__loader__", "__mro__", "__self__",
+    "__subclasses__", "__import__", "f_back", "f_builtins", "f_globals", "f_locals", "gi_frame", "tb_frame",
 })  # fmt: skip
 _STRICT_OS = frozenset({"system", "popen", "fork", "forkpty", "kill", "killpg", "_exit", "posix_spawn", "posix_spawnp"})
 
 _SHELL_MAGICS = frozenset({"bash", "cat", "ls", "mkdir", "script", "sh", "sx", "system"})
 
 _FINDINGS = 50
-_typed = (Attribute, Call, Constant, Import, ImportFrom, Name, Subscript)
+_typed = (Attribute, BinOp, Call, Constant, Import, ImportFrom, JoinedStr, Name, Subscript)
+# Calls that put paths together.
+_JOINS = frozenset({"Path", "PosixPath", "PurePath", "PurePosixPath", "join", "joinpath"})
+# Levels of additions and the like that are followed; text that is nested deeper is not looked at.
+_DEPTH = 40
 
 
 class Rejection(Exception):
@@ -90,13 +118,11 @@ class _Rules:
         elif isinstance(node, ImportFrom):
             return self._from_import(node)
         elif isinstance(node, Call):
-            return self._call(node)
+            return self._call(node) or _proc(node)
         elif isinstance(node, Subscript):
             return self._subscript(node)
-        elif isinstance(node, Constant) and isinstance(node.value, str | bytes):
-            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-            if _PROC_ENVIRON.search(text):
-                return [("proc.environ", _PROC)]
+        elif isinstance(node, Constant | JoinedStr | BinOp):
+            return _proc(node)
         return []
 
     def _from_import(self, node: ImportFrom) -> list[tuple[str, str]]:
@@ -160,23 +186,68 @@ class _Rules:
         return _named(node, self._os)
 
     def _strictly(self, node: Any) -> list[tuple[str, str]]:
-        if isinstance(node, Name) and node.id in _STRICT_NAMES:
-            return [("strict.builtin", f"{node.id} is blocked in strict mode")]
+        if isinstance(node, Name) and node.id in STRICT_NAMES:
+            return [("strict.builtin", blocked(node.id))]
         if isinstance(node, Attribute):
             if node.attr in _STRICT_ATTRIBUTES:
-                return [("strict.attribute", f"attribute {node.attr} is blocked in strict mode")]
+                return [("strict.attribute", blocked_attribute(node.attr))]
             if self._is_os(node.value) and (node.attr in _STRICT_OS or node.attr.startswith(("exec", "spawn"))):
-                return [("strict.process", f"os.{node.attr} is blocked in strict mode")]
+                return [("strict.process", f"os.{node.attr} is blocked in strict mode; do the work in Python")]
+        if isinstance(node, Call) and _named(node.func, {"getattr"}) and len(node.args) >= 2:
+            name = node.args[1].value if isinstance(node.args[1], Constant) else None
+            if name in _STRICT_ATTRIBUTES:
+                return [("strict.attribute", blocked_attribute(str(name)))]
         modules: list[str] = []
         if isinstance(node, Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ImportFrom) and node.module:
             modules = [node.module]
-        return [
-            ("strict.import", f"import of {module} is blocked in strict mode")
-            for module in modules
-            if module.split(".")[0] in _STRICT_MODULES
-        ]
+        elif isinstance(node, Subscript) and isinstance(node.slice, Constant) and isinstance(node.slice.value, str):
+            target = node.value
+            if (isinstance(target, Attribute) and target.attr == "modules") or _named(target, {"modules"}):
+                modules = [node.slice.value]
+        return [("strict.import", blocked_import(module)) for module in modules if module.split(".")[0] in STRICT_MODULES]
+
+
+def blocked(name: str) -> str:
+    """Says that a builtin is blocked, and what to do instead."""
+    return f"{name} is blocked in strict mode; {STRICT_NAMES[name]}"
+
+
+def blocked_import(module: str) -> str:
+    """Says that a module is blocked."""
+    return f"import of {module} is blocked in strict mode; do without it"
+
+
+def blocked_attribute(name: str) -> str:
+    """Says that an attribute is blocked."""
+    return f"attribute {name} is blocked in strict mode; do without the object's internals"
+
+
+def _proc(node: AST) -> list[tuple[str, str]]:
+    return [("proc.environ", _PROC)] if _PROC_ENVIRON.search(_text(node, _DEPTH)) else []
+
+
+def _text(node: AST, depth: int) -> str:
+    """Returns the text that an expression puts together, with `x` for each part that only a run would know."""
+    if isinstance(node, Constant):
+        value = node.value
+        return value if isinstance(value, str) else value.decode("latin-1") if isinstance(value, bytes) else "x"
+    if depth == 0:
+        return "x"
+    if isinstance(node, JoinedStr):
+        return "".join([_text(piece, depth - 1) for piece in node.values])
+    if isinstance(node, FormattedValue):
+        return _text(node.value, depth - 1)
+    if isinstance(node, BinOp) and isinstance(node.op, Add | Div):
+        between = "" if isinstance(node.op, Add) else "/"
+        return _text(node.left, depth - 1) + between + _text(node.right, depth - 1)
+    if isinstance(node, Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", None))
+        if name in _JOINS:
+            first = [node.func.value] if name == "joinpath" and isinstance(node.func, Attribute) else []
+            return "/".join([_text(piece, depth - 1) for piece in first + node.args])
+    return "x"
 
 
 def _named(node: AST, names: set[str]) -> bool:

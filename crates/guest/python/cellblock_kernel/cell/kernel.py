@@ -94,6 +94,10 @@ class Kernel:
     def _configure(self, message: Message) -> None:
         self._limits.update(message.get("limits") or {})
         self._guard = message.get("guard") or self._guard
+        if self._guard == "strict":
+            from cellblock_kernel.cell.restricted import restricted
+
+            self._namespace.restrict(restricted())
         self._standby.policy = message.get("rescue") or "off"
         for directory in map(places.real, reversed(message.get("sys_path") or [])):
             if directory not in sys.path:

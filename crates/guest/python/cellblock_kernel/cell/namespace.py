@@ -15,6 +15,7 @@ class Namespace:
         # The program that started the kernel keeps its own __main__ alive.
         self._first = sys.modules.get("__main__")
         self.base: dict[str, Any] = {}
+        self._builtins: Any = builtins
         self.module = self._make()
         sys.modules["__main__"] = self.module
 
@@ -25,9 +26,14 @@ class Namespace:
 
     def _make(self) -> ModuleType:
         module = _Module("__main__")
-        module.__dict__["__builtins__"] = builtins
+        module.__dict__["__builtins__"] = self._builtins
         module.__dict__.update(self.base)
         return module
+
+    def restrict(self, names: Any) -> None:
+        """Gives cells these builtins: a module or a dictionary."""
+        self._builtins = names
+        self.names["__builtins__"] = names
 
     def add(self, names: dict[str, Any]) -> None:
         """Adds names that every new namespace has."""
@@ -45,13 +51,14 @@ class Namespace:
         if store:
             modules["__main__"] = self.module
             names = self.module.__dict__
-            names["__builtins__"] = builtins
+            names["__builtins__"] = self._builtins
             names["__name__"] = "__main__"
             # Warnings are shown once per line, and line numbers start anew in each cell.
             names.pop("__warningregistry__", None)
             return names
         scratch = _Module("__main__")
         scratch.__dict__.update(self.module.__dict__)
+        scratch.__dict__["__builtins__"] = self._builtins
         modules["__main__"] = scratch
         return scratch.__dict__
 
