@@ -68,6 +68,12 @@ pub(crate) fn kinds(of: impl Fn(&ToolsetKind) -> bool) -> impl TypedValueParser<
         .try_map(|name| ToolsetKind::named(&name).ok_or("there is no such toolset"))
 }
 
+/// The connectors of a configuration. Reads its secrets, and starts nothing.
+pub(crate) fn connectors(config: Option<PathBuf>) -> Result<Vec<Arc<dyn Connector>>> {
+    let (servers, _) = Sources::of_process(config, None).load()?.tool_servers()?;
+    Ok(servers.iter().filter_map(OfferedServer::connector).collect())
+}
+
 impl ToolsetArgs {
     /// Checks that the options belong to the toolset, and returns the connectors that its code has. Reads their configuration, and
     /// starts nothing.
@@ -90,9 +96,7 @@ impl ToolsetArgs {
                     .to_owned(),
             ));
         }
-        let loaded = Sources::of_process(self.config.clone(), None).load()?;
-        let (servers, _) = loaded.tool_servers()?;
-        Ok(servers.iter().filter_map(OfferedServer::connector).collect())
+        connectors(self.config.clone())
     }
 
     /// The rules for the call.

@@ -1,5 +1,6 @@
 //! Prompts: for each toolset the section that tells a model how to work with it.
 
+use cellblock_interpreter::connector::{CATALOG_TOKENS, catalog};
 use cellblock_interpreter::toolset::{ToolsetKind, python};
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
@@ -93,7 +94,9 @@ async fn section(
             let refuse = |refusal: Refusal| ErrorData::internal_error(refusal.message, None);
             terms.libraries = server.engine.get().await.map_err(refuse)?.libraries();
         }
-        (toolset.prompt)(&terms)
+        let text = (toolset.prompt)(&terms);
+        let functions = catalog(&terms.connectors, CATALOG_TOKENS).await;
+        format!("{text}\n\n{functions}").trim_end().to_owned()
     };
     if toolset.on_results {
         return Ok(format!(

@@ -1,8 +1,9 @@
 //! Arguments of `cellblock mcp`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use cellblock_interpreter::toolset::{ToolsetKind, notebook};
+use cellblock_interpreter::toolset::ToolsetKind;
 use clap::Args;
 
 use super::parse_memory;
@@ -17,8 +18,12 @@ use cellblock_settings::Size;
 pub(crate) struct McpArgs {
     /// Offer the tools of this set, in addition to those for sessions and files; repeat it for
     /// several [default: interpreter]
-    #[arg(long = "toolset", value_name = "TOOLSET", value_parser = kinds(|kind| *kind != notebook::KIND))]
+    #[arg(long = "toolset", value_name = "TOOLSET", value_parser = kinds(|_| true))]
     pub(crate) toolsets: Vec<ToolsetKind>,
+    /// Configuration file with the `mcp_servers` of `notebook` [default: `cellblock.yaml`, if it
+    /// exists]
+    #[arg(long, value_name = "FILE", requires = "toolsets")]
+    pub(crate) config: Option<PathBuf>,
     /// Make a file available in `/tmp/data` of every session, read-only, under this name; repeat it
     /// for several
     #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]

@@ -6,7 +6,7 @@ use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
+use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook};
 use cellblock_mcp::{LazyInterpreter, Options, Server, StartError, serve_stdio};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use crate::args::mcp::McpArgs;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
+use crate::toolset;
 
 /// Serves until the client ends the connection.
 pub(crate) async fn run(args: McpArgs) -> ExitCode {
@@ -84,6 +85,13 @@ fn options(args: &McpArgs) -> Result<Options> {
     if !args.toolsets.is_empty() {
         let chosen = |kind: &ToolsetKind| args.toolsets.contains(kind);
         options.toolsets = TOOLSETS.into_iter().filter(chosen).collect();
+    }
+    if options.toolsets.contains(&notebook::KIND) {
+        options.connectors = toolset::connectors(args.config.clone())?;
+    } else if args.config.is_some() {
+        return Err(Error::Refused(
+            "`--config` is for `--toolset notebook`; remove `--config`, or add that toolset".to_owned(),
+        ));
     }
     for dataset in &args.datasets {
         let path = std::fs::canonicalize(&dataset.path).map_err(Error::user_file("find", &dataset.path))?;

@@ -1,9 +1,11 @@
 //! `cellblock run --toolset notebook`: code calls the tools of MCP servers.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use cellblock_testkit::{Cli, workspace_root};
+use anyhow::{Context as _, Result};
+use cellblock_testkit::{Cli, binary, home, workspace_root};
 use serde_json::{Value, json};
 
 use crate::support::{answer, folder, run};
@@ -52,6 +54,45 @@ fn the_example_prints_only_its_small_table() -> Result<()> {
     assert_eq!(report["outputs"][0]["rows"], 5);
     assert_eq!(report["fetches"].as_array().map(Vec::len), Some(5));
     assert_eq!(report["fetches"][0]["row_count"], 365);
+    Ok(())
+}
+
+#[test]
+fn an_agent_runs_code_that_calls_tools_over_mcp() -> Result<()> {
+    let line = |id: u32, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    };
+    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let code = "sum(day['rain_mm'] for day in weather.get_forecast('Kyiv', days=365)) > 0";
+    let lines = [
+        line(1, "initialize", client),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        line(
+            2,
+            "tools/call",
+            json!({"name": "run_cell", "arguments": {"code": code}}),
+        ),
+    ];
+    let mut server = Command::new(binary()?)
+        .args(["mcp", "--toolset", "notebook"])
+        .current_dir(workspace_root().join("examples/notebook"))
+        .env("CELLBLOCK_HOME", home()?)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut input = server.stdin.take().context("no stdin")?;
+    input.write_all((lines.join("\n") + "\n").as_bytes())?;
+    // The server ends with its stdin, so it is kept open until the answer has come.
+    let mut answers = BufReader::new(server.stdout.take().context("no stdout")?).lines();
+    let ran = answers.find_map(|line| {
+        let answer: Value = serde_json::from_str(&line.ok()?).ok()?;
+        (answer["id"] == 2).then_some(answer)
+    });
+    drop(input);
+    server.wait()?;
+    let ran = ran.context("no answer")?;
+    let shown = &ran["result"]["structuredContent"]["outputs"][0]["value"];
+    assert_eq!(*shown, json!(true), "{ran:#}");
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Variables of a session.
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use cellblock_interpreter::Output;
 use cellblock_interpreter::lineage::VariableOrigin;
+use cellblock_interpreter::output::{PageSelection, TablePage};
 use cellblock_interpreter::session::Variable;
 use serde::Serialize;
 
@@ -23,6 +24,9 @@ pub(crate) struct VariableAnswer {
     name: String,
     /// Its value, as a cell would display it.
     output: Output,
+    /// The page of rows that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<TablePage>,
     /// Where it comes from, if a cell with a producer made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<VariableOrigin>,
@@ -57,9 +61,15 @@ pub(crate) async fn list(
 /// Returns a variable's value and origin.
 #[utoipa::path(
     get, operation_id = "get_variable", path = "/v1/sessions/{id}/variables/{name}", tag = "sessions",
-    params(("id" = String, Path), ("name" = String, Path)),
+    params(
+        ("id" = String, Path),
+        ("name" = String, Path),
+        ("rows" = Option<u32>, Query, description = "Number of rows of a page of a table, 1 to 1000; 10 by default"),
+        ("page" = Option<i64>, Query, description = "Page of a table, from 0; -1 is the last one"),
+    ),
     responses(
         (status = 200, description = "The variable", body = crate::openapi::SessionVariable),
+        (status = 400, description = "There is no such page", body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session, or the session no such variable", body = crate::openapi::Error),
     )
 )]
@@ -67,6 +77,7 @@ pub(crate) async fn get(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((id, name)): Path<(String, String)>,
+    Query(selection): Query<PageSelection>,
 ) -> Result<Json<VariableAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
@@ -82,6 +93,14 @@ pub(crate) async fn get(
             format!("the session has no variable `{name}`"),
         ));
     };
+    let page = match &output {
+        _ if !selection.is_some() => None,
+        Output::Dataframe(table) => Some(selection.of(table, gateway.interpreter()?.store()).await?),
+        _ => {
+            let message = format!("`{name}` is not a table; leave out `rows` and `page`");
+            return Err(Problem::invalid("page", message));
+        }
+    };
     let made = output.artifacts();
     let made: Vec<_> = made.iter().map(|artifact| artifact.sha256.to_string()).collect();
     artifacts::grant(&gateway.records, &held.owner, made).await?;
@@ -89,6 +108,7 @@ pub(crate) async fn get(
         object: "session.variable",
         name,
         output,
+        page,
         origin,
     }))
 }

@@ -85,6 +85,19 @@ fn a_variable_is_returned_with_its_value_and_origin() {
             api.get(&format!("/v1/artifacts/{sha256}")).await.0,
             StatusCode::OK
         );
+        let (_, last) = api.get(&format!("{session}/variables/df?rows=1&page=-1")).await;
+        assert_eq!(last["page"]["pages"], 2, "{last}");
+        assert_eq!(last["page"]["rows"], json!([[2]]), "{last}");
+        for (query, reason) in [
+            ("df?page=9", "there are 1 pages"),
+            ("df?rows=0", "give 1 to 1000"),
+            ("n?page=0", "not a table"),
+        ] {
+            let (status, rejected) = api.get(&format!("{session}/variables/{query}")).await;
+            assert_eq!(status, 400, "{rejected}");
+            let message = rejected["error"]["message"].as_str().unwrap();
+            assert!(message.contains(reason), "{rejected}");
+        }
         let (status, missing) = api.get(&format!("{session}/variables/nothing")).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert_eq!(missing["error"]["code"], "variable_not_found");

@@ -23,6 +23,7 @@ pub use decode::Decoding;
 pub use error::OutputError;
 pub use limits::DecodingLimits;
 pub use redact::{redact, redact_source};
+pub use table::{PageSelection, TablePage};
 pub use value::{
     Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,
     Representation, Rich,

@@ -14,7 +14,9 @@ mod text;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::output::{Answer, ArtifactRef, Chart, Exception, Image, Output, Primitive, Rich, Scalar};
+use crate::output::{
+    Answer, ArtifactRef, Chart, Dataframe, Exception, Image, Output, Primitive, Rich, Scalar, TablePage,
+};
 
 use self::page::cut;
 use self::plain::{line, lines};
@@ -66,6 +68,11 @@ pub fn to_model(outputs: &[Output], tokens: usize) -> Vec<Block> {
     }
     push(&mut blocks, cut(&note, chars));
     blocks
+}
+
+/// Shows a page of a table within so many tokens. If not even narrow cells fit, its first and last rows are shown instead.
+pub fn page(table: &Dataframe, page: &TablePage, tokens: usize) -> String {
+    table::page_text(table, page, tokens.saturating_mul(CHARS_PER_TOKEN))
 }
 
 /// Shows what was written to a stream within so many tokens; its end says most.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::page::cut;
 use super::plain::line;
 use super::{label, note};
-use crate::output::{Column, Dataframe};
+use crate::output::{Column, Dataframe, TablePage};
 
 /// How much of a table is shown.
 #[derive(Clone, Copy)]
@@ -49,6 +49,27 @@ pub(super) fn text(table: &Dataframe, chars: usize) -> String {
     let mut texts = VIEWS.iter().map(|view| rendered(table, *view));
     let fits = texts.find(|text| text.chars().nth(chars).is_none());
     fits.unwrap_or_else(|| cut(&shape(table), chars))
+}
+
+/// Shows a page of a table in at most so many characters.
+pub(super) fn page_text(table: &Dataframe, shown: &TablePage, chars: usize) -> String {
+    let columns = table.columns.len();
+    let mut texts = [1000, 200, 60, 20].into_iter().map(|cell| {
+        let mut lines = vec![
+            format!(
+                "{} (page {} of {})",
+                shape(table),
+                shown.page + 1,
+                shown.pages.max(1)
+            ),
+            heads(&table.columns, cell),
+        ];
+        let from = shown.first_row + 1;
+        page(&mut lines, &shown.rows, from, table.rows_stored, columns, cell);
+        lines.join("\n") + &note(table.note.as_deref())
+    });
+    let narrow = texts.by_ref().find(|text| text.chars().nth(chars).is_none());
+    narrow.unwrap_or_else(|| cut(&text(table, chars), chars))
 }
 
 fn shape(table: &Dataframe) -> String {

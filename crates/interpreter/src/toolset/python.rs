@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{ToolDefinition, ToolEffect, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
+use crate::lineage;
 use crate::session::Session;
 
 /// The name of the tool.
@@ -51,6 +52,7 @@ struct Arguments {
     code: Option<String>,
     requirements: Vec<String>,
     timeout: Option<f64>,
+    producer: Option<String>,
 }
 
 impl Toolset for Python {
@@ -69,12 +71,14 @@ impl Toolset for Python {
                 code,
                 requirements,
                 timeout,
+                producer,
             } = serde_json::from_value(arguments).map_err(|error| Error::Argument {
                 name: "arguments",
                 missing: false,
                 reason: error.to_string(),
             })?;
-            let cell = cell(code, timeout, requirements, self.max_timeout)?;
+            let mut cell = cell(code, timeout, requirements, self.max_timeout)?;
+            cell.producer = producer.map(lineage::producer).transpose()?;
             let code = cell.code.clone();
             let mut running = self.session.start_cell(cell).await?;
             while let Some(event) = running.events.recv().await {
@@ -149,6 +153,7 @@ pub(super) fn named(name: &str, description: &str) -> ToolDefinition {
                     "description": "Packages that it needs in addition to those of the image, such as \"six==1.17.0\".",
                 },
                 "timeout": {"type": "number", "exclusiveMinimum": 0, "description": "Seconds that it may run."},
+                "producer": {"type": "string", "description": "What the code belongs to, such as `analysis.py`: the origin of its variables."},
             },
             "required": ["code"],
             "additionalProperties": false,

@@ -148,6 +148,7 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
         skipped_files: execution.skipped_files.iter().take(FINDINGS).cloned().collect(),
         findings: execution.findings.iter().take(FINDINGS).cloned().collect(),
         error: failure(execution, tokens),
+        origins: execution.origins.clone(),
         note: execution.note.clone(),
     }
 }
@@ -199,7 +200,7 @@ fn message_of(raised: Option<&Exception>, tokens: usize) -> String {
     }
 }
 
-fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> ShownValue {
+pub(super) fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> ShownValue {
     let text = render::to_model(std::slice::from_ref(output), tokens)
         .into_iter()
         .filter_map(|block| match block {

@@ -14,9 +14,11 @@ use crate::sessions::MadeArtifact;
 mod execution;
 mod hints;
 mod shape;
+mod variable;
 
 pub(crate) use execution::told;
 pub(crate) use shape::{Link, RanCell};
+pub(crate) use variable::{VariableAnswer, variable};
 
 /// Pictures of one answer; more are links.
 const PICTURES: usize = 10;

@@ -1,6 +1,9 @@
-//! An execution as data: the structured content of `run_python`.
+//! An execution as data: the structured content of tools that run cells.
+
+use std::collections::BTreeMap;
 
 use cellblock_interpreter::execution::{Exceeded, Finding, Rejection, SkippedFile, VariablesState};
+use cellblock_interpreter::lineage::VariableOrigin;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -38,6 +41,9 @@ pub(crate) struct RanCell {
     pub(crate) findings: Vec<Finding>,
     /// Why it is not completed.
     pub(crate) error: Option<CellFailure>,
+    /// Origins of the variables that it bound or changed, by name, if it has a producer and completed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) origins: BTreeMap<String, VariableOrigin>,
     /// Additional note: lost variables, limits, and how to continue.
     pub(crate) note: Option<String>,
 }

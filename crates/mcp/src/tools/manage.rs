@@ -32,7 +32,7 @@ struct Described {
     session: String,
     /// When it was made, in milliseconds since 1970.
     created_unix_ms: u64,
-    /// How many cells were run in it with `run_python`.
+    /// How many cells were run in it.
     cells: u64,
     /// Whether a call is at work on it.
     busy: bool,

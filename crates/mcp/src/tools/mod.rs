@@ -4,7 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use cellblock_interpreter::Error;
-use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, python};
+use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind};
 use futures_util::future::BoxFuture;
 use rmcp::model::Tool as Listed;
 use serde::de::DeserializeOwned;
@@ -20,13 +20,14 @@ use crate::refusal::{self, Refusal};
 use crate::sessions::{SessionTurn, Use};
 use crate::shared::McpShared;
 
+mod cell;
 mod derivation;
 mod files;
 mod json;
 mod manage;
-mod run_python;
 mod schema;
 mod toolset;
+mod variables;
 
 /// A tool that a server offers.
 #[derive(Clone, Debug)]
@@ -63,11 +64,21 @@ impl OfferedTool {
     /// What a server offers, in the order in which it is listed.
     pub(crate) fn offered(options: &Options) -> Vec<Self> {
         let kinds = options.toolsets.iter().copied();
-        let (cells, others): (Vec<ToolsetKind>, Vec<_>) = kinds.partition(|kind| *kind == python::KIND);
+        let (cells, others): (Vec<ToolsetKind>, Vec<_>) = kinds.partition(|kind| kind.runs_cells());
         let mut tools: Vec<_> = cells
             .into_iter()
             .flat_map(|kind| Self::of(kind, options))
             .collect();
+        if !tools.is_empty() {
+            tools.extend([
+                Self::own(variables::list_definition(), |server, call| {
+                    Box::pin(variables::list(server, call))
+                }),
+                Self::own(variables::show_definition(), |server, call| {
+                    Box::pin(variables::show(server, call))
+                }),
+            ]);
+        }
         tools.extend([
             Self::own(manage::create_definition(), |server, call| {
                 Box::pin(manage::create(server, call))
@@ -115,8 +126,8 @@ impl OfferedTool {
     fn of(kind: ToolsetKind, options: &Options) -> impl Iterator<Item = Self> {
         let definitions = (kind.definitions)(&options.terms("")).into_iter();
         definitions.map(move |definition| {
-            let definition = if kind == python::KIND {
-                run_python::in_session(definition, options)
+            let definition = if kind.runs_cells() {
+                cell::in_session(kind, definition, options)
             } else {
                 schema::in_session(definition)
             };

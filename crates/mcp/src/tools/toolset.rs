@@ -1,9 +1,9 @@
 //! Calls of a toolset's tools.
 
-use cellblock_interpreter::toolset::{ToolEvent, ToolResult, ToolsetKind, python};
+use cellblock_interpreter::toolset::{ToolEvent, ToolResult, ToolsetKind};
 use serde_json::Value;
 
-use super::{Call, derivation, json, run_python};
+use super::{Call, cell, derivation, json};
 use crate::answer::{self, CallAnswer};
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
@@ -15,8 +15,8 @@ pub(super) async fn call(
     server: &McpShared,
     call: &mut Call,
 ) -> Result<CallAnswer, Refusal> {
-    let (handle, arguments) = if kind == python::KIND {
-        run_python::arguments(call, &server.options)?
+    let (handle, arguments) = if kind.runs_cells() {
+        cell::arguments(call, &server.options)?
     } else {
         split(call)?
     };

@@ -1,9 +1,12 @@
 //! Sessions whose code calls connectors.
 
 use cellblock_interpreter::toolset::{notebook, python};
+use rmcp::model::GetPromptRequestParams;
 use serde_json::json;
 
-use crate::support::{Client, answer, block_on, connect, newest, server, session, text};
+use crate::support::{
+    Client, answer, block_on, connect, done, newest, ordinary, refused, server, session, text,
+};
 use crate::weather::Weather;
 
 #[test]
@@ -22,6 +25,79 @@ fn code_calls_connectors_only_if_the_notebook_is_offered() {
             let code = "weather.get_forecast(city='Kyiv')[0]['high']";
             let ran = answer(&client, tool, json!({"session": session, "code": code})).await;
             assert!(text(&ran).contains(ends), "{ran:?}");
+        }
+    });
+}
+
+#[test]
+fn a_client_learns_which_functions_code_can_call() {
+    block_on(async {
+        let server = server(|options| {
+            options.toolsets = vec![notebook::KIND];
+            options.connectors = vec![Weather::named("weather")];
+        });
+        let client = connect(&server.await, Client::default(), newest()).await;
+        let tools = client.list_tools(None).await.unwrap().tools;
+        let tool = &tools[0];
+        assert_eq!(tool.name, "run_cell");
+        let description = tool.description.as_deref().unwrap();
+        assert!(description.contains("`weather`"), "{description}");
+        let hints = tool.annotations.as_ref().unwrap();
+        assert_eq!(hints.open_world_hint, Some(true));
+        let prompt = client.get_prompt_once(GetPromptRequestParams::new("notebook"));
+        let prompt = format!("{:?}", prompt.await.unwrap());
+        assert!(prompt.contains("weather.get_forecast(city: string)"), "{prompt}");
+    });
+}
+
+#[test]
+fn variables_are_listed_and_shown_with_their_origins_and_pages() {
+    block_on(async {
+        let client = ordinary().await;
+        let session = session(&client).await;
+        let arguments = json!({"session": session});
+        assert_eq!(
+            done(&client, "list_variables", arguments).await["variables"],
+            json!([])
+        );
+        let code = "table = pd.DataFrame({'n': range(95)}); word = 'hello'";
+        let arguments = json!({"session": session, "code": code, "producer": "analysis.py"});
+        let ran = done(&client, "run_python", arguments).await;
+        assert_eq!(ran["origins"]["table"]["producer"], "analysis.py");
+        let listed = done(&client, "list_variables", json!({"session": session})).await;
+        assert_eq!(listed["variables"][0]["name"], "table");
+        assert_eq!(listed["variables"][1]["type"], "str");
+
+        let whole = done(
+            &client,
+            "show_variable",
+            json!({"session": session, "name": "table"}),
+        )
+        .await;
+        assert_eq!(whole["value"]["rows"], 95);
+        assert_eq!(whole["origin"]["producer"], "analysis.py");
+        let page = json!({"session": session, "name": "table", "rows": 20, "page": -1});
+        let shown = answer(&client, "show_variable", page).await;
+        assert!(text(&shown).contains("Rows 81-95 of 95:\n80\n81\n"), "{shown:?}");
+        let page = shown.structured_content.unwrap();
+        assert_eq!(page["page"]["page"], 4);
+        assert_eq!(page["page"]["rows"].as_array().unwrap().len(), 15);
+
+        for (arguments, message) in [
+            (json!({"name": "nothing"}), "`list_variables`"),
+            (json!({"name": "word", "page": 0}), "are for tables"),
+            (
+                json!({"name": "table", "page": 10}),
+                "there are 10 pages of 10 rows",
+            ),
+            (json!({"name": "table", "page": -11}), "there are 10 pages"),
+            (json!({"name": "table", "rows": 0}), "give 1 to 1000"),
+            (json!({"name": "table", "rows": 1001}), "give 1 to 1000"),
+        ] {
+            let mut arguments = arguments;
+            arguments["session"] = json!(session);
+            let refusal = refused(&client, "show_variable", arguments).await;
+            assert!(refusal.contains(message), "{refusal}");
         }
     });
 }

@@ -15,6 +15,8 @@ fn names(tools: &[Tool]) -> Vec<&str> {
 fn tools_are_those_of_the_chosen_toolsets_in_one_order() {
     let default = [
         "run_python",
+        "list_variables",
+        "show_variable",
         "create_session",
         "list_sessions",
         "reset_session",
@@ -31,13 +33,13 @@ fn tools_are_those_of_the_chosen_toolsets_in_one_order() {
         "record_result",
         "code_interpreter",
         "render_chart",
-        "run_cell",
     ];
     block_on(async {
         let listed = ordinary().await.list_tools(None).await.unwrap().tools;
         assert_eq!(names(&listed), default);
         let listed = with_all().await.list_tools(None).await.unwrap().tools;
-        assert_eq!(names(&listed), [&default[..], &others].concat());
+        let all = [&default[..1], &["run_cell"], &default[1..], &others].concat();
+        assert_eq!(names(&listed), all);
     });
 }
 

@@ -6,6 +6,7 @@
 mod batch;
 mod cell;
 mod message;
+mod page;
 mod parquet;
 mod schema;
 
@@ -16,6 +17,8 @@ use arrow_array::Array;
 use cellblock_protocol as protocol;
 use cellblock_protocol::Blob;
 use serde_json::Value;
+
+pub use self::page::{PageSelection, TablePage};
 
 use self::batch::Layout;
 use self::cell::Room;

@@ -1,8 +1,8 @@
-//! `run_python`: a cell in a session.
+//! `run_python` and `run_cell`: a cell in a session.
 
 use std::time::Duration;
 
-use cellblock_interpreter::toolset::{ToolDefinition, object};
+use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, notebook, object};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,6 +22,11 @@ const DESCRIPTION: &str = "\
     exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are there. Variables and \
     files stay for later calls with the same `session`.";
 
+/// What a model learns besides of functions, whose names come before.
+const FUNCTIONS: &str = "\
+    They return Python values and raise typed errors such as `cellblock.RateLimitError`. `connectors` lists them, `help(FUNCTION)` explains \
+    one. Combine calls in one cell and print only what you need: results that are not printed do not enter your context.";
+
 /// What to run.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,10 +44,14 @@ struct Arguments {
     #[serde(default)]
     #[schemars(length(max = 50))]
     requirements: Vec<String>,
+    /// What the code belongs to, such as `notebooks/analysis.py`. Variables that it binds or changes have it as their origin; code without
+    /// a producer is scratch work.
+    #[serde(default)]
+    producer: Option<String>,
 }
 
 /// Adds sessions and the server's limits to the toolset's tool.
-pub(super) fn in_session(tool: ToolDefinition, options: &Options) -> ToolDefinition {
+pub(super) fn in_session(kind: ToolsetKind, tool: ToolDefinition, options: &Options) -> ToolDefinition {
     let mut input = schema::read::<Arguments>();
     let (usual, most) = (
         options.cell_timeout.as_secs_f64(),
@@ -54,12 +63,30 @@ pub(super) fn in_session(tool: ToolDefinition, options: &Options) -> ToolDefinit
     ));
     timeout["exclusiveMinimum"] = json!(0);
     timeout["maximum"] = json!(most);
-    let tool = ToolDefinition {
-        description: DESCRIPTION.to_owned(),
+    let mut tool = ToolDefinition {
+        description: description(kind, options),
         input_schema: object(input),
         ..tool
     };
+    if calls_functions(kind, options)
+        && let Some(hints) = &mut tool.annotations
+    {
+        hints["openWorldHint"] = true.into();
+    }
     tool.returns(schema::written::<RanCell>())
+}
+
+fn calls_functions(kind: ToolsetKind, options: &Options) -> bool {
+    kind == notebook::KIND && !options.connectors.is_empty()
+}
+
+fn description(kind: ToolsetKind, options: &Options) -> String {
+    if !calls_functions(kind, options) {
+        return DESCRIPTION.to_owned();
+    }
+    let names = options.connectors.iter().map(|it| format!("`{}`", it.name()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    format!("{DESCRIPTION} Code can call the functions of {names}. {FUNCTIONS}")
 }
 
 /// The session's handle, and the arguments as the toolset reads them.
@@ -70,6 +97,7 @@ pub(super) fn arguments(call: &mut Call, options: &Options) -> Result<(Option<St
         "code": arguments.code,
         "requirements": arguments.requirements,
         "timeout": arguments.timeout_seconds,
+        "producer": arguments.producer,
     });
     Ok((arguments.session, toolsets))
 }
@@ -113,6 +141,7 @@ mod tests {
             session: None,
             timeout_seconds,
             requirements: Vec::new(),
+            producer: None,
         };
         check(&arguments, &Options::default()).map_err(|refusal| refusal.message)
     }

@@ -1,0 +1,131 @@
+//! Pages of the rows that are stored of a table.
+
+use std::fs::File;
+
+use cellblock_artifact::{ArtifactId, Store};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::ChunkReader;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+use super::cell::{self, Room};
+use crate::error::{Error, Result};
+use crate::output::{Dataframe, OutputError};
+
+/// Number of rows of a page by default.
+const ROWS: u32 = 10;
+/// Maximum number of rows of a page.
+const MAX_ROWS: u32 = 1000;
+
+/// Selects a page of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct PageSelection {
+    /// Number of rows of a page, 1 to 1000; 10 by default.
+    pub rows: Option<u32>,
+    /// Number of the page from 0; a negative number counts from the end, -1 is the last page.
+    pub page: Option<i64>,
+}
+
+/// A page of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TablePage {
+    /// Number of the page, from 0.
+    pub page: u64,
+    /// Number of pages.
+    pub pages: u64,
+    /// Index of the first row among the stored rows, from 0.
+    pub first_row: u64,
+    /// The rows, one value per column, in the form of `head`.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl PageSelection {
+    /// Whether a page is asked for at all.
+    pub fn is_some(self) -> bool {
+        self.rows.is_some() || self.page.is_some()
+    }
+
+    /// Reads the page. Of a table that is not stored completely, rows are counted among the stored ones.
+    pub async fn of(self, table: &Dataframe, store: &Store) -> Result<TablePage> {
+        let rows = self.rows.unwrap_or(ROWS);
+        if !(1..=MAX_ROWS).contains(&rows) {
+            return Err(wrong("rows", format!("it is {rows}; give 1 to {MAX_ROWS}")));
+        }
+        let pages = table.rows_stored.div_ceil(rows.into());
+        let asked = self.page.unwrap_or(0);
+        let page = if asked < 0 {
+            pages.checked_sub(asked.unsigned_abs())
+        } else {
+            Some(asked.unsigned_abs())
+        };
+        let empty = pages == 0 && matches!(asked, 0 | -1);
+        let page = page.filter(|page| *page < pages).or(empty.then_some(0));
+        let page = page.ok_or_else(|| {
+            let reason = format!(
+                "it is {asked}, but there are {pages} pages of {rows} rows; the first is 0, the last -1"
+            );
+            wrong("page", reason)
+        })?;
+        let first_row = page * u64::from(rows);
+        let read = match &table.table {
+            _ if empty => Vec::new(),
+            Some(artifact) => read(store, artifact.sha256, first_row, rows).await?,
+            None => {
+                return Err(wrong(
+                    "page",
+                    "the table could not be stored; see its `note`".to_owned(),
+                ));
+            }
+        };
+        Ok(TablePage {
+            page,
+            pages,
+            first_row,
+            rows: read,
+        })
+    }
+}
+
+fn wrong(name: &'static str, reason: String) -> Error {
+    Error::Argument {
+        name,
+        missing: false,
+        reason,
+    }
+}
+
+async fn read(store: &Store, id: ArtifactId, first_row: u64, rows: u32) -> Result<Vec<Vec<Value>>> {
+    let local = store.local_path(id);
+    let bytes = match local {
+        Some(_) => None,
+        None => Some(store.get(id).await?),
+    };
+    let read = spawn_blocking(move || match (local, bytes) {
+        (Some(path), _) => rows_of(File::open(path)?, first_row, rows),
+        (None, bytes) => rows_of(bytes.unwrap_or_default(), first_row, rows),
+    });
+    Ok(read.await.expect("reading rows does not panic")?)
+}
+
+fn rows_of(
+    file: impl ChunkReader + 'static,
+    first_row: u64,
+    rows: u32,
+) -> std::result::Result<Vec<Vec<Value>>, OutputError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    let columns = reader.schema().fields().len();
+    let room = Room::for_cells(columns * rows as usize);
+    // Row groups before the page are not read.
+    let reader = reader
+        .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
+        .with_limit(rows as usize)
+        .build()?;
+    let mut all = Vec::new();
+    for batch in reader {
+        let batch = batch?;
+        all.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, room)));
+    }
+    Ok(all)
+}

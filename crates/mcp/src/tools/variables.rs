@@ -1,0 +1,107 @@
+//! Tools that look at the variables of a session without running code.
+
+use cellblock_interpreter::Error;
+use cellblock_interpreter::output::PageSelection;
+use cellblock_interpreter::session::Variable;
+use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, schema};
+use crate::answer::{self, CallAnswer, VariableAnswer};
+use crate::refusal::Refusal;
+use crate::shared::McpShared;
+
+/// Which session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Session {
+    /// The session's handle.
+    session: String,
+}
+
+/// Which variable.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    /// The session's handle.
+    session: String,
+    /// The variable's name.
+    name: String,
+    /// Number of rows of a page of a table, 1 to 1000; 10 by default.
+    #[serde(default)]
+    rows: Option<u32>,
+    /// Page of a table, from 0; -1 is the last one. Without `rows` and `page`, the first and last rows are shown.
+    #[serde(default)]
+    page: Option<i64>,
+}
+
+/// The variables of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct VariableList {
+    /// The session's handle.
+    session: String,
+    /// The variables that code has bound.
+    variables: Vec<Variable>,
+}
+
+pub(super) fn list_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "list_variables",
+        "List variables",
+        "Lists the variables of a session with their types and a short description of their values.",
+        schema::read::<Session>(),
+        ToolEffect::Reads,
+    )
+    .returns(schema::written::<VariableList>())
+}
+
+pub(super) fn show_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "show_variable",
+        "Show a variable",
+        "Shows a variable of a session as its cell would display it, any page of the rows of a table, and where the variable comes \
+         from, if a cell with a `producer` made it.",
+        schema::read::<Wanted>(),
+        ToolEffect::Reads,
+    )
+    .returns(schema::written::<VariableAnswer>())
+}
+
+pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
+    let Session { session } = call.read()?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    let _turn = call.turn(&used).await?;
+    // No sandbox is made only to find it empty.
+    let variables = match used.cells() {
+        0 => Vec::new(),
+        _ => {
+            used.until(call.stop.cancelled(), used.session.variables())
+                .await?
+        }
+    };
+    Ok(CallAnswer::of(&VariableList { session, variables }))
+}
+
+pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
+    let Wanted {
+        session,
+        name,
+        rows,
+        page,
+    } = call.read()?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    let _turn = call.turn(&used).await?;
+    let read = async { Ok::<_, Error>((used.session.get(&name).await?, used.session.origin(&name).await?)) };
+    let (output, origin) = used.until(call.stop.cancelled(), read).await?;
+    let Some(output) = output else {
+        let named: String = name.chars().take(80).collect();
+        return Err(Refusal::new(format!(
+            "the session has no variable {named:?}: `list_variables` lists those that there are"
+        )));
+    };
+    let store = server.engine.get().await?.store();
+    let selection = PageSelection { rows, page };
+    let tokens = server.options.max_tokens;
+    answer::variable(&used, store, (&output, origin), selection, tokens).await
+}
