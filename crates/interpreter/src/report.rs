@@ -78,7 +78,7 @@ pub struct CellReport {
     /// Files that could not be collected, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped_files: Vec<SkippedFile>,
-    /// The bytes of outputs and files.
+    /// The bytes of outputs and files, and fetched tables.
     pub artifacts: Vec<ArtifactReport>,
     /// Files saved under `--out`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -222,7 +222,7 @@ fn raised(outputs: &[Output]) -> Option<RaisedReport> {
     })
 }
 
-/// Each stored object once, in the order in which outputs and files name them.
+/// Each stored object once, in the order in which outputs, files and fetches name them.
 fn artifacts(execution: &Execution, place: impl Fn(ArtifactId) -> Option<PathBuf>) -> Vec<ArtifactReport> {
     let outputs = execution.outputs.iter().flat_map(Output::artifacts);
     let outputs = outputs.map(|artifact| (artifact.sha256.to_string(), artifact.kind, artifact.bytes));
@@ -231,7 +231,12 @@ fn artifacts(execution: &Execution, place: impl Fn(ArtifactId) -> Option<PathBuf
         .iter()
         .map(|file| (file.sha256.clone(), Kind::File, file.bytes));
     let mut reports: Vec<ArtifactReport> = Vec::new();
-    for (sha256, kind, bytes) in outputs.chain(files) {
+    let fetched = execution
+        .fetches
+        .iter()
+        .filter_map(|fetch| fetch.artifact.as_ref());
+    let fetched = fetched.map(|artifact| (artifact.sha256.to_string(), artifact.kind, artifact.bytes));
+    for (sha256, kind, bytes) in outputs.chain(files).chain(fetched) {
         if reports.iter().any(|report| report.sha256 == sha256) {
             continue;
         }

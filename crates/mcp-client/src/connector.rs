@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cellblock_agent::{ToolReply, ToolServer as _};
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, ConnectorErrorKind, FetchEffect, Redaction,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, Redaction,
 };
 use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::FutureExt as _;
@@ -55,11 +55,11 @@ impl Connector for ServerConnector {
         &self,
         function: &str,
         arguments: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Value, ConnectorError>> {
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let function = function.to_owned();
         async move {
             match self.server.called_and_reported(&function, arguments).await {
-                Ok(ToolReply::Result(value)) => Ok(value),
+                Ok(ToolReply::Result(value)) => Ok(value.into()),
                 Ok(ToolReply::Failed(text)) => {
                     let text = format!("{}.{function}: {text}", self.server.label());
                     Err(ConnectorError::new(

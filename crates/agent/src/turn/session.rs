@@ -21,6 +21,9 @@ use crate::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
 /// Maximum number of tokens of an execution's outputs, and of each stream, in the model's result, and of a toolset's result.
 pub(super) const TOKENS: usize = 4000;
 
+/// Maximum number of tokens of the calls of connectors in the model's result.
+const FETCH_TOKENS: usize = 500;
+
 /// Runs code in a session: variables and files persist between calls and between turns.
 #[derive(Clone, Debug)]
 pub struct SessionRunner {
@@ -151,6 +154,11 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
                 },
             },
         }
+    }
+    let fetched = render::fetch_log(&execution.fetches, execution.fetches_dropped, FETCH_TOKENS);
+    if !fetched.is_empty() {
+        // Only for the model: clients read the calls in `/v1/sessions`.
+        parts.push(Part::InputText { text: fetched });
     }
     let files: Vec<_> = shown
         .files

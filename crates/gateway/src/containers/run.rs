@@ -155,6 +155,19 @@ pub(super) async fn keep(gateway: &Gateway, held: &HeldContainer, execution: &mu
     for file in &mut execution.skipped_files {
         file.path = path::shown(&file.path);
     }
+    let fetched = execution
+        .fetches
+        .iter()
+        .filter_map(|fetch| fetch.artifact.as_ref());
+    let fetched: Vec<_> = fetched.map(|artifact| artifact.sha256.to_string()).collect();
+    if !fetched.is_empty()
+        && let Err(error) = artifacts::grant(&gateway.records, &held.owner, fetched).await
+    {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "let a caller read what code fetched"
+        );
+    }
     let mut made = Vec::new();
     let mut shown = Shown::default();
     for file in &execution.files {

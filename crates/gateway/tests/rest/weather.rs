@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cellblock_interpreter::connector::{Card, Connector, ConnectorError, FetchEffect, Redaction};
+use cellblock_interpreter::connector::{
+    Card, Connector, ConnectorError, FetchAnswer, FetchEffect, Redaction,
+};
 use cellblock_interpreter::toolset::BoxFuture;
 use serde_json::{Map, Value, json};
 
@@ -39,9 +41,13 @@ impl Connector for Weather {
         Box::pin(async move { Ok(vec![card]) })
     }
 
-    fn fetch(&self, _: &str, arguments: Map<String, Value>) -> BoxFuture<'_, Result<Value, ConnectorError>> {
+    fn fetch(
+        &self,
+        _: &str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let rows = json!([{"city": arguments["city"], "high": 21}]);
-        Box::pin(async move { Ok(rows) })
+        Box::pin(async move { Ok(rows.into()) })
     }
 
     fn redaction(&self) -> &Redaction {

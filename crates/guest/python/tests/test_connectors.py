@@ -3,6 +3,7 @@
 import json
 
 from tests.driver import KernelTest
+from tests.needs import needs
 
 FORECAST = {
     "name": "get-forecast",
@@ -56,6 +57,79 @@ class Connectors(KernelTest):
     def test_each_call_has_an_answer_of_its_own(self):
         code = "a = weather.book()\na['got'] = 1\nb = await weather.book.aio()\nb"
         self.assertEqual(self.completes(code).values, ["{'got': {}}"])
+
+    def test_an_envelope_has_the_answer_and_its_provenance(self):
+        told = {
+            "cached": True,
+            "fetched_at": "2026-01-31T12:00:00.000Z",
+            "form": "json",
+            "arguments": {"city": "Kyiv", "days": 3},
+            "row_count": 2,
+            "columns": ["a"],
+            "artifact": {"sha256": "ab" * 32},
+        }
+        self.kernel.calls["fetch"] = lambda params, blobs: ({"value": told}, b'[{"a": 1}, {"a": 2}]')
+        code = "f = weather.get_forecast.fetch('Kyiv')\nrepr((f.data, f.columns, f.row_count, f.provenance, f.artifact[:2], f.cached, f.note, f))"
+        provenance = {
+            "connector": "weather",
+            "function": "get_forecast",
+            "arguments": told["arguments"],
+            "fetched_at": told["fetched_at"],
+        }
+        shown = self.completes(code).values[0]
+        self.assertEqual(
+            shown,
+            f"([{{'a': 1}}, {{'a': 2}}], ['a'], 2, {provenance}, 'ab', True, None, <fetched from weather.get_forecast, 2 rows, cached>)",
+        )
+        self.kernel.calls["fetch"] = lambda params, blobs: ({"value": {"cached": False}}, b'{"a": {"b": 1}}')
+        error = self.raises("weather.get_forecast.fetch('Kyiv').df")
+        self.assertEqual(error["traceback"], "cellblock.ParseError: the answer is a dict, not a table; use `.data`\n")
+        self.failing("rate_limit", "slower", retry_after=2)
+        self.assertEqual(self.raises("weather.get_forecast.fetch('Kyiv')")["exception"], "RateLimitError")
+
+    @needs("pandas")
+    def test_an_envelope_converts_records_to_a_data_frame(self):
+        for answer in (b'[{"a": 1}, {"a": 2}]', b'{"rows": [{"a": 1}, {"a": 2}], "total": 2}'):
+            self.kernel.calls["fetch"] = lambda params, blobs, answer=answer: ({"value": {"form": "json"}}, answer)
+            self.assertEqual(self.completes("weather.book.fetch().df['a'].sum().item()").values, [3])
+
+    @needs("pandas", "pyarrow")
+    def test_a_table_is_a_data_frame_that_code_can_change(self):
+        import pyarrow
+
+        table = pyarrow.table({"a": [1, 2], "b": ["x", None]})
+        sink = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        stream = sink.getvalue().to_pybytes()
+        self.kernel.calls["fetch"] = lambda params, blobs: ({"value": {"form": "arrow"}}, stream)
+        code = "df = weather.book()\ndf.loc[0, 'a'] = 5\nagain = weather.book.fetch()\n(df['a'].tolist(), again.df['a'].tolist(), list(again.df.columns))"
+        self.assertEqual(self.completes(code).values, ["([5, 2], [1, 2], ['a', 'b'])"])
+
+    def test_a_map_calls_side_by_side_and_keeps_the_order(self):
+        code = "[it['got']['city'] for it in weather.get_forecast.map({'city': str(n)} for n in range(50))] == [str(n) for n in range(50)]"
+        self.assertEqual(self.completes(code).values, [True])
+        self.assertEqual([call["arguments"]["city"] for call in self.received], [str(n) for n in range(50)])
+        self.assertEqual(self.completes("weather.get_forecast.map([])").values, ["[]"])
+        self.received.clear()
+        error = self.raises("weather.get_forecast.map([{'city': 'a'}, 'b'])")
+        self.assertEqual(error["message"], "item 1 is a str; pass a list of dicts of arguments")
+        self.assertEqual(self.received, [])
+
+    def test_a_map_raises_the_first_error_and_the_kernel_goes_on(self):
+        def fetch(params, blobs):
+            city = params["arguments"]["city"]
+            if city in ("3", "7"):
+                return ({"error": {"code": "rate_limit", "message": city, "details": {"retry_after": 1.5}}},)
+            return {"value": {"cached": False}}, json.dumps(city).encode()
+
+        self.kernel.calls["fetch"] = fetch
+        code = (
+            "try:\n    weather.get_forecast.map([{'city': str(n)} for n in range(40)])\n"
+            "except cellblock.RateLimitError as error:\n    got = (str(error), error.retry_after)\ngot"
+        )
+        self.assertEqual(self.completes(code).values, ["('3', 1.5)"])
+        self.assertEqual(self.completes("weather.get_forecast('after')").values, ["after"])
 
     def test_the_signature_and_the_documentation_are_those_of_the_schema(self):
         shown = self.completes("import inspect\nstr(inspect.signature(weather.get_forecast))").values[0]

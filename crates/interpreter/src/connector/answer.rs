@@ -1,33 +1,80 @@
 //! An answer of a connector, as it is kept and sent.
 
+use std::fs::File;
 use std::io::Write as _;
 
 use cellblock_protocol::Blob;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::log::now;
-use super::sample::Rows;
+use super::records::{RecordColumns, records};
+use super::sample::{ROWS, Rows};
 use super::schema::DeclaredSchema;
-use super::{ConnectorError, ConnectorErrorKind, Redaction};
+use super::store::Storing;
+use super::{ConnectorError, ConnectorErrorKind, FetchAnswer, Redaction, arrow};
+use crate::output::DecodingLimits;
+use crate::output::table::fetched::{batches_to_parquet, stream_to_parquet, survey};
 
 /// A larger answer is kept in a file.
 const MEMORY_BYTES: usize = 1 << 20;
 
-/// An answer as JSON, without secrets.
+/// An answer without secrets.
 #[derive(Debug)]
 pub(super) struct StoredAnswer {
-    pub(super) json: Blob,
+    pub(super) form: AnswerForm,
+    pub(super) bytes: Blob,
     pub(super) fetched_at: String,
     pub(super) rows: Rows,
+    /// The answer's way into the artifact store, if it is a table.
+    pub(super) storing: Option<Storing>,
+}
+
+/// What the bytes of an answer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerForm {
+    Json,
+    /// An Arrow IPC stream.
+    Arrow,
+}
+
+impl AnswerForm {
+    /// Returns its name in the protocol.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Arrow => "arrow",
+        }
+    }
+}
+
+/// A table that is not stored yet.
+#[derive(Debug)]
+pub(super) enum Unstored {
+    /// A JSON answer with records.
+    Records(Value),
+    /// An Arrow IPC stream.
+    Stream(Blob, u64),
 }
 
 impl StoredAnswer {
-    /// Removes the secrets from an answer and checks its type.
+    /// Removes the secrets from an answer and checks its type. Returns the table that it is, too.
     pub(super) fn new(
+        answer: FetchAnswer,
+        returns: Option<&DeclaredSchema>,
+        redaction: &Redaction,
+        limits: &DecodingLimits,
+    ) -> Result<(Self, Option<Unstored>), ConnectorError> {
+        match answer {
+            FetchAnswer::Value(value) => Self::of_value(value, returns, redaction),
+            FetchAnswer::Arrow(stream) => Self::of_stream(stream, redaction, limits),
+        }
+    }
+
+    fn of_value(
         mut value: Value,
         returns: Option<&DeclaredSchema>,
         redaction: &Redaction,
-    ) -> Result<Self, ConnectorError> {
+    ) -> Result<(Self, Option<Unstored>), ConnectorError> {
         let fetched_at = now();
         if let Some(schema) = returns {
             schema.check(&value).map_err(|mistakes| {
@@ -38,27 +85,112 @@ impl StoredAnswer {
         }
         redaction.value(&mut value);
         let rows = Rows::of(&value);
-        let bytes = serde_json::to_vec(&value).unwrap_or_default();
-        drop(value);
-        let json = spilled(bytes).map_err(|error| {
-            tracing::warn!(%error, "could not keep the answer of a connector");
-            let message = "the host could not keep the answer; its operator's log has the reason";
-            ConnectorError::new(ConnectorErrorKind::Provider { status: None }, message)
-        })?;
-        Ok(Self {
-            json,
+        let json = serde_json::to_vec(&value).unwrap_or_default();
+        // A table without columns has no Parquet form.
+        let table = (!rows.columns.is_empty()).then_some(Unstored::Records(value));
+        let answer = Self {
+            form: AnswerForm::Json,
+            bytes: spilled(json).map_err(|error| not_kept(&error))?,
             fetched_at,
             rows,
-        })
+            storing: None,
+        };
+        Ok((answer, table))
+    }
+
+    fn of_stream(
+        stream: Blob,
+        redaction: &Redaction,
+        limits: &DecodingLimits,
+    ) -> Result<(Self, Option<Unstored>), ConnectorError> {
+        let fetched_at = now();
+        let malformed = |error| arrow::malformed(&error).redacted(redaction);
+        let stream = if redaction.is_empty() {
+            stream
+        } else {
+            arrow::redacted(&stream, redaction, limits)?
+        };
+        let read = survey(&stream, limits, ROWS, |_, batch| Ok(batch)).map_err(malformed)?;
+        let rows = Rows {
+            count: Some(read.rows),
+            columns: arrow::columns(&read.schema),
+            head: read.head,
+            tail: read.tail,
+        };
+        let bytes = match stream {
+            Blob::Memory(bytes) => spilled(bytes),
+            file @ Blob::File(..) => Ok(file),
+        };
+        let mut answer = Self {
+            form: AnswerForm::Arrow,
+            bytes: bytes.map_err(|error| not_kept(&error))?,
+            fetched_at,
+            rows,
+            storing: None,
+        };
+        answer.rows.shorten();
+        let copy = answer.copy().map_err(|error| not_kept(&error))?;
+        let table = (!answer.rows.columns.is_empty()).then_some(Unstored::Stream(copy, read.rows));
+        Ok((answer, table))
+    }
+
+    /// Returns what a record of the answer says, for code. Waits until its table is stored.
+    pub(super) async fn envelope(&self) -> Map<String, Value> {
+        let (artifact, note) = match &self.storing {
+            Some(storing) => match storing.ended().await {
+                Ok(artifact) => (Some(artifact), None),
+                Err(why) => (None, Some(why)),
+            },
+            None => (None, None),
+        };
+        let envelope = json!({
+            "row_count": self.rows.count,
+            "columns": self.rows.columns,
+            "artifact": artifact,
+            "note": note,
+        });
+        match envelope {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
     }
 
     /// Returns a copy to send.
     pub(super) fn copy(&self) -> std::io::Result<Blob> {
-        Ok(match &self.json {
+        Ok(match &self.bytes {
             Blob::Memory(bytes) => Blob::Memory(bytes.clone()),
             Blob::File(file, length) => Blob::File(file.try_clone()?, *length),
         })
     }
+}
+
+impl Unstored {
+    /// Writes the table as Parquet; the error says why it has no such form.
+    pub(super) fn to_parquet(&self, limits: &DecodingLimits) -> Result<File, String> {
+        let written = match self {
+            Self::Records(answer) => {
+                let rows = records(answer).unwrap_or_default();
+                let columns = RecordColumns::of(rows, limits)?;
+                let schema = columns.schema();
+                let batches = columns.batches(&schema, rows);
+                batches_to_parquet(&schema, columns.types(), rows.len() as u64, batches)
+            }
+            Self::Stream(blob, rows) => stream_to_parquet(blob, *rows, limits),
+        };
+        written.unwrap_or_else(|error| {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "could not write a fetched table"
+            );
+            Err("the host could not write it; its operator's log has the reason".to_owned())
+        })
+    }
+}
+
+fn not_kept(error: &std::io::Error) -> ConnectorError {
+    tracing::warn!(%error, "could not keep the answer of a connector");
+    let message = "the host could not keep the answer; its operator's log has the reason";
+    ConnectorError::new(ConnectorErrorKind::Provider { status: None }, message)
 }
 
 fn spilled(bytes: Vec<u8>) -> std::io::Result<Blob> {

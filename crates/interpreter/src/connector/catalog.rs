@@ -17,7 +17,7 @@ const ABOUT: usize = 120;
 /// Returns the section of a system prompt that lists the functions, within about so many tokens. Asks the connectors for them; an
 /// empty text means that there are no connectors.
 pub async fn catalog(connectors: &[Arc<dyn Connector>], tokens: usize) -> String {
-    let bundles = Grants::new(connectors).bundles().await;
+    let bundles = Grants::new(connectors, None).bundles().await;
     written(&bundles, tokens.saturating_mul(TOKEN_CHARS))
 }
 

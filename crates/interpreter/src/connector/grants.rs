@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use cellblock_artifact::Store;
 use cellblock_protocol::{CallError, FetchEffect};
 use cellblock_sandbox::backend::BoxFuture;
 use futures_util::FutureExt as _;
@@ -17,8 +18,10 @@ use super::log::{FetchLog, FetchRecord, OpenRecord};
 use super::memo::{CallKey, Memo};
 use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
+use super::store::Storing;
 use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, name};
 use crate::host_call::{HostReply, shown};
+use crate::output::DecodingLimits;
 
 /// Maximum number of requests of a session at the same time; further ones wait.
 const RUNNING: usize = 8;
@@ -34,7 +37,10 @@ struct Inner {
     granted: Vec<Granted>,
     memo: Memo,
     log: Arc<FetchLog>,
-    running: Semaphore,
+    running: Arc<Semaphore>,
+    /// Where tables are stored.
+    store: Option<Store>,
+    limits: DecodingLimits,
 }
 
 #[derive(Debug)]
@@ -58,10 +64,14 @@ struct FetchCall {
     function: String,
     #[serde(default)]
     arguments: Map<String, Value>,
+    /// Whether code wants to know what the record will say.
+    #[serde(default)]
+    envelope: bool,
 }
 
 impl Grants {
-    pub(crate) fn new(connectors: &[Arc<dyn Connector>]) -> Self {
+    /// Without a store, tables are not kept.
+    pub(crate) fn new(connectors: &[Arc<dyn Connector>], store: Option<Store>) -> Self {
         let granted = connectors.iter().map(|connector| Granted {
             connector: Arc::clone(connector),
             functions: OnceCell::new(),
@@ -70,7 +80,9 @@ impl Grants {
             granted: granted.collect(),
             memo: Memo::default(),
             log: Arc::default(),
-            running: Semaphore::new(RUNNING),
+            running: Arc::new(Semaphore::new(RUNNING)),
+            store,
+            limits: DecodingLimits::default(),
         }))
     }
 
@@ -99,8 +111,8 @@ impl Grants {
     }
 
     /// Takes what the code has fetched since the last time, and the number of calls that were not recorded.
-    pub(crate) fn take_records(&self) -> (Vec<FetchRecord>, u32) {
-        self.0.log.take()
+    pub(crate) async fn take_records(&self) -> (Vec<FetchRecord>, u32) {
+        self.0.log.take().await
     }
 
     /// Forgets the answers of earlier calls.
@@ -121,15 +133,24 @@ impl Grants {
                 .log
                 .begin(&fetch.connector, &fetch.function, &fetch.arguments);
             match inner.answer(fetch, &record).await {
-                Ok((answer, cached)) => {
+                Ok((answer, cached, arguments)) => {
                     record.end(Ok((&answer, cached)));
+                    let mut value = json!({
+                        "cached": cached,
+                        "fetched_at": answer.fetched_at,
+                        "form": answer.form.name(),
+                    });
+                    if let (Some(arguments), Value::Object(fields)) = (arguments, &mut value) {
+                        fields.insert("arguments".to_owned(), arguments.into());
+                        fields.extend(answer.envelope().await);
+                    }
                     let blob = answer.copy().map_err(|error| CallError {
                         code: "answer".to_owned(),
                         message: format!("the answer cannot be sent: {}", error.kind()),
                         details: Value::Null,
                     })?;
                     Ok(HostReply {
-                        value: json!({"cached": cached, "fetched_at": answer.fetched_at}),
+                        value,
                         blobs: vec![blob],
                     })
                 }
@@ -143,11 +164,12 @@ impl Grants {
 }
 
 impl Inner {
+    /// Returns the answer, whether it is that of another call, and the arguments with defaults for an envelope.
     async fn answer(
         self: &Arc<Self>,
         fetch: FetchCall,
         record: &OpenRecord,
-    ) -> Result<(Arc<StoredAnswer>, bool), ConnectorError> {
+    ) -> Result<(Arc<StoredAnswer>, bool, Option<Map<String, Value>>), ConnectorError> {
         let at = self
             .granted
             .iter()
@@ -167,16 +189,18 @@ impl Inner {
         };
         let bound = parameters.bind(fetch.arguments).map_err(named)?;
         record.bound(&bound.arguments);
+        let arguments = fetch.envelope.then(|| bound.arguments.clone());
         let call = Arc::clone(self)
             .ask(at, of, bound.arguments)
             .map(move |answer| answer.map(Arc::new));
-        match offered.card.effect {
-            FetchEffect::Writes => Ok((call.await?, false)),
+        let (answer, cached) = match offered.card.effect {
+            FetchEffect::Writes => (call.await?, false),
             FetchEffect::Reads => {
                 let key = CallKey::new(&fetch.connector, &fetch.function, &bound.canonical);
-                self.memo.get(key, || call.boxed()).await
+                self.memo.get(key, || call.boxed()).await?
             }
-        }
+        };
+        Ok((answer, cached, arguments))
     }
 
     /// Makes a request.
@@ -190,23 +214,30 @@ impl Inner {
         let Some(offered) = functions.get().and_then(|functions| functions.get(of)) else {
             return Err(ConnectorError::invalid("there is no such function"));
         };
-        // It is never closed.
-        let _running = self.running.acquire().await;
+        let Ok(running) = Arc::clone(&self.running).acquire_owned().await else {
+            return Err(ConnectorError::invalid("the session is closed"));
+        };
         let redaction = connector.redaction();
-        let value = connector.fetch(&offered.card.name, arguments).await;
-        let value = value.map_err(|error| error.redacted(redaction))?;
+        let fetched = connector.fetch(&offered.card.name, arguments).await;
+        let fetched = fetched.map_err(|error| error.redacted(redaction))?;
         let returns = offered.returns.get_or_init(|| {
             let schema = offered.card.returns.as_ref();
             schema.and_then(DeclaredSchema::new).map(Arc::new)
         });
         let (returns, connector) = (returns.clone(), Arc::clone(connector));
+        let limits = self.limits;
         // Large answers take a while.
-        spawn_blocking(move || StoredAnswer::new(value, returns.as_deref(), connector.redaction()))
-            .await
-            .unwrap_or_else(|_| {
-                let kind = ConnectorErrorKind::Provider { status: None };
-                Err(ConnectorError::new(kind, "the host could not read the answer"))
-            })
+        let read = spawn_blocking(move || {
+            StoredAnswer::new(fetched, returns.as_deref(), connector.redaction(), &limits)
+        });
+        let (mut answer, table) = read.await.unwrap_or_else(|_| {
+            let kind = ConnectorErrorKind::Provider { status: None };
+            Err(ConnectorError::new(kind, "the host could not read the answer"))
+        })?;
+        if let (Some(table), Some(store)) = (table, &self.store) {
+            answer.storing = Some(Storing::start(table, store.clone(), limits, running));
+        }
+        Ok(answer)
     }
 
     fn not_granted(&self, name: &str) -> ConnectorError {

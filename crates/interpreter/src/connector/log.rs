@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 use super::ConnectorError;
 use super::answer::StoredAnswer;
 use super::sample::sample;
+use super::store::Storing;
+use crate::output::ArtifactRef;
 
 /// Maximum number of calls of a cell that are recorded.
 const RECORDS: usize = 200;
@@ -39,10 +41,10 @@ pub struct FetchRecord {
     /// When the answer arrived, as RFC 3339; for a cached one, when the first call's did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched_at: Option<String>,
-    /// Size of the answer as JSON in bytes.
+    /// Size of the answer in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Number of rows, if the answer is a list of objects.
+    /// Number of rows, if the answer is a table or a list of objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_count: Option<u64>,
     /// Names of the rows' fields.
@@ -54,6 +56,12 @@ pub struct FetchRecord {
     /// The last 5 rows, without those in `head`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tail: Vec<Value>,
+    /// The table as Parquet, if the answer is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactRef>,
+    /// Why the table could not be stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Duration of the call in milliseconds.
     pub duration_ms: f64,
 }
@@ -82,6 +90,8 @@ pub(super) struct FetchLog(Mutex<Records>);
 #[derive(Debug, Default)]
 struct Records {
     kept: Vec<FetchRecord>,
+    /// Tables of these records that are on their way into the store.
+    storing: Vec<(usize, Storing)>,
     dropped: u32,
 }
 
@@ -110,6 +120,8 @@ impl FetchLog {
                 columns: Vec::new(),
                 head: Vec::new(),
                 tail: Vec::new(),
+                artifact: None,
+                note: None,
                 duration_ms: 0.0,
             });
         } else {
@@ -122,10 +134,22 @@ impl FetchLog {
         }
     }
 
-    /// Takes the records, and the number of calls beyond the limit.
-    pub(super) fn take(&self) -> (Vec<FetchRecord>, u32) {
-        let records = std::mem::take(&mut *self.lock());
-        (records.kept, records.dropped)
+    /// Takes the records, and the number of calls beyond the limit. Waits until their tables are stored.
+    pub(super) async fn take(&self) -> (Vec<FetchRecord>, u32) {
+        let Records {
+            mut kept,
+            storing,
+            dropped,
+        } = std::mem::take(&mut *self.lock());
+        for (at, storing) in storing {
+            let stored = storing.ended().await;
+            let Some(record) = kept.get_mut(at) else { continue };
+            match stored {
+                Ok(artifact) => record.artifact = Some(artifact),
+                Err(why) => record.note = Some(format!("the table could not be stored: {why}")),
+            }
+        }
+        (kept, dropped)
     }
 
     fn lock(&self) -> MutexGuard<'_, Records> {
@@ -149,6 +173,11 @@ impl OpenRecord {
 
     pub(super) fn end(self, result: Result<(&StoredAnswer, bool), &ConnectorError>) {
         let duration = self.started.elapsed();
+        if let (Some(at), Ok((answer, _))) = (self.at, &result)
+            && let Some(storing) = &answer.storing
+        {
+            self.log.lock().storing.push((at, storing.clone()));
+        }
         self.change(|record| {
             record.duration_ms = (duration.as_secs_f64() * 1e6).round() / 1e3;
             match result {
@@ -156,7 +185,7 @@ impl OpenRecord {
                     record.outcome = "ok";
                     record.cached = cached;
                     record.fetched_at = Some(answer.fetched_at.clone());
-                    record.bytes = Some(answer.json.len());
+                    record.bytes = Some(answer.bytes.len());
                     record.row_count = answer.rows.count;
                     record.columns.clone_from(&answer.rows.columns);
                     record.head.clone_from(&answer.rows.head);

@@ -131,7 +131,7 @@ impl Memo {
 }
 
 fn weight(answer: &StoredAnswer) -> u64 {
-    match &answer.json {
+    match &answer.bytes {
         Blob::Memory(bytes) => bytes.len() as u64,
         Blob::File(_, bytes) => FILE_WEIGHT.max(bytes / FILE_BYTES),
     }

@@ -11,24 +11,29 @@
 
 use std::fmt::Debug;
 
-pub use cellblock_protocol::{Bundle, Card, FetchEffect};
+pub use cellblock_protocol::{Blob, Bundle, Card, FetchEffect};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 mod answer;
+mod arrow;
 mod catalog;
 mod error;
+mod fetch_answer;
 mod grants;
 mod log;
 mod memo;
 mod name;
 mod parameters;
+mod records;
 mod redaction;
 mod sample;
 mod schema;
+mod store;
 
 pub use catalog::{CATALOG_TOKENS, catalog};
 pub use error::{ConnectorError, ConnectorErrorKind};
+pub use fetch_answer::FetchAnswer;
 pub(crate) use grants::Grants;
 pub use log::FetchRecord;
 pub use name::check_name;
@@ -51,7 +56,7 @@ pub trait Connector: Send + Sync + Debug {
         &self,
         function: &str,
         arguments: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Value, ConnectorError>>;
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>>;
 
     /// Returns what removes its secrets.
     fn redaction(&self) -> &Redaction;

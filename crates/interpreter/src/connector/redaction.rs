@@ -76,6 +76,18 @@ impl Redaction {
         }
     }
 
+    /// Returns whether there are no secrets to remove.
+    pub const fn is_empty(&self) -> bool {
+        self.pattern.is_none()
+    }
+
+    /// Returns whether a text has a secret.
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        self.pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.is_match(text))
+    }
+
     /// Removes the secrets from every string, key and number of a value.
     pub fn value(&self, value: &mut Value) {
         let Some(pattern) = &self.pattern else { return };

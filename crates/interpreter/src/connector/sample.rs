@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value};
 
+use super::records::records;
+
 /// Rows of the head, and of the tail.
-const ROWS: usize = 5;
+pub(super) const ROWS: usize = 5;
 /// Maximum number of columns that are listed.
-const COLUMNS: usize = 200;
+pub(super) const COLUMNS: usize = 200;
 /// Rows whose columns are listed.
 const SEARCHED: usize = 1000;
 /// Limits of a sample: characters of a text, items of a list, levels.
@@ -23,14 +25,9 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Looks for rows: a list of objects, or such a list as the only field of an object.
+    /// Looks for rows; see [`records`].
     pub(super) fn of(value: &Value) -> Self {
-        let list = match value {
-            Value::Array(list) => Some(list),
-            Value::Object(fields) if fields.len() == 1 => fields.values().next().and_then(Value::as_array),
-            _ => None,
-        };
-        let Some(list) = list.filter(|list| list.iter().all(Value::is_object)) else {
+        let Some(list) = records(value) else {
             return Self::default();
         };
         let mut columns: Vec<String> = Vec::new();
@@ -51,6 +48,13 @@ impl Rows {
             columns,
             head,
             tail: tail.iter().map(sample).collect(),
+        }
+    }
+
+    /// Leaves out what is long or deep.
+    pub(super) fn shorten(&mut self) {
+        for row in self.head.iter_mut().chain(&mut self.tail) {
+            *row = sample(row);
         }
     }
 }

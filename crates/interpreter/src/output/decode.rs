@@ -13,7 +13,7 @@ use super::value::{
 use super::{DecodingLimits, OutputError, picture, table};
 use crate::chart::VEGA_LITE;
 
-const PARQUET: &str = "application/vnd.apache.parquet";
+pub(crate) const PARQUET: &str = "application/vnd.apache.parquet";
 /// Maximum length of a media type in a bundle.
 const MEDIA_TYPE_CHARS: usize = 100;
 

@@ -11,7 +11,7 @@ mod error;
 mod limits;
 mod picture;
 mod redact;
-mod table;
+pub(crate) mod table;
 pub(crate) mod text;
 mod value;
 
@@ -20,6 +20,7 @@ pub mod fuzz;
 
 pub(crate) use answer::bytes_of;
 pub use decode::Decoding;
+pub(crate) use decode::PARQUET;
 pub use error::OutputError;
 pub use limits::DecodingLimits;
 pub use redact::{redact, redact_source};

@@ -4,6 +4,7 @@
 //! equal parts of the rest; what is left out is said where it is left out. Pictures are references and cost nothing
 //! here, as each provider counts them its own way.
 
+mod fetches;
 mod figure;
 mod page;
 pub(crate) mod plain;
@@ -20,6 +21,8 @@ use crate::output::{
 
 use self::page::cut;
 use self::plain::{line, lines};
+
+pub use self::fetches::fetch_log;
 
 /// Characters that one token stands for.
 pub const CHARS_PER_TOKEN: usize = 4;

@@ -117,7 +117,7 @@ pub(super) struct Actor {
 impl Actor {
     pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: Interrupted) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
-        let grants = Grants::new(&options.connectors);
+        let grants = Grants::new(&options.connectors, Some(shared.store.clone()));
         Self {
             shared,
             limits,
@@ -309,7 +309,8 @@ impl Actor {
         let grants = self.grants.clone();
         let host: &dyn HostMethods = if binding.is_some() { &ResultsOnly } else { &grants };
         let ran = self.run(&message, timeout, events, Some(asker), true, host).await;
-        let (fetches, fetches_dropped) = grants.take_records();
+        let duration = started.elapsed();
+        let (fetches, fetches_dropped) = grants.take_records().await;
         let mut ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
@@ -317,7 +318,6 @@ impl Actor {
                 return Err(error);
             }
         };
-        let duration = started.elapsed();
         let verdict = self.judge(&ran, timeout).await?;
         if ran.stopped.is_some()
             && let Some(fetch) = fetches.iter().find(|fetch| fetch.is_canceled())

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, ConnectorErrorKind, FetchEffect, Redaction,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, Redaction,
 };
 use cellblock_interpreter::toolset::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -61,7 +61,11 @@ impl Connector for Repeating {
         Box::pin(async move { Ok(cards.to_vec()) })
     }
 
-    fn fetch(&self, function: &str, _: Map<String, Value>) -> BoxFuture<'_, Result<Value, ConnectorError>> {
+    fn fetch(
+        &self,
+        function: &str,
+        _: Map<String, Value>,
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let answer = match function {
             "echo" => Ok(self.forms()),
             "large" => Ok("x".repeat(LARGE).into()),
@@ -70,7 +74,7 @@ impl Connector for Repeating {
                 format!("api_key {} is not registered: {}", self.secret, self.forms()),
             )),
         };
-        Box::pin(async move { answer })
+        Box::pin(async move { answer.map(FetchAnswer::Value) })
     }
 
     fn redaction(&self) -> &Redaction {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_ipc::writer::StreamWriter;
 use cellblock_interpreter::Session;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::cell::{Cell, Rescue};
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, ConnectorErrorKind, FetchEffect, Redaction,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, Redaction,
 };
 use cellblock_interpreter::derivation::{self, DerivationPolicy, LentResults};
 use cellblock_interpreter::execution::{Outcome, VariablesState};
@@ -44,7 +46,7 @@ impl Connector for Weather {
     }
 
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
-        let cards = ["get-forecast", "slow", "limited", "large"].map(|name| Card {
+        let cards = ["get-forecast", "slow", "limited", "large", "table", "broken"].map(|name| Card {
             name: name.to_owned(),
             description: format!("Does {name}."),
             parameters: json!({
@@ -62,7 +64,7 @@ impl Connector for Weather {
         &self,
         function: &str,
         arguments: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Value, ConnectorError>> {
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let function = function.to_owned();
         self.requests.fetch_add(1, Ordering::SeqCst);
         self.open.fetch_add(1, Ordering::SeqCst);
@@ -72,7 +74,7 @@ impl Connector for Weather {
             match &*function {
                 "slow" => {
                     tokio::time::sleep(Duration::from_hours(1)).await;
-                    Ok(Value::Null)
+                    Ok(Value::Null.into())
                 }
                 "limited" => Err(ConnectorError::new(
                     ConnectorErrorKind::RateLimit {
@@ -80,8 +82,10 @@ impl Connector for Weather {
                     },
                     "weather allows 1 request per minute",
                 )),
-                "large" => Ok("x".repeat(5 << 20).into()),
-                _ => Ok(json!([{"city": arguments["city"], "days": arguments["days"]}])),
+                "table" => Ok(FetchAnswer::Arrow(table(10_000).into())),
+                "broken" => Ok(FetchAnswer::Arrow(vec![0; 100].into())),
+                "large" => Ok(Value::from("x".repeat(5 << 20)).into()),
+                _ => Ok(json!([{"city": arguments["city"], "days": arguments["days"]}]).into()),
             }
         })
     }
@@ -89,6 +93,16 @@ impl Connector for Weather {
     fn redaction(&self) -> &Redaction {
         &self.redaction
     }
+}
+
+/// An Arrow IPC stream with numbers and texts.
+fn table(rows: i64) -> Vec<u8> {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+    let texts = StringArray::from_iter_values((0..rows).map(|n| format!("row {n}")));
+    let batch = RecordBatch::try_from_iter([("n", numbers), ("text", Arc::new(texts))]).unwrap();
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
 }
 
 async fn session(rescue: Rescue) -> (Session, Arc<Weather>) {
@@ -142,6 +156,90 @@ fn equal_calls_are_answered_once_and_both_are_recorded() {
         session.reset().await.unwrap();
         let ran = run(&session, "weather.get_forecast('Kyiv');").await;
         assert!(!ran.fetches[0].cached);
+    });
+}
+
+#[test]
+fn a_table_is_a_data_frame_which_a_rescue_keeps() {
+    block_on(async {
+        let (session, _) = session(Rescue::On).await;
+        let code = "df = weather.table('Kyiv')\nagain = weather.table.fetch('Kyiv')\ndf.loc[0, 'n'] = -1\n\
+                    (type(df).__name__, len(df), int(df['n'].sum()), int(again.df['n'].sum()), again.cached)";
+        let ran = run(&session, code).await;
+        let [first, second] = &ran.fetches[..] else {
+            panic!("{ran:?}")
+        };
+        let artifact = first.artifact.as_ref().unwrap();
+        assert_eq!((first.row_count, &first.note), (Some(10_000), &None));
+        assert_eq!(
+            (&first.head[1], &first.tail[4]),
+            (
+                &json!({"n": 1, "text": "row 1"}),
+                &json!({"n": 9999, "text": "row 9999"})
+            )
+        );
+        assert!(second.cached && second.artifact == first.artifact);
+        let shown = "('DataFrame', 10000, 49994999, 49995000, True)";
+        assert_eq!(value(&session, "_").await, shown);
+        assert_eq!(value(&session, "again.artifact").await, json!(artifact.sha256));
+        let stored = interpreter().await.store().get(artifact.sha256).await.unwrap();
+        assert_eq!(stored.len() as u64, artifact.bytes);
+        // Reading it left no thread behind, which would keep the kernel from being copied.
+        let ran = run(&session, "import os\nos._exit(1)").await;
+        assert_eq!(ran.state, VariablesState::Rescued, "{:?}", ran.note);
+        assert_eq!(value(&session, "len(df) + len(again.data)").await, json!(20_000));
+        let ran = run(&session, "weather.broken('Kyiv')").await;
+        assert_eq!(exception(&ran).exception, "ParseError");
+        assert_eq!(ran.fetches[0].outcome, "parse");
+    });
+}
+
+#[test]
+fn a_map_calls_side_by_side() {
+    block_on(async {
+        let (session, weather) = session(Rescue::Idle).await;
+        let code = "rows = weather.get_forecast.map([{'city': str(n)} for n in range(100)])\n\
+                    [row[0]['city'] for row in rows] == [str(n) for n in range(100)]";
+        assert_eq!(value(&session, code).await, json!(true));
+        assert_eq!(weather.requests.load(Ordering::SeqCst), 100);
+        // The ones that wait end with the first error.
+        let ran = run(
+            &session,
+            "weather.limited.map([{'city': str(n)} for n in range(30)])",
+        )
+        .await;
+        assert_eq!(exception(&ran).exception, "RateLimitError");
+        assert!(goes_on(&session, "rows").await);
+    });
+}
+
+#[test]
+fn a_forked_child_cannot_call_and_too_many_calls_are_refused() {
+    block_on(async {
+        let (session, weather) = session(Rescue::Idle).await;
+        let code = "import os\nread, write = os.pipe()\nif not os.fork():\n    try:\n        weather.get_forecast('Kyiv')\n    \
+                    except RuntimeError as error:\n        os.write(write, str(error).encode())\n    os._exit(0)\n\
+                    os.wait()\nos.read(read, 1000).decode()";
+        let told = value(&session, code).await;
+        assert!(
+            told.as_str()
+                .unwrap()
+                .contains("a forked process cannot call the host"),
+            "{told}"
+        );
+        assert_eq!(weather.requests.load(Ordering::SeqCst), 0);
+
+        let code = "made = 0\ntry:\n    while True:\n        weather.get_forecast('Kyiv')\n        made += 1\n\
+                    except cellblock.ConnectorError as error:\n    got = str(error)\n(made, got)";
+        let ran = run_for(&session, Duration::from_mins(2), code).await;
+        let told = format!("{:?}", ran.outputs);
+        assert!(
+            told.contains("(10000, 'this cell has made 10000 calls to the host, the maximum"),
+            "{told}"
+        );
+        assert_eq!((ran.fetches.len(), ran.fetches_dropped), (200, 9_800));
+        assert_eq!(weather.requests.load(Ordering::SeqCst), 1);
+        assert!(goes_on(&session, "made").await);
     });
 }
 

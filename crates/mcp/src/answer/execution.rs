@@ -70,6 +70,9 @@ pub(crate) async fn told(
 /// What stands below the outputs.
 fn end(ran: &RanCell) -> String {
     let mut lines = Vec::new();
+    if !ran.fetch_log.is_empty() {
+        lines.push(ran.fetch_log.clone());
+    }
     if let Some(error) = &ran.error {
         if error.exception.is_none() {
             let line = error
@@ -132,6 +135,12 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
     }
     let all_files = files.len();
     files.truncate(LINKS);
+    for fetch in &execution.fetches {
+        if let Some(artifact) = &fetch.artifact {
+            let name = format!("{}.{}", fetch.connector, fetch.function);
+            entry.remember(made("table", Some(&name), artifact));
+        }
+    }
     let left_out = execution.outputs.len() - shown.len();
     RanCell {
         session: entry.id.clone(),
@@ -147,6 +156,7 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
         files,
         skipped_files: execution.skipped_files.iter().take(FINDINGS).cloned().collect(),
         findings: execution.findings.iter().take(FINDINGS).cloned().collect(),
+        fetch_log: render::fetch_log(&execution.fetches, execution.fetches_dropped, tokens / 8),
         error: failure(execution, tokens),
         origins: execution.origins.clone(),
         note: execution.note.clone(),

@@ -39,6 +39,10 @@ pub(crate) struct RanCell {
     pub(crate) skipped_files: Vec<SkippedFile>,
     /// What was noticed about its data.
     pub(crate) findings: Vec<Finding>,
+    /// What it fetched from connectors: each call with its outcome, number of rows, columns, first and last rows, and the artifact
+    /// with the table as Parquet.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) fetch_log: String,
     /// Why it is not completed.
     pub(crate) error: Option<CellFailure>,
     /// Origins of the variables that it bound or changed, by name, if it has a producer and completed.

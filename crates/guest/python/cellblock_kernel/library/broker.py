@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock, get_ident
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class _Call:
 
     def __init__(self, wake: Callable[[], None] | None = None) -> None:
         self.answer: Answer | None = None
+        self.number = 0
         self.thread = get_ident()
         self._bell = allocate_lock()
         self._bell.acquire()
@@ -91,8 +92,20 @@ class Broker:
 
     def call(self, method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:
         """Calls the host and waits for the answer; an interrupt ends the wait."""
+        return self.wait(self.start(method, params, blobs))
+
+    def start(self, method: str, params: Any, blobs: list[Buffer] | None = None) -> _Call:
+        """Calls the host without waiting. Each call is waited for or abandoned."""
         call = _Call()
-        number = self._send(call, method, params, blobs)
+        call.number = self._send(call, method, params, blobs)
+        return call
+
+    def abandon(self, call: _Call) -> None:
+        """Drops the answer to a call when it arrives."""
+        self._calls.pop(call.number, None)
+
+    def wait(self, call: _Call) -> tuple[Any, list[bytes]]:
+        """Waits for the answer to a call; an interrupt ends the wait."""
         try:
             while call.answer is None:
                 if self._take_turn():
@@ -101,7 +114,7 @@ class Broker:
                 else:
                     call.listen()
         finally:
-            self._calls.pop(number, None)
+            self.abandon(call)
             self.settle()
         return call.result()
 
@@ -249,6 +262,23 @@ def _broker() -> Broker:
 def call(method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:
     """Calls the host through the kernel's broker; returns its value and blobs, or raises a `BrokerError`."""
     return _broker().call(method, params, blobs)
+
+
+def call_many(method: str, many: Iterable[Any], at_once: int) -> Iterator[tuple[Any, list[bytes]]]:
+    """Calls the host with each of these parameters, some of them at once. Yields the answers in the same order; the
+    first error ends it, and the answers that are still to come are dropped."""
+    broker = _broker()
+    started: deque[_Call] = deque()
+    try:
+        for params in many:
+            started.append(broker.start(method, params))
+            if len(started) == at_once:
+                yield broker.wait(started.popleft())
+        while started:
+            yield broker.wait(started.popleft())
+    finally:
+        for call in started:
+            broker.abandon(call)
 
 
 async def call_async(method: str, params: Any, blobs: list[Buffer] | None = None) -> tuple[Any, list[bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cellblock_kernel.cell.channel import decode
@@ -16,14 +16,19 @@ from cellblock_kernel.library.connector_errors import InvalidParameterError
 if TYPE_CHECKING:
     from inspect import Signature
 
+    from cellblock_kernel.library.fetched import Fetched
+
 _ARGUMENT_BYTES = 1 << 20
 _LISTED = 20
+# The host makes fewer requests at the same time; the next ones wait there.
+_AT_ONCE = 16
 
 _dumps = json.dumps
 
 
 class Function:
-    """A function of a connector. `await f.aio(…)` calls it without blocking the event loop."""
+    """A function of a connector. `await f.aio(…)` calls it without blocking the event loop, `f.map([{…}, …])` makes
+    several calls side by side, and `f.fetch(…)` returns the answer with its provenance."""
 
     def __init__(self, connector: str, card: dict[str, Any]) -> None:
         self._connector = connector
@@ -53,6 +58,31 @@ class Function:
         params = self._params(args, kwargs)
         try:
             return _value(await broker.call_async("fetch", params))
+        except BrokerError as error:
+            raise connector_errors.of_host(error.code, str(error), error.details) from None
+
+    def fetch(self, *args: Any, **kwargs: Any) -> Fetched:
+        """Calls the function and returns its answer in an envelope: `.data`, `.df`, `.columns`, `.row_count`,
+        `.provenance`, `.artifact`, `.cached`."""
+        from cellblock_kernel.library.fetched import Fetched
+
+        params = {**self._params(args, kwargs), "envelope": True}
+        try:
+            answer = broker.call("fetch", params)
+        except BrokerError as error:
+            raise connector_errors.of_host(error.code, str(error), error.details) from None
+        return Fetched(self._connector, self.__name__, answer[0], _value(answer))
+
+    def map(self, many: Iterable[dict[str, Any]]) -> list[Any]:
+        """Calls the function once for each dict of arguments, side by side within the limits. Returns the answers in
+        the same order, or raises the first error in that order."""
+        calls = []
+        for at, arguments in enumerate(many):
+            if not isinstance(arguments, dict):
+                raise InvalidParameterError(f"item {at} is a {type(arguments).__name__}; pass a list of dicts of arguments")
+            calls.append(self._params((), arguments))
+        try:
+            return [_value(answer) for answer in broker.call_many("fetch", calls, _AT_ONCE)]
         except BrokerError as error:
             raise connector_errors.of_host(error.code, str(error), error.details) from None
 
@@ -164,4 +194,9 @@ def names(bundles: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _value(answer: tuple[Any, list[bytes]]) -> Any:
-    return decode(answer[1][0])
+    value, blobs = answer
+    if value.get("form") == "arrow":
+        from cellblock_kernel.library.fetched import frame
+
+        return frame(blobs[0])
+    return decode(blobs[0])

@@ -87,7 +87,8 @@ class _Input:
             self.fail("the file is empty", "give a file with at least a header line")
 
 
-def _library(*names: str) -> Any:
+def installed(*names: str) -> Any:
+    """Returns the first of these modules that the image has, or None."""
     for name in names:
         try:
             return importlib.import_module(name)
@@ -102,7 +103,7 @@ def _summary(error: BaseException) -> str:
 
 def _separated(source: _Input, separator: str) -> Any:
     source.check_text()
-    library = _library("pandas", "polars")
+    library = installed("pandas", "polars")
     repair = "check the quoting and the number of fields of that line, or bind it as bytes and parse it in the code"
     if library is None:
         text = io.StringIO(source.bytes().decode("utf-8-sig"), newline="")
@@ -153,8 +154,8 @@ def _ndjson(source: _Input) -> Any:
 
 def _tabular(value: Any) -> Any:
     """Returns a frame if the JSON is a table in one of the usual shapes, else the value itself."""
-    pandas = _library("pandas")
-    library = pandas or _library("polars")
+    pandas = installed("pandas")
+    library = pandas or installed("polars")
     if library is None or not value:
         return value
     if isinstance(value, list) and all(isinstance(row, dict) for row in value):
@@ -170,9 +171,9 @@ def _tabular(value: Any) -> Any:
 
 def _parquet(source: _Input) -> Any:
     repair = "write the file again; it may have been cut off while it was copied"
-    if _library("pandas") is not None and _library("pyarrow") is not None:
+    if installed("pandas") is not None and installed("pyarrow") is not None:
         return _binary(source, _read_parquet, repair)
-    library = _library("pandas", "polars")
+    library = installed("pandas", "polars")
     if library is None:
         source.fail("the image has neither pandas nor polars", "bind it as bytes")
     return _binary(source, library.read_parquet, repair)
@@ -191,15 +192,15 @@ def _read_parquet(file: Any) -> Any:
 
 
 def _xlsx(source: _Input) -> Any:
-    library = _library("pandas", "polars")
+    library = installed("pandas", "polars")
     if library is None:
         source.fail("the image has neither pandas nor polars", "bind it as bytes")
     return _binary(source, library.read_excel, "save the workbook again as .xlsx, or export the sheet as CSV")
 
 
 def _arrow(source: _Input) -> Any:
-    pyarrow = _library("pyarrow")
-    polars = _library("polars") if pyarrow is None else None
+    pyarrow = installed("pyarrow")
+    polars = installed("polars") if pyarrow is None else None
     if pyarrow is not None:
         return _binary(source, _read_arrow, "write the file again as an Arrow IPC file or stream")
     if polars is None:
@@ -214,7 +215,7 @@ def _read_arrow(file: Any) -> Any:
     file.seek(0)
     options = ipc.IpcReadOptions(use_threads=False)
     table = (ipc.open_file if is_file else ipc.open_stream)(file, options=options).read_all()
-    return table.to_pandas(use_threads=False) if _library("pandas") is not None else table
+    return table.to_pandas(use_threads=False) if installed("pandas") is not None else table
 
 
 def _binary(source: _Input, reader: Any, repair: str) -> Any:

@@ -15,6 +15,7 @@ use super::*;
 use crate::host_call::HostReply;
 
 mod redaction;
+mod tables;
 
 const SECRET: &str = "s3cr3t/key+1==";
 
@@ -78,7 +79,7 @@ impl Connector for Weather {
         &self,
         function: &str,
         arguments: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Value, ConnectorError>> {
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let function = function.to_owned();
         async move {
@@ -106,7 +107,7 @@ impl Connector for Weather {
                 _ => Ok(json!({"request": request, "arguments": arguments})),
             };
             self.running.fetch_sub(1, Ordering::Relaxed);
-            answer
+            answer.map(FetchAnswer::Value)
         }
         .boxed()
     }
@@ -130,7 +131,7 @@ impl Fixture {
             most_running: AtomicUsize::new(0),
             absent: AtomicUsize::new(0),
         });
-        let grants = Grants::new(&[Arc::clone(&weather) as Arc<dyn Connector>]);
+        let grants = Grants::new(&[Arc::clone(&weather) as Arc<dyn Connector>], None);
         Self { weather, grants }
     }
 
@@ -215,12 +216,12 @@ async fn a_request_is_canceled_with_the_last_of_its_calls() {
     tokio::time::advance(Duration::from_millis(1100)).await;
     assert!(calls.pop().unwrap().await.is_ok());
     it.grants.forget();
-    drop(it.grants.take_records());
+    drop(it.grants.take_records().await);
 
     let mut call = Box::pin(it.call("weather", "slow", &json!({"city": "Kyiv"})));
     assert!(call.as_mut().now_or_never().is_none());
     drop(call);
-    let (records, _) = it.grants.take_records();
+    let (records, _) = it.grants.take_records().await;
     assert!(records[0].is_canceled());
     assert_eq!(records[0].fetched_at, None);
     // Nothing of it is left, so that an equal call is a new request.
@@ -261,13 +262,13 @@ async fn a_call_of_another_connector_is_rejected_and_recorded() {
         let error = it.call(name, "series", &json!({})).await.unwrap_err();
         assert_eq!(error.code, "not_granted");
         assert!(error.message.ends_with("it has `weather`"), "{error:?}");
-        let (records, _) = it.grants.take_records();
+        let (records, _) = it.grants.take_records().await;
         assert_eq!(
             (&*records[0].connector, records[0].outcome),
             (name, "not_granted")
         );
     }
-    let none = Grants::new(&[]);
+    let none = Grants::new(&[], None);
     let call = json!({"connector": "weather", "function": "slow"});
     let error = none.fetch(call).await.unwrap_err();
     assert_eq!(
@@ -333,7 +334,7 @@ async fn calls_are_recorded_with_samples_of_their_rows() {
         it.get("rows", json!({"city": "x".repeat(500)})).await.unwrap();
     }
     it.get("fail", json!({"city": "Kyiv"})).await.unwrap_err();
-    let (records, dropped) = it.grants.take_records();
+    let (records, dropped) = it.grants.take_records().await;
     assert_eq!(dropped, 0);
     let [first, second, third] = &records[..] else {
         panic!("{records:?}")
@@ -357,7 +358,7 @@ async fn calls_are_recorded_with_samples_of_their_rows() {
     for _ in 0..203 {
         it.get("rows", json!({"city": "Kyiv"})).await.unwrap();
     }
-    let (records, dropped) = it.grants.take_records();
+    let (records, dropped) = it.grants.take_records().await;
     assert_eq!((records.len(), dropped), (200, 3));
 }
 

@@ -5,6 +5,7 @@
 
 mod batch;
 mod cell;
+pub(crate) mod fetched;
 mod message;
 mod page;
 mod parquet;

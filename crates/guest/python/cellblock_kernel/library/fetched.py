@@ -1,0 +1,68 @@
+"""Answers of connectors: tables as data frames, and the envelope of an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cellblock_kernel.library.connector_errors import ParseError
+from cellblock_kernel.library.reading import installed
+
+
+def frame(stream: bytes) -> Any:
+    """Returns an Arrow IPC stream as a data frame. It is read without threads: pyarrow's would stay, and a kernel with
+    threads cannot be copied for a rescue."""
+    pyarrow = installed("pyarrow")
+    if pyarrow is not None:
+        ipc = installed("pyarrow.ipc")
+        options = ipc.IpcReadOptions(use_threads=False)
+        table = ipc.open_stream(pyarrow.py_buffer(stream), options=options).read_all()
+        return table.to_pandas(use_threads=False) if installed("pandas") is not None else table
+    polars = installed("polars")
+    if polars is not None:
+        return polars.read_ipc_stream(stream)
+    raise ParseError("the answer is a table, but the image has neither pyarrow nor polars")
+
+
+class Fetched:
+    """An answer of a connector, and where it is from."""
+
+    def __init__(self, connector: str, function: str, told: dict[str, Any], data: Any) -> None:
+        #: The answer, as a plain call returns it.
+        self.data = data
+        #: Whether it is the answer to an earlier equal call.
+        self.cached: bool = told.get("cached", False)
+        #: The connector, the function, the arguments with defaults, and when the answer arrived.
+        self.provenance = {
+            "connector": connector,
+            "function": function,
+            "arguments": told.get("arguments"),
+            "fetched_at": told.get("fetched_at"),
+        }
+        #: Number of rows and names of columns, if the answer is a table.
+        self.row_count: int | None = told.get("row_count")
+        self.columns: list[str] = told.get("columns") or []
+        #: The sha256 of the table as Parquet, in the host's artifact store.
+        self.artifact: str | None = (told.get("artifact") or {}).get("sha256")
+        #: Why the table could not be stored.
+        self.note: str | None = told.get("note")
+
+    @property
+    def df(self) -> Any:
+        """The table as a data frame; lists of records are converted."""
+        data = self.data
+        if isinstance(data, dict):
+            lists = [value for value in data.values() if isinstance(value, list)]
+            data = lists[0] if len(lists) == 1 else data
+        if isinstance(data, list) and all(isinstance(row, dict) for row in data):
+            library = installed("pandas", "polars")
+            if library is None:
+                raise ParseError("the image has neither pandas nor polars; use `.data`")
+            return library.DataFrame(data)
+        if isinstance(data, dict | list | str | int | float | None):
+            raise ParseError(f"the answer is a {type(data).__name__}, not a table; use `.data`")
+        return data
+
+    def __repr__(self) -> str:
+        call = f"{self.provenance['connector']}.{self.provenance['function']}"
+        rows = f", {self.row_count} rows" if self.row_count is not None else ""
+        return f"<fetched from {call}{rows}{', cached' if self.cached else ''}>"

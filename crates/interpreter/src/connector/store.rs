@@ -1,0 +1,71 @@
+//! Fetched tables on their way into the artifact store, beside the cell that goes on.
+
+use std::fmt;
+use std::time::Duration;
+
+use cellblock_artifact::{About, Kind, Store};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::spawn_blocking;
+
+use super::answer::Unstored;
+use crate::output::{ArtifactRef, DecodingLimits, PARQUET};
+
+/// Maximum time to write a table and to store it.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The end of storing a table: the artifact, or why there is none.
+#[derive(Clone)]
+pub(super) struct Storing(Shared<BoxFuture<'static, Result<ArtifactRef, String>>>);
+
+impl fmt::Debug for Storing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storing").finish_non_exhaustive()
+    }
+}
+
+impl Storing {
+    /// Starts to store a table. The permit is held until then, so that a session has few tables in memory.
+    pub(super) fn start(
+        table: Unstored,
+        store: Store,
+        limits: DecodingLimits,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        let task = tokio::spawn(async move {
+            let _permit = permit;
+            let stored = tokio::time::timeout(LIMIT, stored(table, &store, limits)).await;
+            stored.unwrap_or_else(|_| Err(format!("it took longer than {} s", LIMIT.as_secs())))
+        });
+        let ended = async move { task.await.unwrap_or_else(|_| Err("the host failed".to_owned())) };
+        Self(ended.boxed().shared())
+    }
+
+    /// Waits for the end.
+    pub(super) async fn ended(&self) -> Result<ArtifactRef, String> {
+        self.0.clone().await
+    }
+}
+
+async fn stored(table: Unstored, store: &Store, limits: DecodingLimits) -> Result<ArtifactRef, String> {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        tracing::warn!(error, "could not store a fetched table");
+        "the artifact store failed; its operator's log has the reason".to_owned()
+    };
+    let file = spawn_blocking(move || table.to_parquet(&limits)).await;
+    let file = file.map_err(|error| failed(&error))??;
+    let bytes = file.metadata().map_err(|error| failed(&error))?.len();
+    let about = About {
+        kind: Kind::Result,
+        media_type: PARQUET.to_owned(),
+        origin: None,
+    };
+    let sha256 = store.put_file(file, &about).await;
+    Ok(ArtifactRef {
+        sha256: sha256.map_err(|error| failed(&error))?,
+        kind: about.kind,
+        bytes,
+        media_type: about.media_type,
+    })
+}
