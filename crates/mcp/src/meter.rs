@@ -3,6 +3,9 @@
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
+
+use cellblock_interpreter::connector::Connector;
 
 use crate::owner::Owner;
 
@@ -16,6 +19,15 @@ pub trait Meter: fmt::Debug + Send + Sync {
 
     /// Asked before a cell or a command runs, when it is its turn.
     fn cell<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit>;
+
+    /// Selects from the connectors of the server those that code of this owner may call; all by default.
+    fn connectors<'a>(
+        &'a self,
+        _owner: &'a Owner,
+        offered: &'a [Arc<dyn Connector>],
+    ) -> Admission<'a, Vec<Arc<dyn Connector>>> {
+        Box::pin(async { Ok(offered.to_vec()) })
+    }
 
     /// Checks that this many bytes may be put into a session.
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()>;

@@ -12,7 +12,8 @@ use cellblock_settings::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::meter::{Meter, Unmetered};
+use crate::meter::{Denied, Meter, Unmetered};
+use crate::owner::Owner;
 
 /// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that
 /// connect to a URL.
@@ -55,23 +56,22 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the connectors of a session.
-    pub(crate) fn connectors(&self) -> Vec<Arc<dyn Connector>> {
+    /// Returns the connectors of an owner's sessions.
+    pub(crate) async fn connectors(&self, owner: &Owner) -> Result<Vec<Arc<dyn Connector>>, Denied> {
         if self.toolsets.contains(&notebook::KIND) {
-            self.connectors.clone()
+            self.meter.connectors(owner, &self.connectors).await
         } else {
-            Vec::new()
+            Ok(Vec::new())
         }
     }
 
-    /// What toolsets of this owner's session are granted.
-    pub(crate) fn terms(&self, owner: &str) -> ToolsetTerms {
+    /// What the toolsets of this session are granted.
+    pub(crate) fn terms(&self, session: &str) -> ToolsetTerms {
         ToolsetTerms {
-            owner: owner.to_owned(),
+            owner: session.to_owned(),
             timeout: self.cell_timeout,
             max_timeout: self.max_cell_timeout,
             datasets: self.datasets.keys().cloned().collect(),
-            connectors: self.connectors(),
             ..ToolsetTerms::default()
         }
     }

@@ -58,7 +58,7 @@ pub(crate) async fn get(
     let text = if *toolset == python::KIND {
         interpreter(session.as_ref())
     } else {
-        section(server, *toolset, session.as_ref()).await?
+        section(server, owner, *toolset, session.as_ref()).await?
     };
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(toolset.about))
@@ -82,6 +82,7 @@ fn interpreter(session: Option<&Use>) -> String {
 /// The toolset's own section, and how it is used in sessions.
 async fn section(
     server: &McpShared,
+    owner: &Owner,
     toolset: ToolsetKind,
     session: Option<&Use>,
 ) -> Result<String, ErrorData> {
@@ -95,7 +96,9 @@ async fn section(
             terms.libraries = server.engine.get().await.map_err(refuse)?.libraries();
         }
         let text = (toolset.prompt)(&terms);
-        let functions = catalog(&terms.connectors, CATALOG_TOKENS).await;
+        let functions = server.options.connectors(owner).await;
+        let functions = functions.map_err(|denied| ErrorData::internal_error(denied.0, None))?;
+        let functions = catalog(&functions, CATALOG_TOKENS).await;
         format!("{text}\n\n{functions}").trim_end().to_owned()
     };
     if toolset.on_results {

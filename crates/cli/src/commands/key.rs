@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellblock_gateway::keys::{ApiKey, Keys};
+use cellblock_gateway::keys::{ApiKey, ConnectorGrant, Keys};
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
 use cellblock_image::Home;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::key::{KeyArgs, KeyCommand};
 use crate::config::{RECORDS, Sources};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
 use crate::render::{FAINT, STRONG, Screen, styled};
@@ -40,13 +40,24 @@ async fn act(args: KeyArgs) -> Result<()> {
             name,
             expires,
             quotas,
+            connectors,
             json,
         } => {
             let expires_at = expires.map(|after| now().saturating_add(after.as_secs()));
             let allowance = quotas
                 .into_iter()
                 .fold(Allowance::default(), |all, (quota, most)| all.with(quota, most));
-            let (key, secret) = keys.create(&name, expires_at, allowance).await?;
+            if let Some(unknown) = connectors.iter().find(|name| {
+                let server = loaded.settings.mcp_servers.0.get(*name);
+                *name != "*" && !server.is_some_and(|server| server.offer.to_code())
+            }) {
+                return Err(Error::Refused(format!(
+                    "there is no connector `{unknown}`: the configuration has no `mcp_servers` of this name whose `offer` is `code` or `both`"
+                )));
+            }
+            let (key, secret) = keys
+                .create(&name, expires_at, allowance, ConnectorGrant::new(connectors))
+                .await?;
             if json {
                 let mut report = report(&key);
                 report["secret"] = secret.reveal().into();
@@ -88,6 +99,7 @@ fn report(key: &ApiKey) -> Value {
         "revoked_at": key.revoked_at.map(date),
         "last_used_at": key.last_used_at.map(date),
         "quotas": key.allowance,
+        "connectors": key.connectors,
     })
 }
 
@@ -113,6 +125,10 @@ fn table(keys: &[ApiKey]) -> String {
         for (quota, most) in key.allowance.iter() {
             let most = most.map_or_else(|| "unlimited".to_owned(), |most| most.to_string());
             let _ = write!(text, "  {}={most}", quota.name());
+        }
+        let connectors: Vec<_> = key.connectors.names().map(sanitize::text).collect();
+        if !connectors.is_empty() {
+            let _ = write!(text, "  connectors={}", connectors.join(","));
         }
         text.push('\n');
     }

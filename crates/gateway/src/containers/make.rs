@@ -83,7 +83,7 @@ impl New {
         let mut options_of_session = SessionOptions {
             limits,
             idle: idle + LONGER,
-            connectors: gateway.options.connectors.clone(),
+            connectors: gateway.connectors(owner).await?,
             ..SessionOptions::default()
         };
         if gateway.options.tools.any() {

@@ -10,7 +10,7 @@ use cellblock_agent::wire::Ids;
 
 use crate::records::{Allowance, Records, RecordsError, keys as rows};
 
-pub use crate::records::keys::{ApiKey, KeyLookup};
+pub use crate::records::keys::{ApiKey, ConnectorGrant, KeyLookup};
 pub use secret::Secret;
 
 /// The longest name.
@@ -61,6 +61,7 @@ impl Keys {
         name: &str,
         expires_at: Option<u64>,
         allowance: Allowance,
+        connectors: ConnectorGrant,
     ) -> Result<(ApiKey, Secret), KeysError> {
         let length = name.chars().count();
         if length == 0 || length > LONGEST_NAME || name.chars().any(cellblock_interpreter::text::acts) {
@@ -71,6 +72,7 @@ impl Keys {
             id: Ids::random().mint("key"),
             name: name.to_owned(),
             allowance,
+            connectors,
             created_at: super::now(),
             expires_at,
             revoked_at: None,
@@ -107,6 +109,14 @@ impl Keys {
         })?;
         tracing::info!(target: crate::SECURITY, event = "key_revoked", key = key.id, name = key.name);
         Ok(key)
+    }
+
+    /// Returns the connectors that code of an owner may call.
+    pub async fn connectors(&self, owner: &str) -> Result<ConnectorGrant, RecordsError> {
+        let id = owner.to_owned();
+        self.records
+            .with(move |connection| rows::connectors(connection, &id))
+            .await
     }
 
     /// Whether any key can be used.

@@ -23,7 +23,10 @@ fn a_secret_is_read_back_and_never_shown_by_accident() {
 async fn a_key_is_found_by_its_secret_and_by_no_other() {
     let keys = keys();
     assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), KeyLookup::Open);
-    let (key, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let (key, secret) = keys
+        .create("ci", None, Allowance::default(), ConnectorGrant::default())
+        .await
+        .unwrap();
     assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Key(key.id));
     assert_eq!(
         keys.find(Some(Secret::random())).await.unwrap(),
@@ -37,7 +40,10 @@ async fn only_the_hash_of_a_secret_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("records.sqlite");
     let keys = Keys::new(Records::open(&path).unwrap());
-    let (_, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let (_, secret) = keys
+        .create("ci", None, Allowance::default(), ConnectorGrant::default())
+        .await
+        .unwrap();
     let text = secret.reveal();
     for entry in std::fs::read_dir(dir.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
@@ -50,7 +56,10 @@ async fn only_the_hash_of_a_secret_is_kept() {
 #[tokio::test]
 async fn a_revoked_key_is_rejected_and_opens_nothing() {
     let keys = keys();
-    let (key, secret) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let (key, secret) = keys
+        .create("ci", None, Allowance::default(), ConnectorGrant::default())
+        .await
+        .unwrap();
     let revoked = keys.revoke("ci").await.unwrap();
     assert_eq!(revoked.id, key.id);
     assert!(revoked.revoked_at.is_some());
@@ -60,7 +69,10 @@ async fn a_revoked_key_is_rejected_and_opens_nothing() {
     assert!(!keys.any_usable().await.unwrap());
     assert!(matches!(keys.revoke("ci").await, Err(KeysError::Missing { .. })));
     // The name is free again; the id is not a name.
-    let (again, _) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let (again, _) = keys
+        .create("ci", None, Allowance::default(), ConnectorGrant::default())
+        .await
+        .unwrap();
     assert_eq!(keys.revoke(&again.id).await.unwrap().id, again.id);
     assert_eq!(keys.list().await.unwrap().len(), 2);
 }
@@ -69,14 +81,24 @@ async fn a_revoked_key_is_rejected_and_opens_nothing() {
 async fn a_key_expires() {
     let keys = keys();
     let (key, secret) = keys
-        .create("old", Some(crate::now()), Allowance::default())
+        .create(
+            "old",
+            Some(crate::now()),
+            Allowance::default(),
+            ConnectorGrant::default(),
+        )
         .await
         .unwrap();
     assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Expired);
     assert!(!key.is_usable(crate::now()));
     let later = crate::now() + 3600;
     let (_, secret) = keys
-        .create("new", Some(later), Allowance::default())
+        .create(
+            "new",
+            Some(later),
+            Allowance::default(),
+            ConnectorGrant::default(),
+        )
         .await
         .unwrap();
     assert!(matches!(
@@ -88,14 +110,20 @@ async fn a_key_expires() {
 #[tokio::test]
 async fn a_name_is_taken_once_and_has_to_be_one() {
     let keys = keys();
-    keys.create("ci", None, Allowance::default()).await.unwrap();
-    let again = keys.create("ci", None, Allowance::default()).await;
+    keys.create("ci", None, Allowance::default(), ConnectorGrant::default())
+        .await
+        .unwrap();
+    let again = keys
+        .create("ci", None, Allowance::default(), ConnectorGrant::default())
+        .await;
     assert_eq!(
         again.unwrap_err().to_string(),
         "make a key: there is a key `ci` already; revoke it, or choose another name"
     );
     for name in ["", "a\nb", &"x".repeat(101)] {
-        let refused = keys.create(name, None, Allowance::default()).await;
+        let refused = keys
+            .create(name, None, Allowance::default(), ConnectorGrant::default())
+            .await;
         assert!(matches!(refused, Err(KeysError::Name)), "{name}");
     }
 }
@@ -106,6 +134,8 @@ async fn quotas_of_a_key_are_kept_with_it() {
     let allowance = Allowance::default()
         .with(Quota::CellsPerMinute, Some(5))
         .with(Quota::Sandboxes, None);
-    keys.create("ci", None, allowance.clone()).await.unwrap();
+    keys.create("ci", None, allowance.clone(), ConnectorGrant::default())
+        .await
+        .unwrap();
     assert_eq!(keys.list().await.unwrap()[0].allowance, allowance);
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::ledger::Rate;
 use super::*;
+use crate::keys::ConnectorGrant;
 
 fn quotas(per_key: Allowance) -> Quotas {
     Quotas::new(per_key, Records::in_memory().unwrap())
@@ -73,7 +74,10 @@ async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none() {
         .with(Quota::ConcurrentCells, None)
         .with(Quota::StoredBytes, Some(5));
     let keys = crate::keys::Keys::new(records.clone());
-    let (key, _) = keys.create("ci", None, own).await.unwrap();
+    let (key, _) = keys
+        .create("ci", None, own, ConnectorGrant::default())
+        .await
+        .unwrap();
     let per_key = Allowance::default()
         .with(Quota::ConcurrentCells, Some(1))
         .with(Quota::StoredBytes, Some(50));
@@ -106,7 +110,10 @@ fn a_rate_lets_a_burst_through_and_says_when_there_is_more() {
 async fn the_use_of_a_key_is_remembered() {
     let records = Records::in_memory().unwrap();
     let keys = crate::keys::Keys::new(records.clone());
-    let (key, _) = keys.create("ci", None, Allowance::default()).await.unwrap();
+    let (key, _) = keys
+        .create("ci", None, Allowance::default(), ConnectorGrant::default())
+        .await
+        .unwrap();
     let quotas = Quotas::new(Allowance::default(), records);
     quotas.seen(&key.id);
     quotas.flush().await.unwrap();

@@ -1,8 +1,36 @@
 //! Keys in the records.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::{Deserialize, Serialize};
 
 use super::Allowance;
+
+/// Connectors that code of a key may call. A key without a grant has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ConnectorGrant(BTreeSet<String>);
+
+impl ConnectorGrant {
+    /// Stands for all connectors, also for those that are configured later.
+    const ALL: &str = "*";
+
+    /// Grants the connectors of these names; `*` grants all.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+        Self(names.into_iter().collect())
+    }
+
+    /// Whether the connector of this name is granted.
+    pub fn allows(&self, name: &str) -> bool {
+        self.0.contains(Self::ALL) || self.0.contains(name)
+    }
+
+    /// Returns the names that are granted, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
 
 /// A key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +41,8 @@ pub struct ApiKey {
     pub name: String,
     /// Where its quotas differ from those that are configured.
     pub allowance: Allowance,
+    /// Which connectors its code may call.
+    pub connectors: ConnectorGrant,
     /// When it was made, in seconds since 1970.
     pub created_at: u64,
     /// From when on it is refused.
@@ -45,11 +75,11 @@ pub enum KeyLookup {
     Unknown,
 }
 
-const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at";
+const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors";
 
 /// Adds a key, unless one that was not revoked has its name.
 pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> rusqlite::Result<bool> {
-    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
                ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
     let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
     let made = connection.execute(
@@ -60,7 +90,8 @@ pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> r
             hash,
             allowance,
             signed(key.created_at),
-            key.expires_at.map(signed)
+            key.expires_at.map(signed),
+            serde_json::to_string(&key.connectors).unwrap_or_default(),
         ],
     )?;
     Ok(made == 1)
@@ -114,6 +145,13 @@ pub(crate) fn allowance(connection: &Connection, id: &str) -> rusqlite::Result<O
         .optional()
 }
 
+/// Returns the connectors of a key; none if there is no such key.
+pub(crate) fn connectors(connection: &Connection, id: &str) -> rusqlite::Result<ConnectorGrant> {
+    let mut statement = connection.prepare_cached("SELECT connectors FROM keys WHERE id = ?1")?;
+    let found = statement.query_row([id], |row| Ok(grant(&row.get::<_, String>(0)?)));
+    Ok(found.optional()?.unwrap_or_default())
+}
+
 /// Remembers when a key was last used.
 pub(crate) fn used(connection: &Connection, id: &str, at: u64) -> rusqlite::Result<()> {
     let sql = "UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?2) WHERE id = ?1";
@@ -130,12 +168,18 @@ fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
         expires_at: time(row, 4)?,
         revoked_at: time(row, 5)?,
         last_used_at: time(row, 6)?,
+        connectors: grant(&row.get::<_, String>(7)?),
     })
 }
 
 /// What cannot be read allows no more than what is configured.
 fn parse(allowance: &str) -> Allowance {
     serde_json::from_str(allowance).unwrap_or_default()
+}
+
+/// What cannot be read grants nothing.
+fn grant(connectors: &str) -> ConnectorGrant {
+    serde_json::from_str(connectors).unwrap_or_default()
 }
 
 fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {

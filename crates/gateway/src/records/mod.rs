@@ -43,6 +43,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/container_keys.sql"),
     include_str!("migrations/conversations.sql"),
     include_str!("migrations/automatic.sql"),
+    include_str!("migrations/key_connectors.sql"),
 ];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
@@ -395,9 +396,14 @@ mod tests {
         assert!(!any(Records::look(&path).unwrap()).await);
         assert!(!path.exists());
         let keys = crate::keys::Keys::new(Records::open(&path).unwrap());
-        keys.create("ci", None, crate::quotas::Allowance::default())
-            .await
-            .unwrap();
+        keys.create(
+            "ci",
+            None,
+            crate::quotas::Allowance::default(),
+            crate::keys::ConnectorGrant::default(),
+        )
+        .await
+        .unwrap();
         assert!(any(Records::look(&path).unwrap()).await);
     }
 }

@@ -94,7 +94,7 @@ pub(super) async fn prepare(
     let turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
-        .catalog(functions(gateway, &request).await)
+        .catalog(functions(gateway, caller, &request).await?)
         .research(research);
     Ok(Job {
         gateway: gateway.clone(),
@@ -209,10 +209,15 @@ fn answered(conversation: &[Item]) -> Result<(), ApiError> {
 }
 
 /// The functions that the request's code can call, for the model. Code at another server can call none.
-async fn functions(gateway: &Gateway, request: &ResponseRequest) -> String {
+async fn functions(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &ResponseRequest,
+) -> Result<String, ApiError> {
     let code = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
     if gateway.interpreter().is_err() || !request.tools.iter().any(code) {
-        return String::new();
+        return Ok(String::new());
     }
-    catalog(&gateway.options.connectors, CATALOG_TOKENS).await
+    let connectors = gateway.connectors(&caller.owner).await?;
+    Ok(catalog(&connectors, CATALOG_TOKENS).await)
 }

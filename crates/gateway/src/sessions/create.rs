@@ -86,7 +86,7 @@ pub(crate) async fn create(
     request.idle_timeout = idle_timeout;
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
     let terms = terms(&gateway, toolset, &request)?;
-    let connectors = connectors(&gateway, toolset, request.connectors.as_deref())?;
+    let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
@@ -145,15 +145,16 @@ fn toolset(gateway: &Gateway, name: Option<&str>) -> Result<ToolsetKind, Problem
         })
 }
 
-fn connectors(
+async fn connectors(
     gateway: &Gateway,
+    caller: &Caller,
     toolset: ToolsetKind,
     names: Option<&[String]>,
 ) -> Result<Vec<Arc<dyn Connector>>, Problem> {
-    let offered = &gateway.options.connectors;
+    let offered = gateway.connectors(&caller.owner).await?;
     let Some(names) = names else {
         let all = toolset == notebook::KIND;
-        return Ok(if all { offered.clone() } else { Vec::new() });
+        return Ok(if all { offered } else { Vec::new() });
     };
     if toolset != notebook::KIND && !names.is_empty() {
         let message = format!(
@@ -168,9 +169,10 @@ fn connectors(
     {
         let known: Vec<_> = offered.iter().map(|it| it.name()).collect();
         let known = if known.is_empty() {
-            "none is offered to code here".to_owned()
+            "this key has none; the operator grants them with `cellblock key create NAME --connectors NAMES`"
+                .to_owned()
         } else {
-            format!("there are {}", known.join(", "))
+            format!("this key has {}", known.join(", "))
         };
         let message = format!("there is no connector {unknown:?}; {known}");
         return Err(Problem::invalid("connectors", message));

@@ -15,11 +15,19 @@ pub struct Caller {
     pub owner: String,
 }
 
+/// Owner of everything in a gateway without keys.
+const LOCAL: &str = "local";
+
 impl Caller {
     /// The one caller of a gateway without keys.
     pub fn local() -> Self {
-        let owner = "local".to_owned();
+        let owner = LOCAL.to_owned();
         Self { owner }
+    }
+
+    /// Whether an owner is the one of a gateway without keys.
+    pub(crate) fn is_local(owner: &str) -> bool {
+        owner == LOCAL
     }
 }
 

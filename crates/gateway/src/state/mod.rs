@@ -11,6 +11,7 @@ use std::sync::Arc;
 use cellblock_agent::wire::ApiError;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::connector::Connector;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,7 +25,7 @@ use crate::keys::Keys;
 use crate::models::Models;
 use crate::options::Options;
 use crate::quotas::{Allowance, Quotas};
-use crate::records::Records;
+use crate::records::{Records, RecordsError};
 
 /// A gateway: what its routes share.
 #[derive(Clone, Debug)]
@@ -97,6 +98,20 @@ impl Gateway {
             tasks: TaskTracker::new(),
             hurrying: CancellationToken::new(),
         }))
+    }
+
+    /// Returns the connectors that code of this owner may call: those that its key is granted, or all if no keys are required.
+    pub async fn connectors(&self, owner: &str) -> Result<Vec<Arc<dyn Connector>>, RecordsError> {
+        let offered = &self.options.connectors;
+        if offered.is_empty() || Caller::is_local(owner) {
+            return Ok(offered.clone());
+        }
+        let grant = self.keys.connectors(owner).await?;
+        Ok(offered
+            .iter()
+            .filter(|it| grant.allows(it.name()))
+            .cloned()
+            .collect())
     }
 
     /// The sandboxes; an error where code runs at a server that keeps nothing.

@@ -112,7 +112,8 @@ fn code_calls_functions_that_the_model_only_reads_about() {
         let server = serve_with(model, |options| {
             options.connectors = vec![Weather::named("weather")];
         })
-        .await;
+        .await
+        .of("local");
         let asking = json!({"input": "go", "tools": interpreter_tool(), "instructions": "Be brief."});
         server.create(asking).await.ok();
         let told = read(&provider, 1);

@@ -64,7 +64,7 @@ fn other_sessions_have_no_connectors() {
             ),
             (
                 json!({"toolset": "notebook", "connectors": ["fred"]}),
-                "there are weather, climate",
+                "this key has weather, climate",
             ),
             (
                 json!({"toolset": "notebook", "connectors": "weather"}),
@@ -74,6 +74,31 @@ fn other_sessions_have_no_connectors() {
             let (status, refused) = api.post("/v1/sessions", &body).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
             assert!(refused.to_string().contains(told), "{told}: {refused}");
+        }
+    });
+}
+
+#[test]
+fn a_key_has_the_connectors_that_it_is_granted() {
+    block_on(async {
+        let notebook = json!({"toolset": "notebook"});
+        for (owner, granted) in [("ungranted", json!([])), ("only climate", json!(["climate"]))] {
+            let api = Api::of(owner).await;
+            let (_, made) = api.post("/v1/sessions", &notebook).await;
+            assert_eq!(made["connectors"], granted, "{made}");
+            let session = format!("/v1/sessions/{}", made["id"].as_str().unwrap());
+            let bound = api.run(&session, "'weather' in globals()").await;
+            assert_eq!(bound["outputs"][0]["value"], false, "{bound}");
+            let forged = "from cellblock_kernel.library import broker\n\
+                          broker.call('fetch', {'connector': 'weather', 'function': 'get_forecast'})";
+            let cell = api.run(&session, forged).await;
+            assert_eq!(cell["fetches"][0]["outcome"], "not_granted", "{cell}");
+            let asked = json!({"toolset": "notebook", "connectors": ["weather"]});
+            let (status, rejected) = api.post("/v1/sessions", &asked).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{rejected}");
+            let message = rejected["error"]["message"].as_str().unwrap();
+            assert!(message.contains("this key has"), "{message}");
+            api.end(&session).await;
         }
     });
 }

@@ -10,6 +10,7 @@ use axum::routing::any;
 use cellblock_agent::provider::ProviderKey;
 use cellblock_artifact::Store;
 use cellblock_gateway::Gateway;
+use cellblock_gateway::keys::ConnectorGrant;
 use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{ConnectError, FoundServer, Site, connect, upgrade};
@@ -139,7 +140,11 @@ async fn gateway(serve: bool) -> (Gateway, ProviderKey) {
     let records = Records::in_memory().unwrap();
     let gateway = Gateway::new(options, records, Models::default(), local().await);
     let allowance = Allowance::default().with(Quota::Sandboxes, Some(1));
-    let made = gateway.keys.create("far", None, allowance).await.unwrap();
+    let made = gateway
+        .keys
+        .create("far", None, allowance, ConnectorGrant::default())
+        .await
+        .unwrap();
     (gateway, ProviderKey::new(&made.1.reveal()).unwrap())
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 
 use cellblock_gateway::Gateway;
+use cellblock_gateway::keys::ConnectorGrant;
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Models, Options};
@@ -71,7 +72,15 @@ async fn key_of(owner: &str) -> String {
         return key.clone();
     }
     let gateway = &server().await.0;
-    let made = gateway.keys.create(owner, None, Allowance::default()).await;
+    let connectors = match owner {
+        "ungranted" => ConnectorGrant::default(),
+        "only climate" => ConnectorGrant::new(["climate".to_owned()]),
+        _ => ConnectorGrant::new(["*".to_owned()]),
+    };
+    let made = gateway
+        .keys
+        .create(owner, None, Allowance::default(), connectors)
+        .await;
     let key = made.unwrap().1.reveal();
     keys.insert(owner.to_owned(), key.clone());
     key

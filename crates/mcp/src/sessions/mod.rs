@@ -65,9 +65,10 @@ impl McpSessions {
         let refused = |error| self.refusal(error, owner);
         let place = self.registry.reserve(owner.name(), &handle).map_err(refused)?;
         let permit = self.options.meter.session(owner).await?;
+        let connectors = self.options.connectors(owner).await?;
         let mut options = SessionOptions {
             idle: self.options.idle_timeout,
-            connectors: self.options.connectors(),
+            connectors: connectors.clone(),
             ..SessionOptions::default()
         };
         for name in self.options.toolsets.iter().flat_map(|kind| kind.prelude) {
@@ -76,7 +77,8 @@ impl McpSessions {
             }
         }
         let session = interpreter.session(options);
-        let terms = self.options.terms(&handle);
+        let mut terms = self.options.terms(&handle);
+        terms.connectors = connectors;
         let mut toolsets = Vec::new();
         for kind in &self.options.toolsets {
             toolsets.push((*kind, (kind.open)(interpreter, session.clone(), &terms).await?));

@@ -22,9 +22,9 @@ const DESCRIPTION: &str = "\
     exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are there. Variables and \
     files stay for later calls with the same `session`.";
 
-/// What a model learns besides of functions, whose names come before.
+/// What a model learns besides, if code can call functions. Which ones depends on who asks.
 const FUNCTIONS: &str = "\
-    They return Python values and raise typed errors such as `cellblock.RateLimitError`. `connectors` lists them, `help(FUNCTION)` explains \
+    Code can call functions of the host, which return Python values and raise typed errors such as `cellblock.RateLimitError`. `connectors` lists them, `help(FUNCTION)` explains \
     one. Combine calls in one cell and print only what you need: results that are not printed do not enter your context.";
 
 /// What to run.
@@ -84,9 +84,7 @@ fn description(kind: ToolsetKind, options: &Options) -> String {
     if !calls_functions(kind, options) {
         return DESCRIPTION.to_owned();
     }
-    let names = options.connectors.iter().map(|it| format!("`{}`", it.name()));
-    let names = names.collect::<Vec<_>>().join(", ");
-    format!("{DESCRIPTION} Code can call the functions of {names}. {FUNCTIONS}")
+    format!("{DESCRIPTION} {FUNCTIONS}")
 }
 
 /// The session's handle, and the arguments as the toolset reads them.

@@ -41,7 +41,7 @@ fn a_client_learns_which_functions_code_can_call() {
         let tool = &tools[0];
         assert_eq!(tool.name, "run_cell");
         let description = tool.description.as_deref().unwrap();
-        assert!(description.contains("`weather`"), "{description}");
+        assert!(description.contains("functions of the host"), "{description}");
         let hints = tool.annotations.as_ref().unwrap();
         assert_eq!(hints.open_world_hint, Some(true));
         let prompt = client.get_prompt_once(GetPromptRequestParams::new("notebook"));

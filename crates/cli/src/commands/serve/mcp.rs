@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cellblock_agent::wire::ApiError;
-use cellblock_gateway::quotas::Quotas;
 use cellblock_gateway::server::Mount;
 use cellblock_gateway::{Caller, Gateway};
+use cellblock_interpreter::connector::Connector;
 use cellblock_mcp::http::{self, HttpOptions};
 use cellblock_mcp::{Admission, Denied, LazyInterpreter, Meter, Options, Owner, Permit, Server};
 
@@ -16,7 +16,7 @@ const PATH: &str = "/mcp";
 /// no sessions, and so there is none.
 pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     let interpreter = gateway.interpreter().ok()?;
-    options.meter = Arc::new(Metered(gateway.quotas.clone()));
+    options.meter = Arc::new(Metered(gateway.clone()));
     options.connectors.clone_from(&gateway.options.connectors);
     let server = Server::new(LazyInterpreter::ready((**interpreter).clone()), options);
     let service = http::service(
@@ -40,14 +40,15 @@ pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     Some(mount.headers(&http::REQUEST_HEADERS, &http::RESPONSE_HEADERS))
 }
 
-/// The gateway's quotas: a session is a sandbox of its owner's, a cell a cell.
+/// The quotas and grants of the gateway: a session is a sandbox of its owner, a cell is a cell.
 #[derive(Debug)]
-struct Metered(Quotas);
+struct Metered(Gateway);
 
 impl Meter for Metered {
     fn session<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
         Box::pin(async {
-            self.0
+            let quotas = &self.0.quotas;
+            quotas
                 .sandbox(owner.name())
                 .await
                 .map(Permit::new)
@@ -56,11 +57,29 @@ impl Meter for Metered {
     }
 
     fn cell<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
-        Box::pin(async { self.0.cell(owner.name()).await.map(Permit::new).map_err(denied) })
+        Box::pin(async {
+            self.0
+                .quotas
+                .cell(owner.name())
+                .await
+                .map(Permit::new)
+                .map_err(denied)
+        })
+    }
+
+    fn connectors<'a>(
+        &'a self,
+        owner: &'a Owner,
+        _offered: &'a [Arc<dyn Connector>],
+    ) -> Admission<'a, Vec<Arc<dyn Connector>>> {
+        Box::pin(async {
+            let granted = self.0.connectors(owner.name()).await;
+            granted.map_err(|error| denied(error.into()))
+        })
     }
 
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()> {
-        Box::pin(async move { self.0.upload(owner.name(), bytes).await.map_err(denied) })
+        Box::pin(async move { self.0.quotas.upload(owner.name(), bytes).await.map_err(denied) })
     }
 }
 

@@ -141,7 +141,8 @@ fn a_deadline_cancels_the_calls_and_reports_it_to_their_threads() {
         CallLimits::default(),
         &steps,
         Last::Obeys,
-        Duration::from_millis(30),
+        // Enough for the first call to start on a slow machine.
+        Duration::from_secs(1),
     );
     assert_eq!(ran.stopped, Some(Stop::Deadline));
     assert!(matches!(ran.end, End::Done { .. }), "{ran:?}");
