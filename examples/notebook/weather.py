@@ -1,9 +1,9 @@
-"""A small MCP server over stdio, from the standard library alone: forecasts that are made up."""
+"""An MCP server over stdio: forecasts that are made up."""
 
 import hashlib
-import json
-import sys
 import time
+
+from server import serve
 
 CITY = {"type": "string", "minLength": 1, "description": "Name of the city."}
 TOOLS = [
@@ -43,31 +43,4 @@ def slow(seconds):
     return {"waited": seconds}
 
 
-def call(name, arguments):
-    try:
-        value = {"get_forecast": get_forecast, "slow": slow}[name](**arguments)
-    except Exception as error:
-        return {"content": [{"type": "text", "text": repr(error)}], "isError": True}
-    return {"content": [{"type": "text", "text": json.dumps(value)}]}
-
-
-def main():
-    for line in sys.stdin:
-        message = json.loads(line)
-        if "id" not in message:
-            continue
-        answer = {"error": {"code": -32601, "message": "unknown method"}}
-        params = message.get("params", {})
-        if message["method"] == "initialize":
-            info = {"name": "weather", "version": "1"}
-            answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
-        elif message["method"] == "tools/list":
-            answer = {"result": {"tools": TOOLS}}
-        elif message["method"] == "tools/call":
-            answer = {"result": call(params["name"], params.get("arguments", {}))}
-        elif message["method"] == "ping":
-            answer = {"result": {}}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
-
-
-main()
+serve("weather", TOOLS, {"get_forecast": get_forecast, "slow": slow})

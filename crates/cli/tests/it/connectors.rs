@@ -57,13 +57,12 @@ fn the_example_prints_only_its_small_table() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn an_agent_runs_code_that_calls_tools_over_mcp() -> Result<()> {
+/// The result of a cell, as a model with `cellblock mcp` reads it.
+fn run_cell(code: &str) -> Result<Value> {
     let line = |id: u32, method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
     };
     let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-    let code = "sum(day['rain_mm'] for day in weather.get_forecast('Kyiv', days=365)) > 0";
     let lines = [
         line(1, "initialize", client),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
@@ -85,14 +84,60 @@ fn an_agent_runs_code_that_calls_tools_over_mcp() -> Result<()> {
     // The server ends with its stdin, so it is kept open until the answer has come.
     let mut answers = BufReader::new(server.stdout.take().context("no stdout")?).lines();
     let ran = answers.find_map(|line| {
-        let answer: Value = serde_json::from_str(&line.ok()?).ok()?;
-        (answer["id"] == 2).then_some(answer)
+        let mut answer: Value = serde_json::from_str(&line.ok()?).ok()?;
+        (answer["id"] == 2).then(|| answer["result"].take())
     });
     drop(input);
     server.wait()?;
-    let ran = ran.context("no answer")?;
-    let shown = &ran["result"]["structuredContent"]["outputs"][0]["value"];
-    assert_eq!(*shown, json!(true), "{ran:#}");
+    ran.context("no answer")
+}
+
+/// The tokens that a guide states after these words.
+fn tokens_in(guide: &str, words: &str) -> Result<usize> {
+    let (_, rest) = guide.split_once(words).with_context(|| format!("no `{words}`"))?;
+    let number: String = rest
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == ',')
+        .collect();
+    Ok(number.replace(',', "").parse()?)
+}
+
+#[test]
+fn the_guides_agent_saves_the_tokens_that_the_guide_states() -> Result<()> {
+    const CHARS_PER_TOKEN: usize = 4;
+    let folder = workspace_root().join("examples/notebook");
+    let code = std::fs::read_to_string(folder.join("umbrellas.py"))?;
+    let ran = run_cell(&code)?;
+    assert_eq!(ran["isError"], json!(false), "{ran:#}");
+    let content = ran["content"].as_array().context("no content")?;
+    let read: usize = content
+        .iter()
+        .filter_map(|block| block["text"].as_str())
+        .map(str::len)
+        .sum();
+    assert_eq!(ran["structuredContent"]["outputs"][0]["rows"], 5, "{ran:#}");
+    let by_code = (code.len() + read) / CHARS_PER_TOKEN;
+
+    // What the model would have read, had it called the ten tools itself.
+    let count = "import json\ncities = ['Kyiv', 'Lviv', 'Odesa', 'Berlin', 'Paris']\n\
+                 sum(len(json.dumps(f(city, days=365))) for city in cities for f in [weather.get_forecast, shop.get_sales])";
+    let ran = run_cell(count)?;
+    let results = ran["structuredContent"]["outputs"][0]["value"]
+        .as_u64()
+        .context("no number")?;
+    let by_model = usize::try_from(results)? / CHARS_PER_TOKEN;
+
+    let guide = std::fs::read_to_string(workspace_root().join("docs/guides/notebook.md"))?;
+    for (words, measured) in [
+        ("results itself reads about ", by_model),
+        ("with its code about ", by_code),
+    ] {
+        let stated = tokens_in(&guide, words)?;
+        assert!(
+            stated.abs_diff(measured) * 20 <= measured,
+            "{words}{stated}: {measured} were measured"
+        );
+    }
     Ok(())
 }
 
