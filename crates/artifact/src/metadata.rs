@@ -42,12 +42,12 @@ pub struct About {
 /// Who made an artifact from what.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
-    /// Id of the session.
+    /// Id of the session, as its interface names it.
     pub session: String,
     /// Number of the cell in the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<u64>,
-    /// Name in the session: a variable, a figure or a file.
+    /// Name in the session: a variable, a figure or a file; of fetched data, the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Artifacts from which it was made.

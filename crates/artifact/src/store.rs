@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-use crate::{About, ArtifactError, ArtifactId, Metadata, Reader};
+use crate::{About, ArtifactError, ArtifactId, Metadata, Origin, Reader};
 
 /// Maximum number of bytes that are hashed on the calling thread.
 const HASHED_INLINE: usize = 1 << 20;
@@ -185,6 +185,13 @@ impl Store {
         Ok(metadata)
     }
 
+    /// Adds an origin to a published artifact, unless it has that one.
+    pub async fn add_origin(&self, id: ArtifactId, origin: &Origin) -> Result<(), ArtifactError> {
+        let json = serde_json::to_vec(origin).map_err(ArtifactError::Encode)?;
+        let location = origins(id).join(format!("{}.json", ArtifactId::of(&json)));
+        self.create(&location, origin).await.map(drop)
+    }
+
     /// Lists all artifacts, sorted by id.
     pub async fn list(&self) -> Result<Vec<ArtifactId>, ArtifactError> {
         let objects = self.objects.list(Some(&Path::from("objects")));
@@ -288,15 +295,10 @@ impl Store {
         if !self.create(&sidecar(id), &metadata).await? {
             self.touch(&sidecar(id)).await?;
         }
-        if let Some(origin) = &about.origin {
-            let json = serde_json::to_vec(origin).map_err(ArtifactError::Encode)?;
-            self.create(
-                &origins(id).join(format!("{}.json", ArtifactId::of(&json))),
-                origin,
-            )
-            .await?;
+        match &about.origin {
+            Some(origin) => self.add_origin(id, origin).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Rewrites an object unchanged, so that it is new to a collector. If it was removed meanwhile,

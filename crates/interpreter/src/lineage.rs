@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cellblock_artifact::ArtifactId;
 use cellblock_protocol::CellNames;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,6 +39,9 @@ pub struct VariableOrigin {
     pub cell: u64,
     /// The calls whose answers it is made from, as `connector.function({"argument":1}) at TIME`, sorted; at most 1,000.
     pub fetches: BTreeSet<String>,
+    /// The sha256 of the stored tables of these calls; at most 1,000.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub artifacts: BTreeSet<ArtifactId>,
     /// Whether it, or a variable that it is made from, was bound or changed afterwards by a cell that has no producer or did not complete.
     pub rebound_by_scratch: bool,
 }
@@ -72,6 +76,8 @@ pub(crate) struct EndedCell<'a> {
     pub(crate) names: CellNames,
     /// References of the data that it fetched.
     pub(crate) fetches: BTreeSet<String>,
+    /// The stored tables among it.
+    pub(crate) artifacts: BTreeSet<ArtifactId>,
 }
 
 impl Ledger {
@@ -83,6 +89,18 @@ impl Ledger {
     /// Returns the origins by the names of their variables.
     pub(crate) fn origins(&self) -> &BTreeMap<String, VariableOrigin> {
         &self.0
+    }
+
+    /// Returns the stored tables behind some variables, in addition to these.
+    pub(crate) fn artifacts_behind(
+        &self,
+        names: &[String],
+        mut artifacts: BTreeSet<ArtifactId>,
+    ) -> BTreeSet<ArtifactId> {
+        for origin in names.iter().filter_map(|name| self.0.get(name)) {
+            include(&mut artifacts, &origin.artifacts);
+        }
+        artifacts
     }
 
     /// Forgets everything, because the variables are gone.
@@ -131,6 +149,7 @@ impl Ledger {
             producer: producer.to_owned(),
             cell: cell.number,
             fetches: cell.fetches.clone(),
+            artifacts: cell.artifacts.clone(),
             rebound_by_scratch: false,
         };
         for origin in read {
@@ -157,15 +176,15 @@ fn is_name(name: &str) -> bool {
 impl VariableOrigin {
     fn include(&mut self, other: &Self) {
         self.rebound_by_scratch |= other.rebound_by_scratch;
-        let room = MAX_REFERENCES.saturating_sub(self.fetches.len());
-        let missing: Vec<_> = other
-            .fetches
-            .difference(&self.fetches)
-            .take(room)
-            .cloned()
-            .collect();
-        self.fetches.extend(missing);
+        include(&mut self.fetches, &other.fetches);
+        include(&mut self.artifacts, &other.artifacts);
     }
+}
+
+fn include<T: Ord + Clone>(these: &mut BTreeSet<T>, others: &BTreeSet<T>) {
+    let room = MAX_REFERENCES.saturating_sub(these.len());
+    let missing: Vec<_> = others.difference(these).take(room).cloned().collect();
+    these.extend(missing);
 }
 
 #[cfg(test)]
@@ -187,6 +206,7 @@ mod tests {
                 ..CellNames::default()
             },
             fetches: BTreeSet::new(),
+            artifacts: BTreeSet::new(),
         }
     }
 
@@ -216,6 +236,27 @@ mod tests {
         ledger.enter(cell(4, Some("b.py"), &["real"], &[]));
         assert_eq!(fetches(&ledger, "real"), [""; 0]);
         assert_eq!(fetches(&ledger, "gdp"), ["f1"]);
+    }
+
+    #[test]
+    fn the_tables_behind_variables_are_known_across_cells() {
+        let mut ledger = Ledger::default();
+        let table = |digits: &str| digits.repeat(32).parse::<ArtifactId>().unwrap();
+        for (number, name, digits) in [(1, "a", "aa"), (2, "b", "bb")] {
+            ledger.enter(EndedCell {
+                artifacts: BTreeSet::from([table(digits)]),
+                ..fetching(number, &[name], name)
+            });
+        }
+        ledger.enter(cell(3, Some("c.py"), &["sum"], &["a", "b"]));
+        let both = BTreeSet::from([table("aa"), table("bb")]);
+        assert_eq!(ledger.0["sum"].artifacts, both);
+        assert_eq!(
+            ledger.artifacts_behind(&owned(&["sum", "unknown"]), BTreeSet::new()),
+            both
+        );
+        let own = BTreeSet::from([table("bb")]);
+        assert_eq!(ledger.artifacts_behind(&owned(&["a"]), own), both);
     }
 
     #[test]

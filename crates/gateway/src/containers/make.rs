@@ -80,9 +80,14 @@ impl New {
         } else {
             Some(room::try_enter(gateway, owner).await?)
         };
+        let (id, revived) = match self.revives {
+            Some(row) => (row.id, true),
+            None => (Ids::random().mint("cntr"), false),
+        };
         let mut options_of_session = SessionOptions {
             limits,
             idle: idle + LONGER,
+            id: Some(id.clone()),
             connectors: gateway.connectors(owner).await?,
             ..SessionOptions::default()
         };
@@ -90,10 +95,6 @@ impl New {
             options_of_session.prelude.push(DERIVATION.to_owned());
         }
         let session = gateway.interpreter()?.session(options_of_session);
-        let (id, revived) = match self.revives {
-            Some(row) => (row.id, true),
-            None => (Ids::random().mint("cntr"), false),
-        };
         let live = LiveContainer {
             auto: self.auto,
             memory_limit: self.memory_limit.clone(),

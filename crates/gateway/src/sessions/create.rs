@@ -99,6 +99,7 @@ pub(crate) async fn create(
         limits: changed.then(|| terms.limits.clone()),
         rescue: terms.rescue,
         idle: terms.idle,
+        id: Some(id.clone()),
         connectors: connectors.clone(),
         ..SessionOptions::default()
     });

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use cellblock_artifact::ArtifactId;
 use chrono::{DateTime, SecondsFormat};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,6 +71,11 @@ impl FetchRecord {
     /// Whether the cell ended before the answer arrived.
     pub fn is_canceled(&self) -> bool {
         self.outcome == CANCELED
+    }
+
+    /// Returns the stored table.
+    pub(crate) fn artifact_id(&self) -> Option<ArtifactId> {
+        Some(self.artifact.as_ref()?.sha256)
     }
 
     /// Names what was fetched: the call, and when its answer arrived. `None` if there was no answer.

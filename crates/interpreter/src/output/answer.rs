@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use cellblock_artifact::{CHART, Kind, Origin};
+use cellblock_artifact::{CHART, Kind};
 use cellblock_protocol::{self as protocol, Blob, ImageMime};
 use tokio::task::spawn_blocking;
 
@@ -15,15 +15,10 @@ use crate::chart::{self, Rows};
 const JSON: &str = "application/json";
 
 impl Decoding {
-    pub(super) async fn answer(
-        &self,
-        it: protocol::Answer,
-        blobs: Vec<Blob>,
-        origin: Option<Origin>,
-    ) -> Result<Answer, OutputError> {
+    pub(super) async fn answer(&self, it: protocol::Answer, blobs: Vec<Blob>) -> Result<Answer, OutputError> {
         let bytes = document("result", blobs, &self.limits)?;
         let value = serde_json::from_slice(&bytes).map_err(malformed("result"))?;
-        let about = about(Kind::Result, JSON, None, origin);
+        let about = about(Kind::Result, JSON);
         Ok(Answer {
             value,
             python_type: name(it.python_type, self.limits.name_chars),
@@ -31,12 +26,7 @@ impl Decoding {
         })
     }
 
-    pub(super) async fn chart(
-        &self,
-        it: protocol::Chart,
-        blobs: Vec<Blob>,
-        origin: Option<Origin>,
-    ) -> Result<Chart, OutputError> {
+    pub(super) async fn chart(&self, it: protocol::Chart, blobs: Vec<Blob>) -> Result<Chart, OutputError> {
         let mut blobs = blobs.into_iter();
         let bytes = document("chart", blobs.next().into_iter().collect(), &self.limits)?;
         let picture = at_most_one("chart", blobs.collect(), true)?;
@@ -50,13 +40,12 @@ impl Decoding {
             .await
             .map_err(|_| OutputError::Panicked)?
             .map_err(|source| OutputError::Chart { source })?;
-        let label = chart.title.as_ref();
-        let described = about(Kind::Chart, CHART, label, origin.clone());
+        let described = about(Kind::Chart, CHART);
         let document = self.publish(Blob::Memory(document), &described).await?;
         let (image, size) = match picture {
             Some(blob) => {
                 let (blob, size) = self.checked(ImageMime::Png, blob).await?;
-                let described = about(Kind::Figure, ImageMime::Png.as_str(), label, origin);
+                let described = about(Kind::Figure, ImageMime::Png.as_str());
                 (Some(self.publish(blob, &described).await?), size)
             }
             None => (None, None),

@@ -1,6 +1,6 @@
 //! Converting a kernel's outputs to checked ones.
 
-use cellblock_artifact::{About, ArtifactId, Kind, Origin, Store};
+use cellblock_artifact::{About, ArtifactId, Kind, Store};
 use cellblock_protocol::{self as protocol, Blob, ImageMime, Scalar, Series};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -41,24 +41,14 @@ impl Decoding {
 
     /// Checks an output and stores its bytes.
     pub async fn decode(&self, output: protocol::Output, blobs: Vec<Blob>) -> Result<Output, OutputError> {
-        self.decode_from(output, blobs, None).await
-    }
-
-    /// Checks an output and stores its bytes. Each artifact gets the origin, with the output's name.
-    pub async fn decode_from(
-        &self,
-        output: protocol::Output,
-        blobs: Vec<Blob>,
-        origin: Option<Origin>,
-    ) -> Result<Output, OutputError> {
         match output {
-            protocol::Output::Dataframe(it) => self.dataframe(it, blobs, origin).await.map(Output::Dataframe),
-            protocol::Output::Figure(it) => self.figure(it, blobs, origin).await.map(Output::Figure),
-            protocol::Output::Image(it) => self.image(it, blobs, origin).await.map(Output::Image),
-            protocol::Output::Rich(it) => self.rich(it, blobs, origin).await.map(Output::Rich),
+            protocol::Output::Dataframe(it) => self.dataframe(it, blobs).await.map(Output::Dataframe),
+            protocol::Output::Figure(it) => self.figure(it, blobs).await.map(Output::Figure),
+            protocol::Output::Image(it) => self.image(it, blobs).await.map(Output::Image),
+            protocol::Output::Rich(it) => self.rich(it, blobs).await.map(Output::Rich),
             protocol::Output::Primitive(it) => self.primitive(it, &blobs).map(Output::Primitive),
-            protocol::Output::Chart(it) => self.chart(it, blobs, origin).await.map(Output::Chart),
-            protocol::Output::Result(it) => self.answer(it, blobs, origin).await.map(Output::Result),
+            protocol::Output::Chart(it) => self.chart(it, blobs).await.map(Output::Chart),
+            protocol::Output::Result(it) => self.answer(it, blobs).await.map(Output::Result),
             protocol::Output::Exception(it) => self.exception(it, &blobs).map(Output::Exception),
         }
     }
@@ -67,7 +57,6 @@ impl Decoding {
         &self,
         mut it: protocol::Dataframe,
         blobs: Vec<Blob>,
-        origin: Option<Origin>,
     ) -> Result<Dataframe, OutputError> {
         let blob = at_most_one("dataframe", blobs, it.truncated)?;
         if it.columns.len() > self.limits.columns {
@@ -96,7 +85,7 @@ impl Decoding {
             match read.file {
                 Ok(file) => {
                     let bytes = file.metadata()?.len();
-                    let about = about(Kind::Dataframe, PARQUET, label.as_ref(), origin);
+                    let about = about(Kind::Dataframe, PARQUET);
                     let sha256 = self.store.put_file(file, &about).await?;
                     stored = Some(reference(sha256, &about, bytes));
                 }
@@ -135,24 +124,14 @@ impl Decoding {
         })
     }
 
-    async fn figure(
-        &self,
-        it: protocol::Figure,
-        blobs: Vec<Blob>,
-        origin: Option<Origin>,
-    ) -> Result<Figure, OutputError> {
+    async fn figure(&self, it: protocol::Figure, blobs: Vec<Blob>) -> Result<Figure, OutputError> {
         let blob = at_most_one("figure", blobs, true)?;
         let label = self.label(it.name);
         let missing = blob.is_none() && it.spec.is_none();
         let (image, size) = match blob {
             Some(blob) => {
                 let (blob, size) = self.checked(ImageMime::Png, blob).await?;
-                let about = about(
-                    Kind::Figure,
-                    ImageMime::Png.as_str(),
-                    label.as_ref(),
-                    origin.clone(),
-                );
+                let about = about(Kind::Figure, ImageMime::Png.as_str());
                 (Some(self.publish(blob, &about).await?), size)
             }
             None => (None, None),
@@ -160,7 +139,7 @@ impl Decoding {
         let spec = match it.spec {
             Some(spec) => {
                 let json = specification(&spec, &self.limits)?;
-                let about = about(Kind::Figure, VEGA_LITE, label.as_ref(), origin);
+                let about = about(Kind::Figure, VEGA_LITE);
                 Some(self.publish(Blob::Memory(json), &about).await?)
             }
             None => None,
@@ -192,12 +171,7 @@ impl Decoding {
         })
     }
 
-    async fn image(
-        &self,
-        it: protocol::Image,
-        blobs: Vec<Blob>,
-        origin: Option<Origin>,
-    ) -> Result<Image, OutputError> {
+    async fn image(&self, it: protocol::Image, blobs: Vec<Blob>) -> Result<Image, OutputError> {
         let label = self.label(it.name);
         let Some(blob) = at_most_one("image", blobs, it.truncated)? else {
             return Ok(Image {
@@ -209,7 +183,7 @@ impl Decoding {
             });
         };
         let (blob, size) = self.checked(it.mime, blob).await?;
-        let about = about(Kind::Image, it.mime.as_str(), label.as_ref(), origin);
+        let about = about(Kind::Image, it.mime.as_str());
         let image = Some(self.publish(blob, &about).await?);
         let (width, height) = (size.map(|size| size.width), size.map(|size| size.height));
         Ok(Image {
@@ -221,12 +195,7 @@ impl Decoding {
         })
     }
 
-    async fn rich(
-        &self,
-        it: protocol::Rich,
-        blobs: Vec<Blob>,
-        origin: Option<Origin>,
-    ) -> Result<Rich, OutputError> {
+    async fn rich(&self, it: protocol::Rich, blobs: Vec<Blob>) -> Result<Rich, OutputError> {
         let left_out = it.truncated && blobs.is_empty();
         if blobs.len() != it.mimes.len() && !left_out {
             let (expected, actual) = (it.mimes.len(), blobs.len());
@@ -243,7 +212,7 @@ impl Decoding {
             if let Some(known) = picture_type(&mime) {
                 (blob, _) = self.checked(known, blob).await?;
             }
-            let about = about(Kind::Rich, &mime, label.as_ref(), origin.clone());
+            let about = about(Kind::Rich, &mime);
             let artifact = self.publish(blob, &about).await?;
             bundle.push(Representation { mime, artifact });
         }
@@ -377,15 +346,12 @@ impl Decoding {
     }
 }
 
-pub(super) fn about(kind: Kind, media_type: &str, label: Option<&String>, origin: Option<Origin>) -> About {
-    let origin = origin.map(|origin| Origin {
-        name: label.cloned().or(origin.name),
-        ..origin
-    });
+/// Describes bytes. Their origin is added when their cell has ended, with the data behind them.
+pub(super) fn about(kind: Kind, media_type: &str) -> About {
     About {
         kind,
         media_type: media_type.to_owned(),
-        origin,
+        origin: None,
     }
 }
 

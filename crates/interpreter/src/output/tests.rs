@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
-use cellblock_artifact::{Kind, Origin, Store};
+use cellblock_artifact::{Kind, Store};
 use cellblock_protocol::{self as protocol, Blob, DataframeLibrary, FigureLibrary, ImageMime, Scalar};
 use serde_json::json;
 use tempfile::TempDir;
@@ -77,17 +77,8 @@ fn figure() -> protocol::Figure {
 async fn a_table_is_stored_as_parquet_and_shown_with_its_types() {
     let (_folder, store, decoding) = decoding();
     let (said, bytes) = table();
-    let origin = Origin {
-        session: "s".into(),
-        cell: Some(3),
-        ..Origin::default()
-    };
     let output = decoding
-        .decode_from(
-            protocol::Output::Dataframe(said),
-            vec![bytes.into()],
-            Some(origin),
-        )
+        .decode(protocol::Output::Dataframe(said), vec![bytes.into()])
         .await
         .unwrap();
     let artifact = output.artifacts()[0].clone();
@@ -97,11 +88,6 @@ async fn a_table_is_stored_as_parquet_and_shown_with_its_types() {
     );
     let stored = store.get(artifact.sha256).await.unwrap();
     assert_eq!(stored.len() as u64, artifact.bytes);
-    let origins = store.metadata(artifact.sha256).await.unwrap().origins;
-    assert_eq!(
-        (origins[0].cell, origins[0].name.as_deref()),
-        (Some(3), Some("df"))
-    );
     assert_eq!(
         serde_json::to_value(&output).unwrap(),
         json!({

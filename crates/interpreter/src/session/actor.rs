@@ -10,6 +10,7 @@ use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::attribution::Made;
 use super::calls::{BuiltIn, CallLimits, HostMethods, ResultsOnly};
 use super::count::Counted;
 use super::datasets::Dataset;
@@ -20,7 +21,7 @@ use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::run::{CellTerms, End, Ran, run};
 use super::standby::Standby;
-use super::{Request, judge};
+use super::{Request, attribution, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::connector::{Connector, FetchRecord, Grants};
@@ -46,6 +47,8 @@ pub struct SessionOptions {
     pub rescue: Rescue,
     /// How long a sandbox is kept while nothing is asked of its session; the session itself goes on, in a new one.
     pub idle: Duration,
+    /// Id of the session in the origins of its artifacts; by default, a random one.
+    pub id: Option<String>,
     /// Connectors that its code may call. Cells that derive from tool results may call none.
     pub connectors: Vec<Arc<dyn Connector>>,
 }
@@ -59,6 +62,7 @@ impl Default for SessionOptions {
             pooled: true,
             rescue: Rescue::Idle,
             idle: Duration::from_mins(15),
+            id: None,
             connectors: Vec::new(),
         }
     }
@@ -112,13 +116,17 @@ pub(super) struct Actor {
     pub(super) commands: u64,
     /// The session's connectors.
     pub(super) grants: Grants,
+    /// Its id in origins of artifacts.
+    pub(super) id: String,
 }
 
 impl Actor {
     pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: Interrupted) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
         let grants = Grants::new(&options.connectors, Some(shared.store.clone()));
+        let id = options.id.clone().unwrap_or_else(attribution::random_id);
         Self {
+            id,
             shared,
             limits,
             options,
@@ -333,18 +341,28 @@ impl Actor {
             self.exited_in = number;
         }
         self.end_others(&verdict.outcome).await;
+        let names = ran.names.take().unwrap_or_default();
+        let artifacts = fetches.iter().filter_map(FetchRecord::artifact_id).collect();
+        let inputs = self.lineage.artifacts_behind(&names.read, artifacts);
         let origins = self.lineage.enter(EndedCell {
             number,
             producer: cell.producer.as_deref(),
             completed: verdict.outcome == Outcome::Completed,
-            names: ran.names.take().unwrap_or_default(),
+            names,
             fetches: fetches.iter().filter_map(FetchRecord::reference).collect(),
+            artifacts: fetches.iter().filter_map(FetchRecord::artifact_id).collect(),
         });
         let collected = if cell.collect_files && ran.files && self.sandbox.is_some() {
             self.collect().await?
         } else {
             (Vec::new(), Vec::new())
         };
+        let made = Made {
+            outputs: &ran.outputs,
+            files: &collected.0,
+            fetches: &fetches,
+        };
+        self.attribute(number, &made, &inputs).await;
         Ok(Execution {
             cell: number,
             outcome: verdict.outcome,

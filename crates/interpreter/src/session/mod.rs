@@ -19,6 +19,7 @@ use crate::output::Output;
 use crate::shared::Shared;
 
 mod actor;
+mod attribution;
 mod calls;
 mod change;
 mod command;

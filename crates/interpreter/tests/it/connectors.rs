@@ -195,6 +195,53 @@ fn a_table_is_a_data_frame_which_a_rescue_keeps() {
 }
 
 #[test]
+fn artifacts_name_the_session_the_cell_and_the_data_behind_them() {
+    block_on(async {
+        let interpreter = interpreter().await;
+        // The store is kept between runs of these tests.
+        let session_id = format!("sess_{:?}", std::time::SystemTime::now());
+        let session = interpreter.session(SessionOptions {
+            id: Some(session_id.clone()),
+            connectors: vec![Arc::new(Weather::default()) as Arc<dyn Connector>],
+            ..SessionOptions::default()
+        });
+        let made_by = async |producer: &str, code: &str| {
+            session
+                .execute(Cell::new(code).produced_by(producer))
+                .await
+                .unwrap()
+        };
+        let ran = made_by("a.py", "fetched = weather.table(city='origins')").await;
+        let table = ran.fetches[0].artifact.clone().unwrap().sha256;
+        assert_eq!(Vec::from_iter(&ran.origins["fetched"].artifacts), [&table]);
+        let code = "total = fetched.assign(n=fetched['n'] + 7)\n\
+                    open('origins.txt', 'w').write(str(len(total)));\ntotal";
+        let total = made_by("b.py", code).await;
+        let other = made_by("b.py", "other = pd.DataFrame({'a': [1, 2, 3]})\nother").await;
+        let artifacts = total.outputs.iter().chain(&other.outputs);
+        let artifacts = artifacts.map(|output| output.artifacts()[0].sha256);
+        let file = total.files[0].sha256.parse().unwrap();
+        let mut found = Vec::new();
+        for id in [table].into_iter().chain(artifacts).chain([file]) {
+            let origins = interpreter.store().metadata(id).await.unwrap().origins;
+            let own = origins.into_iter().filter(|it| it.session == session_id);
+            found.extend(own.map(|it| (it.cell.unwrap(), it.name.unwrap_or_default(), it.inputs)));
+        }
+        let [first, rest @ ..] = &found[..] else { panic!() };
+        assert!(
+            first.0 == 1 && first.1.starts_with("weather.table({\"city\":\"origins\""),
+            "{first:?}"
+        );
+        let expected = [
+            (2, "total".to_owned(), vec![table]),
+            (3, "other".to_owned(), vec![]),
+            (2, "origins.txt".to_owned(), vec![table]),
+        ];
+        assert_eq!(rest, expected);
+    });
+}
+
+#[test]
 fn a_map_calls_side_by_side() {
     block_on(async {
         let (session, weather) = session(Rescue::Idle).await;

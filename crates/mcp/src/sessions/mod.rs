@@ -68,6 +68,7 @@ impl McpSessions {
         let connectors = self.options.connectors(owner).await?;
         let mut options = SessionOptions {
             idle: self.options.idle_timeout,
+            id: Some(handle.clone()),
             connectors: connectors.clone(),
             ..SessionOptions::default()
         };

@@ -1,0 +1,70 @@
+//! Origins of what a cell made: which session and cell, and which stored tables it was made from.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, RandomState};
+
+use cellblock_artifact::{ArtifactId, Origin};
+use futures_util::{StreamExt as _, stream};
+
+use super::actor::Actor;
+use crate::connector::FetchRecord;
+use crate::execution::ProducedFile;
+use crate::output::Output;
+
+/// Maximum number of origins that are written at the same time.
+const AT_ONCE: usize = 8;
+
+/// What a cell made.
+#[derive(Debug)]
+pub(super) struct Made<'a> {
+    pub(super) outputs: &'a [Output],
+    pub(super) files: &'a [ProducedFile],
+    pub(super) fetches: &'a [FetchRecord],
+}
+
+/// Returns an id for a session that its interface has not named.
+pub(super) fn random_id() -> String {
+    // Each state has random keys of its own.
+    let part = || RandomState::new().hash_one(0_u8);
+    format!("session_{:016x}{:016x}", part(), part())
+}
+
+impl Actor {
+    /// Adds the origins of a cell's artifacts. A failure is logged: it must not cost the cell its result.
+    pub(super) async fn attribute(&self, cell: u64, made: &Made<'_>, inputs: &BTreeSet<ArtifactId>) {
+        let origin = |name: Option<String>, inputs: Vec<ArtifactId>| Origin {
+            session: self.id.clone(),
+            cell: Some(cell),
+            name,
+            inputs,
+        };
+        let behind = |name: Option<&str>| {
+            let variable = name.and_then(|name| self.lineage.origins().get(name));
+            let inputs = variable.map_or(inputs, |variable| &variable.artifacts);
+            inputs.iter().copied().collect()
+        };
+        let outputs = made.outputs.iter().flat_map(|output| {
+            let origin = origin(output.name().map(str::to_owned), behind(output.name()));
+            let artifacts = output.artifacts().into_iter();
+            artifacts.map(move |artifact| (artifact.sha256, origin.clone()))
+        });
+        let files = made.files.iter().filter_map(|file| {
+            let id = file.sha256.parse().ok()?;
+            Some((id, origin(Some(file.name.clone()), behind(None))))
+        });
+        let fetches = made.fetches.iter().filter_map(|fetch| {
+            // A cached answer has the origin of its first call.
+            let id = fetch.artifact_id().filter(|_| !fetch.cached)?;
+            Some((id, origin(fetch.reference(), Vec::new())))
+        });
+        let all: Vec<_> = outputs.chain(files).chain(fetches).collect();
+        let mut written = stream::iter(all)
+            .map(async |(id, origin)| self.shared.store.add_origin(id, &origin).await)
+            .buffer_unordered(AT_ONCE);
+        while let Some(written) = written.next().await {
+            if let Err(error) = written {
+                tracing::warn!(%error, "could not write the origin of an artifact");
+            }
+        }
+    }
+}
