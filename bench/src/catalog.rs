@@ -102,7 +102,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 64] = [
+pub(crate) const MEASURES: [Measure; 67] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -216,6 +216,15 @@ pub(crate) const MEASURES: [Measure; 64] = [
         Unit::Ms,
     )
     .beside(&["python/change_series"]),
+    row("fetch_1kb", "a connector's answer of 1 KB in a cell", Unit::Ms).promises(&[Promise::Most(1.0)]),
+    row("fetch_cached", "the same from the memo", Unit::Ms).promises(&[Promise::Most(0.3)]),
+    row(
+        "fetch_10mb",
+        "an Arrow table of 10 MB from a connector",
+        Unit::MsFor(10.0),
+    )
+    .above(&["floor/copy_10mb"])
+    .promises(&[Promise::Floors(2.0)]),
     row(
         "concurrent",
         "200 short sessions at once, until all are closed",

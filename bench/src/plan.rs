@@ -9,7 +9,7 @@ use clap::ValueEnum;
 
 use crate::catalog::{CONCURRENT, DEAF, IDLE, LOAD, ONE_SHOTS};
 use crate::floor::{
-    Echo, EchoMessage, EchoProbe, ForkProbe, Forked, NamespaceProbe, start_fork, start_namespaces,
+    CopyProbe, Echo, EchoMessage, EchoProbe, ForkProbe, Forked, NamespaceProbe, start_fork, start_namespaces,
 };
 use crate::gateway::{Analyses, Burst, Crowd, Deaf, Gateways, Load, OneShots, Paced, RequestSubject};
 use crate::peer::{IpykernelPart, IpykernelProbe, PeerProgram, ProcessProbe, Wrapped, start_ipykernel};
@@ -17,8 +17,8 @@ use crate::probe::{Probe, ProbePlan};
 use crate::progress::note;
 use crate::python::Python;
 use crate::subject::{
-    BindInput, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt, Stdout,
-    Subject, Throughput, Warm, WorkbenchTools,
+    BindInput, Calls, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt,
+    Stdout, Subject, Throughput, Warm, WorkbenchTools,
 };
 
 /// What can be chosen.
@@ -42,6 +42,8 @@ pub(crate) enum Group {
     Frame,
     /// Tool results in, changes of a population out
     Derive,
+    /// Calls of a connector from a cell
+    Connector,
     /// 200 sessions at once
     Concurrent,
     /// Create-run-destroy rounds in a second
@@ -173,6 +175,12 @@ impl Planner<'_> {
             self.add(&[Group::Derive], full, 1, bind);
         }
         self.add(&[Group::Derive], 6, 1, ChangeSeries { subject: of() });
+        let calls = Calls {
+            subject: of(),
+            small: 200,
+            large: 5,
+        };
+        self.add(&[Group::Connector], 20, 1, calls);
         let concurrent = Concurrent {
             subject: of(),
             sessions: CONCURRENT,
@@ -277,6 +285,11 @@ impl Planner<'_> {
                 Err(error) => self.lacks("floor of bare namespaces", &error),
             }
         }
+        let copy = CopyProbe {
+            bytes: 10_000_000,
+            times: 20,
+        };
+        self.add(&[Group::Connector], 10, 1, copy);
         match Echo::start(python) {
             Ok(echo) => {
                 let said = |said| EchoProbe {

@@ -1,9 +1,11 @@
 //! What the kernel of this machine allows at best: the least that each promise could cost.
 
+mod copy;
 mod echo;
 mod fork;
 mod namespaces;
 
+pub(crate) use copy::CopyProbe;
 pub(crate) use echo::{Echo, EchoMessage, EchoProbe};
 pub(crate) use fork::{ForkProbe, Forked, start as start_fork};
 pub(crate) use namespaces::{NamespaceProbe, ROLE, serve as serve_namespaces, start as start_namespaces};

@@ -15,6 +15,7 @@ use crate::probe::WHO;
 use crate::progress::note;
 
 mod concurrent;
+mod connector;
 mod derive;
 mod first;
 mod flood;
@@ -27,6 +28,7 @@ mod warm;
 mod workbench;
 
 pub(crate) use concurrent::Concurrent;
+pub(crate) use connector::Calls;
 pub(crate) use derive::{BindInput, ChangeSeries};
 pub(crate) use first::{Create, First};
 pub(crate) use flood::Flood;
@@ -100,6 +102,13 @@ impl Subject {
             for artifact in output.artifacts() {
                 self.interpreter.store().remove(artifact.sha256).await?;
             }
+        }
+        for artifact in execution
+            .fetches
+            .iter()
+            .filter_map(|fetch| fetch.artifact.as_ref())
+        {
+            self.interpreter.store().remove(artifact.sha256).await?;
         }
         Ok(())
     }
