@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_artifact::{ArtifactId, Store};
+use cellblock_interpreter::connector::fetch_log;
 use cellblock_interpreter::error::{Blame, Retry};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::render::{self, Block};
@@ -155,7 +156,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
             },
         }
     }
-    let fetched = render::fetch_log(&execution.fetches, execution.fetches_dropped, FETCH_TOKENS);
+    let fetched = fetch_log(&execution.fetches, execution.fetches_dropped, FETCH_TOKENS);
     if !fetched.is_empty() {
         // Only for the model: clients read the calls in `/v1/sessions`.
         parts.push(Part::InputText { text: fetched });

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 mod answer;
 mod arrow;
 mod catalog;
+mod digest;
 mod error;
 mod fetch_answer;
 mod grants;
@@ -32,6 +33,7 @@ mod schema;
 mod store;
 
 pub use catalog::{CATALOG_TOKENS, catalog};
+pub use digest::fetch_log;
 pub use error::{ConnectorError, ConnectorErrorKind};
 pub use fetch_answer::FetchAnswer;
 pub(crate) use grants::Grants;

@@ -4,9 +4,8 @@
 //! equal parts of the rest; what is left out is said where it is left out. Pictures are references and cost nothing
 //! here, as each provider counts them its own way.
 
-mod fetches;
 mod figure;
-mod page;
+pub(crate) mod page;
 pub(crate) mod plain;
 mod share;
 mod table;
@@ -21,8 +20,6 @@ use crate::output::{
 
 use self::page::cut;
 use self::plain::{line, lines};
-
-pub use self::fetches::fetch_log;
 
 /// Characters that one token stands for.
 pub const CHARS_PER_TOKEN: usize = 4;

@@ -2,6 +2,7 @@
 
 use cellblock_artifact::{Store, extension};
 use cellblock_interpreter::Execution;
+use cellblock_interpreter::connector::fetch_log;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::{ArtifactRef, Exception, Output, Scalar};
 use cellblock_interpreter::render::{self, Block, CHARS_PER_TOKEN};
@@ -156,7 +157,7 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
         files,
         skipped_files: execution.skipped_files.iter().take(FINDINGS).cloned().collect(),
         findings: execution.findings.iter().take(FINDINGS).cloned().collect(),
-        fetch_log: render::fetch_log(&execution.fetches, execution.fetches_dropped, tokens / 8),
+        fetch_log: fetch_log(&execution.fetches, execution.fetches_dropped, tokens / 8),
         error: failure(execution, tokens),
         origins: execution.origins.clone(),
         note: execution.note.clone(),

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::CHARS_PER_TOKEN;
-use super::page::cut;
-use super::plain::line;
-use crate::connector::FetchRecord;
+use super::FetchRecord;
+use crate::render::CHARS_PER_TOKEN;
+use crate::render::page::cut;
+use crate::render::plain::line;
 
 /// Maximum number of entries.
 const ENTRIES: usize = 20;
