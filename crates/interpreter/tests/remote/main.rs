@@ -5,6 +5,8 @@
 #[path = "../it/bad_inputs.rs"]
 mod bad_inputs;
 mod connection;
+#[path = "../it/connectors.rs"]
+mod connectors;
 #[path = "../it/derivation.rs"]
 mod derivation;
 #[path = "../it/display.rs"]
@@ -25,6 +27,8 @@ mod isolation;
 mod lifecycle;
 #[path = "../it/limits.rs"]
 mod limits;
+#[path = "../it/lineage.rs"]
+mod lineage;
 mod place;
 #[path = "../it/requirements.rs"]
 mod requirements;
