@@ -27,6 +27,7 @@ pub mod input;
 mod interpreter;
 pub mod lineage;
 pub mod output;
+pub mod page;
 pub mod picture;
 mod rejection;
 #[cfg(feature = "remote")]

@@ -3,7 +3,8 @@
 use axum::extract::{Path, Query, State};
 use cellblock_interpreter::Output;
 use cellblock_interpreter::lineage::VariableOrigin;
-use cellblock_interpreter::output::{PageSelection, TablePage};
+use cellblock_interpreter::output::TablePage;
+use cellblock_interpreter::page::PageSelection;
 use cellblock_interpreter::session::Variable;
 use serde::Serialize;
 

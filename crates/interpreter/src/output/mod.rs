@@ -24,7 +24,8 @@ pub(crate) use decode::PARQUET;
 pub use error::OutputError;
 pub use limits::DecodingLimits;
 pub use redact::{redact, redact_source};
-pub use table::{PageSelection, TablePage};
+pub use table::TablePage;
+pub(crate) use table::rows as table_rows;
 pub use value::{
     Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,
     Representation, Rich,

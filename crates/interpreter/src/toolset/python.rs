@@ -128,7 +128,7 @@ fn definition() -> ToolDefinition {
     )
 }
 
-/// Returns what a model is told of a tool that runs cells.
+/// Returns the prompt of a tool that runs cells.
 pub(super) fn prompt(title: &str, tool: &str) -> String {
     format!(
         "## {title} ({tool})\n\n\

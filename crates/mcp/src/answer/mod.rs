@@ -18,7 +18,7 @@ mod variable;
 
 pub(crate) use execution::told;
 pub(crate) use shape::{Link, RanCell};
-pub(crate) use variable::{VariableAnswer, variable};
+pub(crate) use variable::{ShownVariable, variable};
 
 /// Pictures of one answer; more are links.
 const PICTURES: usize = 10;

@@ -2,7 +2,8 @@
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::lineage::VariableOrigin;
-use cellblock_interpreter::output::{Output, PageSelection, TablePage};
+use cellblock_interpreter::output::{Output, TablePage};
+use cellblock_interpreter::page::PageSelection;
 use cellblock_interpreter::render::{self, Block};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,8 +16,7 @@ use crate::sessions::SessionEntry;
 
 /// A variable.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "ShownVariable")]
-pub(crate) struct VariableAnswer {
+pub(crate) struct ShownVariable {
     /// The session's handle.
     session: String,
     /// Its value.
@@ -58,7 +58,7 @@ pub(crate) async fn variable(
     for link in &value.resources {
         answer.link(link);
     }
-    answer.structured(&VariableAnswer {
+    answer.structured(&ShownVariable {
         session: entry.id.clone(),
         value,
         page,

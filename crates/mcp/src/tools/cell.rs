@@ -22,7 +22,7 @@ const DESCRIPTION: &str = "\
     exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are there. Variables and \
     files stay for later calls with the same `session`.";
 
-/// What a model learns besides, if code can call functions. Which ones depends on who asks.
+/// Continues the description if code can call functions. Which ones depends on who asks.
 const FUNCTIONS: &str = "\
     Code can call functions of the host, which return Python values and raise typed errors such as `cellblock.RateLimitError`. `connectors` lists them, `help(FUNCTION)` explains \
     one. Combine calls in one cell and print only what you need: results that are not printed do not enter your context.";

@@ -1,14 +1,14 @@
 //! Tools that look at the variables of a session without running code.
 
 use cellblock_interpreter::Error;
-use cellblock_interpreter::output::PageSelection;
+use cellblock_interpreter::page::PageSelection;
 use cellblock_interpreter::session::Variable;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, schema};
-use crate::answer::{self, CallAnswer, VariableAnswer};
+use crate::answer::{self, CallAnswer, ShownVariable};
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
 
@@ -65,7 +65,7 @@ pub(super) fn show_definition() -> ToolDefinition {
         schema::read::<Wanted>(),
         ToolEffect::Reads,
     )
-    .returns(schema::written::<VariableAnswer>())
+    .returns(schema::written::<ShownVariable>())
 }
 
 pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {

@@ -26,25 +26,25 @@ def frame(stream: bytes) -> Any:
 class Fetched:
     """An answer of a connector, and where it is from."""
 
-    def __init__(self, connector: str, function: str, told: dict[str, Any], data: Any) -> None:
+    def __init__(self, connector: str, function: str, envelope: dict[str, Any], data: Any) -> None:
         #: The answer, as a plain call returns it.
         self.data = data
         #: Whether it is the answer to an earlier equal call.
-        self.cached: bool = told.get("cached", False)
+        self.cached: bool = envelope.get("cached", False)
         #: The connector, the function, the arguments with defaults, and when the answer arrived.
         self.provenance = {
             "connector": connector,
             "function": function,
-            "arguments": told.get("arguments"),
-            "fetched_at": told.get("fetched_at"),
+            "arguments": envelope.get("arguments"),
+            "fetched_at": envelope.get("fetched_at"),
         }
         #: Number of rows and names of columns, if the answer is a table.
-        self.row_count: int | None = told.get("row_count")
-        self.columns: list[str] = told.get("columns") or []
+        self.row_count: int | None = envelope.get("row_count")
+        self.columns: list[str] = envelope.get("columns") or []
         #: The sha256 of the table as Parquet, in the host's artifact store.
-        self.artifact: str | None = (told.get("artifact") or {}).get("sha256")
+        self.artifact: str | None = (envelope.get("artifact") or {}).get("sha256")
         #: Why the table could not be stored.
-        self.note: str | None = told.get("note")
+        self.note: str | None = envelope.get("note")
 
     @property
     def df(self) -> Any:

@@ -7,8 +7,8 @@ mod batch;
 mod cell;
 pub(crate) mod fetched;
 mod message;
-mod page;
 mod parquet;
+mod rows;
 mod schema;
 
 use std::collections::VecDeque;
@@ -19,7 +19,8 @@ use cellblock_protocol as protocol;
 use cellblock_protocol::Blob;
 use serde_json::Value;
 
-pub use self::page::{PageSelection, TablePage};
+pub use self::rows::TablePage;
+pub(crate) use self::rows::rows;
 
 use self::batch::Layout;
 use self::cell::Room;

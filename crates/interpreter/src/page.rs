@@ -3,16 +3,13 @@
 use std::fs::File;
 
 use cellblock_artifact::{ArtifactId, Store};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::file::reader::ChunkReader;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use super::cell::{self, Room};
 use crate::error::{Error, Result};
-use crate::output::{Dataframe, OutputError};
+use crate::output::{Dataframe, TablePage, table_rows};
 
 /// Number of rows of a page by default.
 const ROWS: u32 = 10;
@@ -28,21 +25,8 @@ pub struct PageSelection {
     pub page: Option<i64>,
 }
 
-/// A page of a table.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct TablePage {
-    /// Number of the page, from 0.
-    pub page: u64,
-    /// Number of pages.
-    pub pages: u64,
-    /// Index of the first row among the stored rows, from 0.
-    pub first_row: u64,
-    /// The rows, one value per column, in the form of `head`.
-    pub rows: Vec<Vec<Value>>,
-}
-
 impl PageSelection {
-    /// Whether a page is asked for at all.
+    /// Whether a page is requested at all.
     pub fn is_some(self) -> bool {
         self.rows.is_some() || self.page.is_some()
     }
@@ -103,29 +87,8 @@ async fn read(store: &Store, id: ArtifactId, first_row: u64, rows: u32) -> Resul
         None => Some(store.get(id).await?),
     };
     let read = spawn_blocking(move || match (local, bytes) {
-        (Some(path), _) => rows_of(File::open(path)?, first_row, rows),
-        (None, bytes) => rows_of(bytes.unwrap_or_default(), first_row, rows),
+        (Some(path), _) => table_rows(File::open(path)?, first_row, rows),
+        (None, bytes) => table_rows(bytes.unwrap_or_default(), first_row, rows),
     });
     Ok(read.await.expect("reading rows does not panic")?)
-}
-
-fn rows_of(
-    file: impl ChunkReader + 'static,
-    first_row: u64,
-    rows: u32,
-) -> std::result::Result<Vec<Vec<Value>>, OutputError> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
-    let columns = reader.schema().fields().len();
-    let room = Room::for_cells(columns * rows as usize);
-    // Row groups before the page are not read.
-    let reader = reader
-        .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
-        .with_limit(rows as usize)
-        .build()?;
-    let mut all = Vec::new();
-    for batch in reader {
-        let batch = batch?;
-        all.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, room)));
-    }
-    Ok(all)
 }

@@ -1,0 +1,44 @@
+//! Rows that are stored of a table.
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::ChunkReader;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cell::{self, Room};
+use crate::output::OutputError;
+
+/// A page of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TablePage {
+    /// Number of the page, from 0.
+    pub page: u64,
+    /// Number of pages.
+    pub pages: u64,
+    /// Index of the first row among the stored rows, from 0.
+    pub first_row: u64,
+    /// The rows, one value per column, in the form of `head`.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// Reads so many rows of a table in Parquet. Row groups before the first of them are not read.
+pub(crate) fn rows(
+    file: impl ChunkReader + 'static,
+    first_row: u64,
+    rows: u32,
+) -> Result<Vec<Vec<Value>>, OutputError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    let columns = reader.schema().fields().len();
+    let room = Room::for_cells(columns * rows as usize);
+    let reader = reader
+        .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
+        .with_limit(rows as usize)
+        .build()?;
+    let mut all = Vec::new();
+    for batch in reader {
+        let batch = batch?;
+        all.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, room)));
+    }
+    Ok(all)
+}
