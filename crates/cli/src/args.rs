@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_image::Mirror;
+use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::env_vars;
@@ -110,6 +112,18 @@ pub(crate) struct RunArgs {
     pub(crate) image: String,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// Check code before it runs: `standard` rejects code that reads the environment or starts
+    /// processes, `strict` also `eval`, `exec` and the like [default: off, with --toolset notebook:
+    /// `cells.guard` of the configuration]
+    #[arg(long, value_name = "LEVEL", value_parser = guard_level())]
+    pub(crate) guard: Option<Guard>,
+    /// Run this Python file before the first cell; repeat it for several. If it fails, the run
+    /// continues with a note
+    #[arg(long, value_name = "FILE")]
+    pub(crate) setup: Vec<PathBuf>,
+    /// Check the code without running it: its syntax, `--guard`, and the functions of connectors
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -255,6 +269,14 @@ Exit codes:
   124  the code timed out or was interrupted; its variables are kept
   125  the kernel was lost, or the code exceeded a limit
   130  Ctrl-C ended cellblock itself; the first one only interrupts the cell";
+
+fn guard_level() -> impl TypedValueParser<Value = Guard> {
+    let levels = [Guard::Off, Guard::Standard, Guard::Strict];
+    PossibleValuesParser::new(levels.map(Guard::name)).try_map(move |name| {
+        let found = levels.into_iter().find(|level| level.name() == name);
+        found.ok_or("there is no such level")
+    })
+}
 
 /// Less than a kernel with a library or two needs.
 const MIN_MEMORY: Size = Size(32 << 20);

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
+use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{self, COVERAGE_THRESHOLD, DerivationPolicy, LowCoverage};
 use cellblock_interpreter::execution::Rejection;
 use cellblock_interpreter::input::InputFormat;
+use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -60,6 +62,36 @@ pub(crate) struct ToolsetArgs {
     pub(crate) reject_low_coverage: bool,
 }
 
+/// What the session of a toolset has.
+#[derive(Debug, Default)]
+pub(crate) struct ToolsetSession {
+    /// What its code can call.
+    pub(crate) connectors: Vec<Arc<dyn Connector>>,
+    /// Names that are bound, if not the usual ones.
+    prelude: Option<&'static [&'static str]>,
+    pub(crate) guard: Guard,
+    pub(crate) setup: Vec<SetupSnippet>,
+}
+
+impl ToolsetSession {
+    /// Returns the options of a session for one run.
+    pub(crate) fn options(self) -> SessionOptions {
+        let usual = SessionOptions::default();
+        SessionOptions {
+            pooled: false,
+            // A run stops at the first cell that does not complete: nobody would use what was rescued.
+            rescue: Rescue::Off,
+            prelude: self.prelude.map_or(usual.prelude, |names| {
+                names.iter().copied().map(str::to_owned).collect()
+            }),
+            guard: self.guard,
+            setup: self.setup,
+            connectors: self.connectors,
+            ..SessionOptions::default()
+        }
+    }
+}
+
 /// Accepts the name of one of these toolsets.
 pub(crate) fn kinds(of: impl Fn(&ToolsetKind) -> bool) -> impl TypedValueParser<Value = ToolsetKind> {
     let kinds = TOOLSETS.into_iter().filter(of);
@@ -68,22 +100,28 @@ pub(crate) fn kinds(of: impl Fn(&ToolsetKind) -> bool) -> impl TypedValueParser<
         .try_map(|name| ToolsetKind::named(&name).ok_or("there is no such toolset"))
 }
 
-/// The connectors of a configuration. Reads its secrets, and starts nothing.
-pub(crate) fn connectors(config: Option<PathBuf>) -> Result<Vec<Arc<dyn Connector>>> {
-    let (servers, _) = Sources::of_process(config, None).load()?.tool_servers()?;
-    Ok(servers.iter().filter_map(OfferedServer::connector).collect())
+/// What a configuration gives to sessions with the toolset `notebook`. Reads its secrets and setup code, and starts nothing.
+pub(crate) fn of_configuration(config: Option<PathBuf>) -> Result<ToolsetSession> {
+    let loaded = Sources::of_process(config, None).load()?;
+    let (servers, _) = loaded.tool_servers()?;
+    let cells = loaded.cells()?;
+    Ok(ToolsetSession {
+        connectors: servers.iter().filter_map(OfferedServer::connector).collect(),
+        prelude: Some(notebook::KIND.prelude),
+        guard: cells.guard,
+        setup: cells.snippets,
+    })
 }
 
 impl ToolsetArgs {
-    /// Checks that the options belong to the toolset, and returns the connectors that its code has. Reads their configuration, and
-    /// starts nothing.
-    pub(crate) fn connectors(&self) -> Result<Vec<Arc<dyn Connector>>> {
+    /// Checks that the options belong to the toolset, and returns what its session has. Reads the configuration, and starts nothing.
+    pub(crate) fn session(&self) -> Result<ToolsetSession> {
         if self.toolset != Some(notebook::KIND) {
             return match self.config {
                 Some(_) => Err(Error::Refused(
                     "`--config` is for `--toolset notebook`; remove one of the two".to_owned(),
                 )),
-                None => Ok(Vec::new()),
+                None => Ok(ToolsetSession::default()),
             };
         }
         if self.contract.is_some()
@@ -96,7 +134,7 @@ impl ToolsetArgs {
                     .to_owned(),
             ));
         }
-        connectors(self.config.clone())
+        of_configuration(self.config.clone())
     }
 
     /// The rules for the call.

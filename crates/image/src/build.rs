@@ -261,6 +261,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
         system_libraries,
         packages,
         preload: spec.preload.clone(),
+        outputs: spec.outputs.clone(),
         policy: spec.policy.clone(),
         created: SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -289,7 +290,10 @@ fn compile_and_check(python: &Path, spec: &ImageSpec, copied: &Copied, uv: &Uv) 
     if spec.compile.is_none() {
         install::compile(uv, &python.join(&copied.interpreter), python, PYTHON_IN_SANDBOX)?;
     }
-    let modules: Vec<_> = spec.preload.iter().chain(spec.compile.iter().flatten()).collect();
+    let converters = spec.outputs.values().filter_map(|it| it.split(':').next());
+    let converters: Vec<_> = converters.map(str::to_owned).collect();
+    let listed = spec.preload.iter().chain(spec.compile.iter().flatten());
+    let modules: Vec<_> = listed.chain(&converters).collect();
     let checked = check::check(python, copied, &modules)?;
     install::keep_bytecode(python, |path| match spec.compile {
         None => path.extension().is_some_and(|it| it == "pyc"),

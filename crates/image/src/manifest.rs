@@ -1,6 +1,9 @@
 //! An image's description of itself.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::audit::AuditReport;
@@ -47,6 +50,9 @@ pub struct Manifest {
     pub packages: Vec<Package>,
     /// Modules that the template imports.
     pub preload: Vec<String>,
+    /// Converters of outputs, as `module:function`, by the class whose values they convert.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
     /// Policy for its packages.
     pub policy: PackagePolicy,
     /// Time of the build, in seconds since 1970.
@@ -103,7 +109,7 @@ impl Manifest {
     /// Computes the content address from the files and everything else that decides how a sandbox
     /// starts.
     pub(crate) fn address(&self, files: &str) -> String {
-        let rest = serde_json::json!([
+        let mut rest = serde_json::json!([
             self.name,
             self.interpreter,
             self.stdlib,
@@ -111,7 +117,22 @@ impl Manifest {
             self.preload,
             self.policy,
         ]);
+        // Images without them keep their addresses.
+        if let (Value::Array(parts), false) = (&mut rest, self.outputs.is_empty()) {
+            parts.push(serde_json::json!(self.outputs));
+        }
         hex(&Sha256::digest(format!("{files}\n{rest}")))
+    }
+
+    /// Returns the modules that a template imports: those to preload, and those with converters of outputs.
+    pub fn template_modules(&self) -> Vec<String> {
+        let mut modules = self.preload.clone();
+        for module in self.outputs.values().filter_map(|it| it.split(':').next()) {
+            if !modules.iter().any(|known| known == module) {
+                modules.push(module.to_owned());
+            }
+        }
+        modules
     }
 
     /// Returns the first digits of the id, enough for people.

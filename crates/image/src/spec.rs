@@ -1,6 +1,6 @@
 //! An image's specification, as a user writes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -103,6 +103,9 @@ pub struct ImageSpec {
     /// Modules that are compiled, with all that they import, in addition to those to preload. Without it, every module is compiled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compile: Option<Vec<String>>,
+    /// Converters of outputs, as `module:function`, by the class whose values they convert.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
     /// Policy for its packages.
     pub policy: PackagePolicy,
 }
@@ -119,6 +122,8 @@ struct Written {
     #[serde(default)]
     preload: Vec<String>,
     compile: Option<Vec<String>>,
+    #[serde(default)]
+    outputs: BTreeMap<String, String>,
     #[serde(default)]
     policy: PackagePolicy,
 }
@@ -197,6 +202,21 @@ impl ImageSpec {
                 )));
             }
         }
+        for (class, converter) in &written.outputs {
+            if !is_module(class) || !class.contains('.') {
+                return Err(wrong(format!(
+                    "`{}` in `outputs` is not a class such as `geopandas.GeoDataFrame`",
+                    class.escape_debug()
+                )));
+            }
+            let parts = converter.split_once(':');
+            if !parts.is_some_and(|(module, function)| is_module(module) && is_module(function)) {
+                return Err(wrong(format!(
+                    "`{}` in `outputs` is not a function such as `module:function`",
+                    converter.escape_debug()
+                )));
+            }
+        }
         Ok(Self {
             name: written.name,
             python: written.python,
@@ -204,6 +224,7 @@ impl ImageSpec {
             lock: written.lock.map(|file| read(&file)).transpose()?,
             preload: written.preload,
             compile: written.compile,
+            outputs: written.outputs,
             policy: written.policy,
         })
     }
@@ -225,6 +246,7 @@ impl ImageSpec {
         self.name == manifest.name
             && manifest.python.starts_with(&format!("{}.", self.python))
             && self.preload == manifest.preload
+            && self.outputs == manifest.outputs
             && self.policy == manifest.policy
             && all_locked
             && manifest.packages.len() == names
@@ -309,6 +331,14 @@ mod tests {
             (
                 "name = \"x\"\npackages = []\npreload = [\"os; evil\"]",
                 "`os; evil` in `preload` is not a module name",
+            ),
+            (
+                "name = \"x\"\npackages = []\noutputs = {GeoDataFrame = \"a:b\"}",
+                "`GeoDataFrame` in `outputs` is not a class such as `geopandas.GeoDataFrame`",
+            ),
+            (
+                "name = \"x\"\npackages = []\noutputs = {\"a.B\" = \"a.convert\"}",
+                "`a.convert` in `outputs` is not a function such as `module:function`",
             ),
             (
                 "name = \"x\"\npackages = []\ncompile = [\"a b\"]",

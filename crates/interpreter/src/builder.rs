@@ -114,7 +114,9 @@ impl InterpreterBuilder {
             library_path: image.manifest().library_path.clone(),
             layers: Some(layers),
             bytecode: Some(image.bytecode()),
-            preload: self.preload.unwrap_or_else(|| image.manifest().preload.clone()),
+            preload: self
+                .preload
+                .unwrap_or_else(|| image.manifest().template_modules()),
             spare_room: !self.single,
             demands: self.demands,
             launcher: self.launcher,

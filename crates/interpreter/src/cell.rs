@@ -31,6 +31,9 @@ pub struct Cell {
     pub collect_files: bool,
     /// Who stands behind what it makes; see [`Cell::produced_by`].
     pub producer: Option<String>,
+    /// Whether it is only checked: its syntax, what the guard says of it, and the functions of connectors that it names. The session stays as it
+    /// is, and the execution's number is 0.
+    pub dry_run: bool,
     /// Whether the session ends with it, so that `atexit` handlers run at its end.
     pub last: bool,
 }
@@ -49,6 +52,7 @@ impl Cell {
             requirements: Vec::new(),
             collect_files: true,
             producer: None,
+            dry_run: false,
             last: false,
         }
     }

@@ -16,7 +16,7 @@ pub use crate::rejection::Rejection;
 /// One run of a cell.
 #[derive(Clone, Debug)]
 pub struct Execution {
-    /// The cell's number in its session, from 1.
+    /// The cell's number in its session, from 1; 0 if it was only checked.
     pub cell: u64,
     /// Outcome.
     pub outcome: Outcome,

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT};
+use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::Time;
 use schemars::JsonSchema;
@@ -50,6 +52,12 @@ pub struct Options {
     /// Asked before a session is made and code is run.
     #[serde(skip)]
     pub meter: Arc<dyn Meter>,
+    /// Check of code before it runs.
+    #[serde(skip)]
+    pub guard: Guard,
+    /// Code that prepares each session.
+    #[serde(skip)]
+    pub setup: Vec<SetupSnippet>,
     /// Connectors of sessions, if the toolset `notebook` is offered.
     #[serde(skip)]
     pub connectors: Vec<Arc<dyn Connector>>,
@@ -91,6 +99,8 @@ impl Default for Options {
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
             meter: Arc::new(Unmetered),
+            guard: Guard::default(),
+            setup: Vec::new(),
             connectors: Vec::new(),
         }
     }

@@ -1,5 +1,7 @@
 //! Messages between the host and a kernel.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +30,35 @@ pub enum ToKernel {
         /// Connectors that the code may call. Those of the first message count.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         connectors: Vec<Bundle>,
+        /// Converters of outputs, as `module:function`, by the class whose values they convert.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        outputs: BTreeMap<String, String>,
+    },
+    /// Runs code that prepares the session. What it binds belongs to the base namespace, until the
+    /// next `reset`.
+    Setup {
+        /// Number of the request.
+        cell: u64,
+        /// File name in tracebacks.
+        name: String,
+        /// The code.
+        code: String,
+        /// Whether the guard checks it.
+        guarded: bool,
+    },
+    /// Checks code as `execute` would, without running it.
+    Check {
+        /// Number of the request.
+        cell: u64,
+        /// The code.
+        code: String,
+        /// File name in tracebacks.
+        name: String,
+        /// Line number of the first line of `code` in that file.
+        #[serde(default = "first_line")]
+        line: u32,
+        /// Whether the code consists of statements or is one expression.
+        mode: CellMode,
     },
     /// Runs code.
     Execute {
@@ -108,6 +139,8 @@ pub enum ToKernel {
 impl MessageSet for ToKernel {
     const TYPES: &'static [&'static str] = &[
         "configure",
+        "setup",
+        "check",
         "execute",
         "get",
         "bind",
@@ -140,16 +173,28 @@ pub enum Rescue {
     On,
 }
 
-/// Strictness of the checks before code runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Strictness of the checks before code runs, from the least to the most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
     /// No checks.
+    #[default]
     Off,
-    /// The standard rules.
+    /// Rejects code that reads the environment or starts processes.
     Standard,
-    /// The standard rules, and fewer builtins.
+    /// Also rejects `eval`, `exec` and other ways around the language.
     Strict,
+}
+
+impl Guard {
+    /// Its name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Standard => "standard",
+            Self::Strict => "strict",
+        }
+    }
 }
 
 /// Whether code consists of statements or is an expression.
@@ -337,8 +382,8 @@ pub enum FromKernel {
     },
     /// A standby holds the current state, or cannot be made.
     Standby {
-        /// Number of messages that have changed the state: `configure`, `execute`, `bind` and
-        /// `reset`.
+        /// Number of messages that have changed the state: `configure`, `setup`, `execute`, `bind`
+        /// and `reset`.
         changes: u64,
         /// Process id of the standby in the sandbox.
         #[serde(default)]

@@ -87,7 +87,10 @@ fn options(args: &McpArgs) -> Result<Options> {
         options.toolsets = TOOLSETS.into_iter().filter(chosen).collect();
     }
     if options.toolsets.contains(&notebook::KIND) {
-        options.connectors = toolset::connectors(args.config.clone())?;
+        let of_session = toolset::of_configuration(args.config.clone())?;
+        options.connectors = of_session.connectors;
+        options.guard = of_session.guard;
+        options.setup = of_session.setup;
     } else if args.config.is_some() {
         return Err(Error::Refused(
             "`--config` is for `--toolset notebook`; remove `--config`, or add that toolset".to_owned(),

@@ -4,20 +4,16 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::mem;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_image::Home;
-use cellblock_interpreter::cell::Rescue;
-use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::derivation::KIND as DERIVATION;
 use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::lineage::VariableOrigin;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
-use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Execution, Input, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
 use tokio::sync::mpsc;
@@ -28,6 +24,7 @@ mod derivation;
 use super::image;
 use crate::args::RunArgs;
 use crate::cancel::Cancel;
+use crate::config::snippet;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::out_dir::{self, OutDir};
@@ -38,6 +35,7 @@ use crate::render::{FAINT, Screen, exception, outcome, styled, table};
 use crate::sanitize;
 use crate::script::{self, NamedCell};
 use crate::style::NOTE;
+use crate::toolset::ToolsetSession;
 use crate::warm::attach::Wanted;
 use crate::warm::hint;
 use crate::warm::setting::WarmSetting;
@@ -119,8 +117,8 @@ struct Run {
     warm: bool,
     /// Modules that a warm host has imported.
     preloaded: Vec<String>,
-    /// What its code can call.
-    connectors: Vec<Arc<dyn Connector>>,
+    /// What its session has.
+    of_session: ToolsetSession,
 }
 
 impl Run {
@@ -143,7 +141,7 @@ impl Run {
             setting: WarmSetting::from_env()?,
             warm: false,
             preloaded: Vec::new(),
-            connectors: args.toolset.connectors()?,
+            of_session: of_session(args)?,
         })
     }
 
@@ -155,7 +153,8 @@ impl Run {
         let Some(session) = session else {
             return self.derive(args, &interpreter).await;
         };
-        for input in inputs(args) {
+        // A dry run needs no data.
+        for input in inputs(args).filter(|_| !args.dry_run) {
             self.cancel.unless(session.bind(input)).await?;
         }
         let cells = mem::take(&mut self.cells);
@@ -179,15 +178,8 @@ impl Run {
     /// Starts an interpreter, and its session unless the derivation toolset makes its own.
     async fn start(&mut self, args: &RunArgs, display: &Display) -> Result<(Interpreter, Option<Session>)> {
         let interpreter = self.interpreter(args, display).await?;
-        let session = (args.toolset.toolset != Some(DERIVATION)).then(|| {
-            interpreter.session(SessionOptions {
-                pooled: false,
-                // A run stops at the first cell that does not complete: nobody would use what was rescued.
-                rescue: Rescue::Off,
-                connectors: mem::take(&mut self.connectors),
-                ..SessionOptions::default()
-            })
-        });
+        let session = (args.toolset.toolset != Some(DERIVATION))
+            .then(|| interpreter.session(mem::take(&mut self.of_session).options()));
         if !self.warm {
             display.wait_for("starting Python");
             // A template that cannot start reports why, which its kernel does not know.
@@ -273,6 +265,7 @@ impl Run {
             let mut saved = Vec::new();
             let mut cell = named.cell.clone().with_requirements(&args.requirements);
             cell.timeout = args.timeout;
+            cell.dry_run = args.dry_run;
             cell.last = index + 1 == cells.len();
             let execution = self.run_cell(cell, session, store, &mut saved).await?;
             self.finish_cell(&execution, store, &mut saved).await?;
@@ -504,6 +497,27 @@ fn primitive(primitive: &cellblock_interpreter::output::Primitive) -> String {
         Some(note) => format!("{text}\n{}", styled(FAINT, &sanitize::line(note))),
         None => text,
     }
+}
+
+/// Returns what the session has: what its toolset says, and then the command line.
+fn of_session(args: &RunArgs) -> Result<ToolsetSession> {
+    let mut of_session = args.toolset.session()?;
+    if args.toolset.toolset == Some(DERIVATION)
+        && (args.guard.is_some() || args.dry_run || !args.setup.is_empty())
+    {
+        return Err(Error::Refused(
+            "`--guard`, `--setup` and `--dry-run` are for cells, and `--toolset derivation` runs none; remove them".to_owned(),
+        ));
+    }
+    if let Some(guard) = args.guard {
+        of_session.guard = guard;
+    }
+    for path in &args.setup {
+        let snippet = snippet(path)
+            .map_err(|error| Error::Refused(format!("read the setup code `{}`: {error}", path.display())))?;
+        of_session.setup.push(snippet);
+    }
+    Ok(of_session)
 }
 
 fn inputs(args: &RunArgs) -> impl Iterator<Item = Input> + '_ {

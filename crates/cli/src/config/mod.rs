@@ -3,6 +3,7 @@
 //! A section is a field of [`Settings`], and most are options of a crate as they are. Everything follows from the type: the keys and their
 //! defaults, errors with their lines, `config show`, the reference and the schema. `sections/` has what types cannot express.
 
+mod cells;
 mod check;
 mod decode;
 pub(crate) mod env;
@@ -28,8 +29,8 @@ use std::path::PathBuf;
 
 use cellblock_agent::tools::TurnOptions;
 use cellblock_gateway::options::{
-    AuthOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions, MetricsOptions,
-    ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
+    AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions,
+    MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
 };
 use cellblock_image::Mirror;
 use cellblock_mcp::Options as McpOptions;
@@ -40,6 +41,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::env_vars;
+pub(crate) use cells::snippet;
 pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
 use listen::Listen;
 pub(crate) use schema::schema;
@@ -80,6 +82,7 @@ pub(crate) struct Settings {
     pub(crate) mcp_servers: McpServers,
     pub(crate) mcp_requests: RequestedServerOptions,
     pub(crate) limits: LimitsSection,
+    pub(crate) cells: CellOptions,
     pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
     pub(crate) turn: TurnOptions,

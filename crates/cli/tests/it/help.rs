@@ -66,6 +66,14 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
                                       them, as in most containers: then only Landlock, seccomp and a
                                       user ID protect the host, and every result lists what is missing.
                                       Namespaces are still used if they are available
+          --guard <LEVEL>             Check code before it runs: `standard` rejects code that reads the
+                                      environment or starts processes, `strict` also `eval`, `exec` and
+                                      the like [default: off, with --toolset notebook: `cells.guard` of
+                                      the configuration] [possible values: off, standard, strict]
+          --setup <FILE>              Run this Python file before the first cell; repeat it for several.
+                                      If it fails, the run continues with a note
+          --dry-run                   Check the code without running it: its syntax, `--guard`, and the
+                                      functions of connectors
           --json                      Print one JSON object as the only line of stdout
           --no-pool                   Keep no sandboxes ready; a single run always creates its sandbox
                                       on demand

@@ -8,6 +8,7 @@ mod derivation;
 mod doctor;
 mod examples;
 mod full_disk;
+mod guard;
 mod help;
 mod image;
 mod no_processes;

@@ -88,6 +88,8 @@ impl New {
             limits,
             idle: idle + LONGER,
             id: Some(id.clone()),
+            guard: gateway.options.cells.guard,
+            setup: gateway.options.cells.snippets.clone(),
             connectors: gateway.connectors(owner).await?,
             ..SessionOptions::default()
         };

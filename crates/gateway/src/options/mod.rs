@@ -1,5 +1,6 @@
 //! How a gateway is set up. Each group of options is a section of the configuration; see [`cellblock_settings`].
 
+mod cells;
 mod containers;
 mod http;
 mod keys;
@@ -15,6 +16,7 @@ use cellblock_agent::wire::{ApiError, Tool};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
 
+pub use cells::CellOptions;
 pub use containers::{ContainerOptions, StickyKey};
 pub use http::{HttpServerOptions, MetricsOptions, TlsOptions};
 pub use keys::{AuthOptions, QuotaOptions, RemoteOptions};
@@ -52,6 +54,8 @@ pub struct Options {
     pub http: HttpServerOptions,
     /// Tool servers that turns fetch data from.
     pub tools: Tools,
+    /// Code in cells.
+    pub cells: CellOptions,
     /// Connectors that code can call in sessions with the toolset `notebook` and in containers.
     pub connectors: Vec<Arc<dyn Connector>>,
     /// Whether the tool `code_interpreter` is offered. If not, requests that use it are rejected.
@@ -79,6 +83,7 @@ impl Default for Options {
             metrics: MetricsOptions::default(),
             http: HttpServerOptions::default(),
             tools: Tools::default(),
+            cells: CellOptions::default(),
             connectors: Vec::new(),
             code_interpreter: true,
             chat_interpreter: false,

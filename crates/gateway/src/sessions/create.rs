@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::Ids;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
-use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::renamed::IDLE_SECONDS;
 use serde::Deserialize;
@@ -28,7 +28,9 @@ use crate::state::sessions::{RestSession, SessionTerms, StoredCells};
 use crate::state::{Caller, Gateway};
 
 /// Sets of names that a kernel knows.
-const PRELUDES: [&str; 3] = ["analysis", "documents", "derivation"];
+const PRELUDES: [&str; 4] = ["analysis", "documents", "derivation", "notebook"];
+/// Name of a request's setup code in tracebacks and notes.
+const SETUP: &str = "<setup>";
 
 /// Options of a new session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -41,12 +43,16 @@ pub(crate) struct CreateRequest {
     /// uses the gateway's limits.
     #[schema(value_type = Object)]
     limits: Map<String, Value>,
-    /// Sets of names to bind at the start: `analysis`, `documents`, `derivation`. By default those
-    /// of the toolset.
+    /// Sets of names to bind at the start: `analysis`, `documents`, `derivation`, `notebook`
+    /// (`print` shows a data frame or a chart as an output). By default those of the toolset.
     prelude: Option<Vec<String>>,
-    /// Level of the check before code runs: `off`, `standard` or `strict`.
+    /// Level of the check before code runs: `off`, `standard` or `strict`. By default that of the
+    /// gateway (`cells.guard`), which is also the lowest possible.
     #[schema(value_type = Option<String>)]
     guard: Option<Guard>,
+    /// Code that prepares the session: it runs before the first cell, and again after a reset and in
+    /// each new kernel.
+    setup: Option<String>,
     /// Whether variables survive a cell that kills its kernel: `off`, `idle` or `on`.
     #[schema(value_type = Option<String>)]
     rescue: Option<Rescue>,
@@ -96,6 +102,7 @@ pub(crate) async fn create(
     let session = interpreter.session(SessionOptions {
         prelude: terms.prelude.clone(),
         guard: terms.guard,
+        setup: setup(&gateway, toolset, request.setup),
         limits: changed.then(|| terms.limits.clone()),
         rescue: terms.rescue,
         idle: terms.idle,
@@ -184,17 +191,52 @@ async fn connectors(
     Ok(chosen.cloned().collect())
 }
 
+/// Returns the gateway's level, or a stricter one that a request asks for.
+fn guard(gateway: &Gateway, toolset: ToolsetKind, asked: Option<Guard>) -> Result<Guard, Problem> {
+    let least = if toolset.on_results {
+        Guard::Off
+    } else {
+        gateway.options.cells.guard
+    };
+    match asked {
+        Some(asked) if asked < least => {
+            let message = format!(
+                "it is {:?}, and this gateway requires at least {:?}; leave it out",
+                asked.name(),
+                least.name()
+            );
+            Err(Problem::invalid("guard", message))
+        }
+        asked => Ok(asked.unwrap_or(least)),
+    }
+}
+
+/// Returns the code that prepares a session: the operator's, then the request's.
+fn setup(gateway: &Gateway, toolset: ToolsetKind, asked: Option<String>) -> Vec<SetupSnippet> {
+    if toolset.on_results {
+        return Vec::new();
+    }
+    let asked = asked.map(|code| SetupSnippet {
+        name: SETUP.to_owned(),
+        code,
+        guarded: true,
+    });
+    let operators = gateway.options.cells.snippets.iter().cloned();
+    operators.chain(asked).collect()
+}
+
 fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Result<SessionTerms, Problem> {
     let usual = SessionOptions::default();
     if toolset.on_results
         && (!request.limits.is_empty()
             || request.prelude.is_some()
             || request.guard.is_some()
+            || request.setup.is_some()
             || request.rescue.is_some())
     {
         return Err(Problem::invalid(
             "toolset",
-            "a derivation has limits, prelude, guard and rescue of its own; leave them out",
+            "a derivation has limits, prelude, guard, setup and rescue of its own; leave them out",
         ));
     }
     let prelude = match &request.prelude {
@@ -231,7 +273,7 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
             &request.limits,
         )?,
         prelude,
-        guard: request.guard.unwrap_or(usual.guard),
+        guard: guard(gateway, toolset, request.guard)?,
         rescue: request.rescue.unwrap_or(usual.rescue),
         idle,
     })

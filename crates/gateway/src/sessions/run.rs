@@ -39,6 +39,9 @@ pub(crate) struct CellRequest {
     /// Who stands behind the variables that it makes, such as the path of a notebook; their origins
     /// name it.
     producer: Option<String>,
+    /// Check the code without running it. The result has the form of a run that was rejected or
+    /// completed; it is not stored, and its number is 0.
+    dry_run: bool,
     /// Stream the result as events; the same as `Accept: text/event-stream`.
     stream: bool,
 }
@@ -84,6 +87,10 @@ pub(crate) async fn run(
     let cell = match request.producer {
         Some(producer) => cell.produced_by(lineage::producer(producer)?),
         None => cell,
+    };
+    let cell = Cell {
+        dry_run: request.dry_run,
+        ..cell
     };
     let turn = held.turn().await?;
     if !streams {
@@ -158,7 +165,10 @@ pub(super) async fn finish(
         cell: number,
         json: json.clone(),
     };
-    lock(&held.cells).push(kept);
+    // A dry run is no cell of the session.
+    if number > 0 {
+        lock(&held.cells).push(kept);
+    }
     Ok(json)
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_interpreter::cell::Guard;
+use cellblock_interpreter::session::SetupSnippet;
 use serde_json::{Value, json};
 
 use crate::greeter;
@@ -131,5 +133,37 @@ fn code_calls_functions_that_the_model_only_reads_about() {
         // Without code there is nothing to call.
         server.create(json!({"input": "hello"})).await.ok();
         assert_eq!(provider.asked()[2].instructions, None);
+    });
+}
+
+#[test]
+fn containers_have_the_operators_guard_and_setup_code() {
+    block_on(async {
+        let code = |code: &str| json!({ "code": code }).to_string();
+        let answers = vec![
+            ScriptedAnswer::new().call("c1", "code_interpreter", &code("total('20 + 22')")),
+            ScriptedAnswer::new().call("c2", "code_interpreter", &code("eval('1')")),
+            says("42."),
+        ];
+        let provider = Arc::new(Scripted::new(answers));
+        let model = Arc::clone(&provider) as Arc<dyn Provider>;
+        let server = serve_with(model, |options| {
+            options.cells.guard = Guard::Strict;
+            options.cells.snippets = vec![SetupSnippet {
+                name: "setup.py".to_owned(),
+                code: "def total(text): return eval(text)".to_owned(),
+                guarded: false,
+            }];
+        })
+        .await;
+        let asking = json!({"input": "go", "tools": interpreter_tool()});
+        server.create(asking).await.ok();
+        let first = read(&provider, 1);
+        assert!(first[0].contains("42"), "{first:?}");
+        let second = read(&provider, 2).concat();
+        assert!(
+            second.contains("eval is blocked in strict mode; write the expression itself"),
+            "{second}"
+        );
     });
 }

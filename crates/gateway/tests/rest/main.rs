@@ -13,6 +13,7 @@ mod greeter;
 mod longest;
 mod openapi;
 mod owners;
+mod prepared;
 mod remote;
 mod stopping;
 mod support;

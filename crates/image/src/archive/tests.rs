@@ -68,6 +68,7 @@ pub(crate) fn image(store: &ImageStore) -> OpenImage {
             name: "six".to_owned(),
             version: "1.17.0".to_owned(),
         }],
+        outputs: std::collections::BTreeMap::new(),
         preload: Vec::new(),
         policy: PackagePolicy::default(),
         created: 1,

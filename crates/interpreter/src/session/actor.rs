@@ -1,6 +1,6 @@
 //! The task that owns a session's state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,13 +20,14 @@ use super::interrupts::Interrupted;
 use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::run::{CellTerms, End, Ran, run};
+use super::setup::SetupSnippet;
 use super::standby::Standby;
 use super::{Request, attribution, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::connector::{Connector, FetchRecord, Grants};
 use crate::error::{Error, Result};
-use crate::execution::{Event, Execution, Outcome, Resource, SandboxReport};
+use crate::execution::{Event, Execution, Outcome, Resource};
 use crate::input::Input;
 use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::output::Output;
@@ -37,8 +38,10 @@ use crate::shared::Shared;
 pub struct SessionOptions {
     /// Sets of names that are bound before the first cell; see `docs/protocol.md`.
     pub prelude: Vec<String>,
-    /// What code is checked for before it runs.
+    /// What code is checked for before it runs. It is a help for models, not a security boundary.
     pub guard: Guard,
+    /// Code that runs before the first cell, and again after a reset and in each new kernel.
+    pub setup: Vec<SetupSnippet>,
     /// Limits; by default the interpreter's, whose sandboxes are kept ready.
     pub limits: Option<Limits>,
     /// Whether a sandbox may come from the pool.
@@ -58,6 +61,7 @@ impl Default for SessionOptions {
         Self {
             prelude: vec!["analysis".into(), "documents".into()],
             guard: Guard::Off,
+            setup: Vec::new(),
             limits: None,
             pooled: true,
             rescue: Rescue::Idle,
@@ -99,6 +103,8 @@ pub(super) struct Actor {
     pub(super) layers: Vec<String>,
     /// Origins of the variables of the kernel that is there.
     pub(super) lineage: Ledger,
+    /// Setup code that has ended a kernel, by its place.
+    pub(super) unusable_setup: BTreeSet<usize>,
     /// Cells that were run.
     pub(super) cells: u64,
     /// The cell that ran the exit handlers, to their end.
@@ -144,6 +150,7 @@ impl Actor {
             lost_files: None,
             layers: Vec::new(),
             lineage: Ledger::default(),
+            unusable_setup: BTreeSet::new(),
             cells: 0,
             exited_in: 0,
             messages: 0,
@@ -291,6 +298,9 @@ impl Actor {
         events: Option<mpsc::Sender<Event>>,
         asker: &mut oneshot::Sender<Result<Execution>>,
     ) -> Result<Execution> {
+        if cell.dry_run {
+            return self.check(cell, events, asker).await;
+        }
         let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
         self.require(&cell.requirements).await?;
         self.ready().await?;
@@ -379,11 +389,7 @@ impl Actor {
             origins,
             note: self.note(before, verdict.note),
             duration,
-            sandbox: SandboxReport {
-                backend: self.shared.backend.name().to_owned(),
-                image: self.shared.image_id.clone(),
-                protections: self.shared.backend.report(),
-            },
+            sandbox: self.sandbox_report(),
         })
     }
 
@@ -421,7 +427,7 @@ impl Actor {
     }
 
     /// Fails when Cellblock's own part of the sandbox is gone, rather than the kernel alone.
-    async fn judge(&mut self, ran: &Ran, timeout: Duration) -> Result<judge::Verdict> {
+    pub(super) async fn judge(&mut self, ran: &Ran, timeout: Duration) -> Result<judge::Verdict> {
         let report = self.shared.backend.report();
         let mut evidence = judge::Evidence {
             ran,
@@ -553,7 +559,7 @@ impl Actor {
         match self.housekeeping(&message, true).await? {
             Ok(_) => {
                 self.lineage.clear();
-                Ok(())
+                self.set_up().await.map(drop)
             }
             Err(reason) => Err(Error::Request(format!("reset the session: {reason}"))),
         }

@@ -22,6 +22,7 @@ mod actor;
 mod attribution;
 mod calls;
 mod change;
+mod check;
 mod command;
 mod count;
 mod dataset;
@@ -39,6 +40,7 @@ mod program;
 mod rescue;
 mod run;
 mod sandbox;
+mod setup;
 pub(crate) mod spool;
 mod standby;
 mod until;
@@ -54,6 +56,7 @@ pub(crate) use edit::{EditRefused, Edited, RefusedFile};
 #[doc(hidden)]
 pub use files::fuzz_file_name;
 pub use program::{ProgramRun, SandboxProgram};
+pub use setup::SetupSnippet;
 pub use until::until;
 
 use actor::Actor;

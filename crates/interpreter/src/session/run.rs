@@ -236,6 +236,8 @@ fn within(limit: u64, blobs: &[Blob]) -> std::result::Result<(), OutputError> {
 const fn number_of(message: &ToKernel) -> u64 {
     match message {
         ToKernel::Execute { cell, .. }
+        | ToKernel::Setup { cell, .. }
+        | ToKernel::Check { cell, .. }
         | ToKernel::Get { cell, .. }
         | ToKernel::Bind { cell, .. }
         | ToKernel::Variables { cell }

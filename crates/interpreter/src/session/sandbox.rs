@@ -1,12 +1,11 @@
 //! A session's sandbox: made on first use, replaced when it is lost, ended with the session.
 
 use cellblock_protocol::{Bundle, CellMode, OutputLimits, ToKernel};
-use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Usage};
 use cellblock_sandbox::channel::write_frame;
 
 use super::Prepared;
-use super::actor::{Actor, SessionOptions};
+use super::actor::Actor;
 use super::calls::{BuiltIn, CallLimits};
 use super::files::Collected;
 use super::kept::Whole;
@@ -148,8 +147,8 @@ impl Actor {
         let layer = self.shared.layer(requirements).await?;
         if !self.layers.contains(&layer) {
             self.layers.push(layer);
+            let message = self.configuration(Vec::new());
             if let Some(kernel) = &mut self.kernel {
-                let message = configure(&self.options, &self.limits, &self.layers, Vec::new());
                 self.standby.sent(&message, 0);
                 if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
                     // It has died meanwhile; the next one is told when it starts.
@@ -177,10 +176,6 @@ impl Actor {
         if self.kernel.is_some() {
             return Ok(());
         }
-        let mut kernel = match self.revive().await {
-            Some(kernel) => kernel,
-            None => self.settle().await?,
-        };
         let bundles = self.grants.bundles().await;
         self.unreported.extend(bundles.iter().filter_map(|bundle| {
             let reason = bundle.unavailable.as_ref()?;
@@ -189,24 +184,40 @@ impl Actor {
                 bundle.name
             ))
         }));
-        let message = configure(&self.options, &self.limits, &self.layers, bundles);
-        if write_frame(&mut kernel.writer, &message, &[]).await.is_err() {
-            // It died before its first message, perhaps with its launcher: once more, from the beginning.
-            self.discard();
-            kernel = self.settle().await?;
-            write_frame(&mut kernel.writer, &message, &[]).await?;
+        let message = self.configuration(bundles);
+        loop {
+            self.begin(&message).await?;
+            // Setup code that ended its kernel is left out the next time.
+            if self.set_up().await? {
+                break;
+            }
         }
-        self.lineage.clear();
-        self.standby = Standby::default();
-        self.standby.sent(&message, 0);
-        self.kernel = Some(kernel);
-        self.interrupts.unseen = false;
         if !self.furnished {
             self.furnish().await?;
         }
         for input in self.inputs.clone() {
             self.bind_uploaded(&input, false).await?;
         }
+        Ok(())
+    }
+
+    /// Takes a new kernel, in the sandbox that is there if possible.
+    async fn begin(&mut self, message: &ToKernel) -> Result<()> {
+        let mut kernel = match self.revive().await {
+            Some(kernel) => kernel,
+            None => self.settle().await?,
+        };
+        if write_frame(&mut kernel.writer, message, &[]).await.is_err() {
+            // It died before its first message, perhaps with its launcher: once more, from the beginning.
+            self.discard();
+            kernel = self.settle().await?;
+            write_frame(&mut kernel.writer, message, &[]).await?;
+        }
+        self.lineage.clear();
+        self.standby = Standby::default();
+        self.standby.sent(message, 0);
+        self.kernel = Some(kernel);
+        self.interrupts.unseen = false;
         Ok(())
     }
 
@@ -244,30 +255,28 @@ impl Actor {
         self.sandbox = Some(lease.sandbox);
         Ok(lease.kernel)
     }
-}
 
-/// Configures a kernel, at its start and again when its path grows.
-fn configure(
-    options: &SessionOptions,
-    limits: &Limits,
-    layers: &[String],
-    connectors: Vec<Bundle>,
-) -> ToKernel {
-    ToKernel::Configure {
-        prelude: options.prelude.clone(),
-        guard: options.guard,
-        limits: OutputLimits {
-            outputs: limits.outputs,
-            output_bytes: limits.output_bytes,
-            text_chars: limits.output_chars,
-            rows_preview: PREVIEW_ROWS,
-            result_bytes: limits.result_bytes,
-        },
-        sys_path: layers
-            .iter()
-            .map(|layer| format!("/opt/layers/{layer}"))
-            .collect(),
-        rescue: options.rescue,
-        connectors,
+    /// Configures a kernel, at its start and again when its path grows.
+    fn configuration(&self, connectors: Vec<Bundle>) -> ToKernel {
+        let limits = &self.limits;
+        ToKernel::Configure {
+            prelude: self.options.prelude.clone(),
+            guard: self.options.guard,
+            limits: OutputLimits {
+                outputs: limits.outputs,
+                output_bytes: limits.output_bytes,
+                text_chars: limits.output_chars,
+                rows_preview: PREVIEW_ROWS,
+                result_bytes: limits.result_bytes,
+            },
+            sys_path: self
+                .layers
+                .iter()
+                .map(|layer| format!("/opt/layers/{layer}"))
+                .collect(),
+            rescue: self.options.rescue,
+            connectors,
+            outputs: self.shared.base.manifest().outputs.clone(),
+        }
     }
 }

@@ -34,6 +34,8 @@ enum Author {
     /// An input that was read into it.
     #[default]
     Input,
+    /// Setup code.
+    Setup,
     /// A cell, by its number.
     Cell(u64),
 }
@@ -71,8 +73,13 @@ impl Standby {
                 self.changes += 1;
                 self.author = Author::Input;
             }
+            ToKernel::Setup { .. } => {
+                self.changes += 1;
+                self.author = Author::Setup;
+            }
             ToKernel::Configure { .. } | ToKernel::Reset { .. } => self.changes += 1,
             ToKernel::Get { .. }
+            | ToKernel::Check { .. }
             | ToKernel::Variables { .. }
             | ToKernel::Answer { .. }
             | ToKernel::TakeOver {} => {}
@@ -134,6 +141,9 @@ impl Standby {
             }
             (Some(None), Some((Author::Input, reason))) => {
                 Refuge::None(format!("reading the inputs left behind {reason}"))
+            }
+            (Some(None), Some((Author::Setup, reason))) => {
+                Refuge::None(format!("the setup code left behind {reason}"))
             }
             _ => Refuge::None("it came before a standby had been made".to_owned()),
         }

@@ -14,7 +14,7 @@ pub const KIND: ToolsetKind = ToolsetKind {
     name: "notebook",
     summary: "Cells of Python that call tools of the host as functions",
     about: "How to work with run_cell and with functions of the host",
-    prelude: &[],
+    prelude: &["analysis", "documents", "notebook"],
     on_results: false,
     definitions: |_| vec![definition()],
     prompt: |_| prompt("Notebook", RUN_CELL),

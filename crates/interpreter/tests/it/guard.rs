@@ -72,6 +72,11 @@ fn strict_rejects_ways_around_the_language_and_permits_classes() {
                 ("strict.import".to_owned(), Some(2)),
             ]
         );
+        let libraries = "import dataclasses\n@dataclasses.dataclass\nclass D:\n    n: int = 1\n\
+                         pd.DataFrame({'a': [1, 2]}).query('a > 1').eval('b = a + 1').b.sum() + D().n";
+        assert_eq!(value(&session, libraries).await, 4);
+        let found = run(&session, "globals()['__builtins__']['eval']('1')").await;
+        assert_eq!(found.outcome, Outcome::Raised, "{found:?}");
         let code = "class A:\n    def f(self): return 1\nclass B(A):\n    def f(self): return super().f() + 1\nB().f()";
         assert_eq!(value(&session, code).await, 2);
     });

@@ -69,6 +69,8 @@ impl McpSessions {
         let mut options = SessionOptions {
             idle: self.options.idle_timeout,
             id: Some(handle.clone()),
+            guard: self.options.guard,
+            setup: self.options.setup.clone(),
             connectors: connectors.clone(),
             ..SessionOptions::default()
         };

@@ -1,5 +1,7 @@
 //! Sessions whose code calls connectors.
 
+use cellblock_interpreter::cell::Guard;
+use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::toolset::{notebook, python};
 use rmcp::model::GetPromptRequestParams;
 use serde_json::json;
@@ -99,5 +101,36 @@ fn variables_are_listed_and_shown_with_their_origins_and_pages() {
             let refusal = refused(&client, "show_variable", arguments).await;
             assert!(refusal.contains(message), "{refusal}");
         }
+    });
+}
+
+#[test]
+fn sessions_have_the_operators_guard_and_setup_code() {
+    block_on(async {
+        let server = server(|options| {
+            options.toolsets = vec![notebook::KIND];
+            options.guard = Guard::Strict;
+            options.setup = vec![SetupSnippet {
+                name: "setup.py".to_owned(),
+                code: "def total(text): return eval(text)".to_owned(),
+                guarded: false,
+            }];
+        });
+        let client = connect(&server.await, Client::default(), newest()).await;
+        let session = session(&client).await;
+        let code = "print(pd.DataFrame({'n': [total('20 + 22')]}))";
+        let ran = answer(&client, "run_cell", json!({"session": session, "code": code})).await;
+        assert!(text(&ran).contains("42"), "{ran:?}");
+        assert!(!text(&ran).contains("stdout"), "{ran:?}");
+        let refused = answer(
+            &client,
+            "run_cell",
+            json!({"session": session, "code": "eval('1')"}),
+        )
+        .await;
+        assert!(
+            text(&refused).contains("eval is blocked in strict mode"),
+            "{refused:?}"
+        );
     });
 }

@@ -148,6 +148,7 @@ fn a_standby_takes_over_and_unread_output_is_dropped() {
             sys_path: Vec::new(),
             rescue: Rescue::On,
             connectors: Vec::new(),
+            outputs: std::collections::BTreeMap::new(),
         };
         write_frame(&mut lease.kernel.writer, &configure, &[])
             .await

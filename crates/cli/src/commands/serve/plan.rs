@@ -58,6 +58,7 @@ impl Plan {
         let mcp = loaded.mcp()?;
         let mut options = loaded.options();
         let (offered, named) = loaded.tool_servers()?;
+        options.cells = loaded.cells()?;
         options.connectors = offered.iter().filter_map(OfferedServer::connector).collect();
         options.tools = servers_of_tools(&loaded, &offered, named);
         if let Some(seconds) = args.grace {

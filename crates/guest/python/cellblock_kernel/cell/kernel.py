@@ -18,12 +18,12 @@ from cellblock_kernel.cell.namespace import Namespace
 from cellblock_kernel.cell.open_files import OpenFiles
 from cellblock_kernel.cell.script import Script
 from cellblock_kernel.cell.stdio import Streams
-from cellblock_kernel.library import findings, prelude
+from cellblock_kernel.library import findings, prelude, public
 from cellblock_kernel.library.broker import Broker
 from cellblock_kernel.library.inputs import Inputs
 from cellblock_kernel.notebook import display as notebook
 from cellblock_kernel.notebook.shell import shell
-from cellblock_kernel.outputs import plot
+from cellblock_kernel.outputs import plot, registry
 from cellblock_kernel.outputs.display import Display
 from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
@@ -62,11 +62,14 @@ class Kernel:
         self._name_report: Any = None
         self._namespace.add({"display": self._display, "inputs": self._inputs})
         notebook.use(self._display)
+        public.use()
         shell.use(self._runner, self._namespace.base)
         self._builtins = dict(builtins.__dict__)
         self._recursion = _getrecursionlimit()
         self._cells = {
             "execute": self._execute,
+            "check": self._check,
+            "setup": self._setup,
             "get": self._get,
             "bind": self._bind,
             "variables": self._variables,
@@ -112,6 +115,12 @@ class Kernel:
 
             emission.use(self._display, self._is_mine, self._limits)
         self._waiting = prelude.waiting(preludes)
+        for kind, converter in (message.get("outputs") or {}).items():
+            registry.use_of_image(kind, converter)
+        if "notebook" in preludes:
+            from cellblock_kernel.outputs import printing
+
+            self._namespace.add({"print": printing.typed(self._display, self._streams)})
         if message.get("connectors"):
             from cellblock_kernel.library import connectors
 
@@ -189,7 +198,7 @@ class Kernel:
             done["outcome"] = "rejected"
             done["rejections"] = error.found
         done["error"] = described.error()
-        if message["type"] == "execute" and done["outcome"] != "rejected":
+        if message["type"] in ("execute", "check") and done["outcome"] != "rejected":
             self._display.fail(Output(described.output()))
 
     def _finish_child(self, error: BaseException | None) -> None:
@@ -253,6 +262,47 @@ class Kernel:
         if self._is_mine():
             plot.capture(self._display, failing=False)
 
+    def _check(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        """Checks code as for `execute`, without running it or keeping anything of it."""
+        code, name, line = message["code"], message.get("name") or "<cell>", message.get("line") or 1
+        if message.get("mode") == "eval":
+            _, tree = source.compile_expression(code, name, line)
+        else:
+            tree = source.parse(code, name, line)
+        guard.check(tree, self._guard, line)
+        if message.get("mode") != "eval":
+            # It changes the tree.
+            source.compile_cell(source.parse(code, name, line), code, name, line, True)
+        if "cellblock_kernel.library.connectors" in sys.modules:
+            from cellblock_kernel.library import connectors
+
+            found = connectors.unknown(tree, self._namespace.names, line)
+            if found:
+                raise guard.Rejection(found)
+
+    def _setup(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        """Runs code that prepares a session. What it binds is not a user's variable."""
+        code, name = message["code"], message["name"]
+        source.remember(name, code, 1)
+        tree = source.parse(code, name, 1)
+        guarded = message.get("guarded", True)
+        if guarded:
+            guard.check(tree, self._guard, 1)
+        self._load(tree)
+        program = source.compile_cell(tree, code, name, 1, False)
+        names = self._namespace.enter(True)
+        if not guarded:
+            # Its functions keep them.
+            names["__builtins__"] = builtins
+        before = dict(names)
+        try:
+            self._runner.run(program, names)
+        finally:
+            if self._is_mine():
+                self._namespace.keep(before)
+                shell.finish()
+                plot.close()
+
     def _load(self, tree: ast.AST) -> None:
         if self._waiting:
             self._namespace.add(prelude.load(tree, self._waiting, self._namespace.names))
@@ -277,6 +327,7 @@ class Kernel:
 
     def _reset(self, message: Message, blobs: list[bytes], done: Message) -> None:
         self._namespace.reset()
+        registry.forget()
         plot.close()
         gc.collect()
         self._namespace.names.update(self._inputs.reload())

@@ -15,6 +15,8 @@ class Namespace:
         # The program that started the kernel keeps its own __main__ alive.
         self._first = sys.modules.get("__main__")
         self.base: dict[str, Any] = {}
+        # The base without names that setup code bound.
+        self._fixed: dict[str, Any] = {}
         self._builtins: Any = builtins
         self.module = self._make()
         sys.modules["__main__"] = self.module
@@ -37,11 +39,20 @@ class Namespace:
 
     def add(self, names: dict[str, Any]) -> None:
         """Adds names that every new namespace has."""
+        self._fixed.update(names)
         self.base.update(names)
         self.names.update(names)
 
+    def keep(self, before: dict[str, Any]) -> None:
+        """Adds to the base what setup code has bound since a copy of the names was made, until the next reset."""
+        for name, value in self.names.items():
+            if before.get(name, before) is not value and not name.startswith("__"):
+                self.base[name] = value
+
     def reset(self) -> None:
-        """Starts over with the base names."""
+        """Starts over with the base names. Setup code has to run again."""
+        self.base.clear()
+        self.base.update(self._fixed)
         self.module = self._make()
         sys.modules["__main__"] = self.module
 

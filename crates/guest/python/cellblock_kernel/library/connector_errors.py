@@ -1,8 +1,7 @@
-"""Errors of connectors: the module `cellblock` in cells. An uncaught one is shown as one line, because the fault is
+"""Errors of connectors, in the module `cellblock` of cells. An uncaught one is shown as one line, because the fault is
 not in the code's frames."""
 
 import builtins
-from types import ModuleType
 from typing import Any
 
 
@@ -71,9 +70,6 @@ def of_host(code: str, message: str, details: Any) -> ConnectorError:
     return error
 
 
-def module() -> ModuleType:
-    """Returns the module `cellblock`."""
-    made = ModuleType("cellblock", "What Cellblock offers to code in a cell: the errors of connectors.")
-    for kind in (ConnectorError, *_KINDS.values()):
-        setattr(made, kind.__name__, kind)
-    return made
+def by_name() -> dict[str, type[ConnectorError]]:
+    """Returns the errors."""
+    return {kind.__name__: kind for kind in (ConnectorError, *_KINDS.values())}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cellblock_kernel.cell.channel import decode
-from cellblock_kernel.library import broker, connector_errors
+from cellblock_kernel.library import broker, connector_errors, public
 from cellblock_kernel.library.arguments import Parameters
 from cellblock_kernel.library.broker import BrokerError
 from cellblock_kernel.library.connector_errors import InvalidParameterError
@@ -188,9 +188,30 @@ class Connectors:
 def names(bundles: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the names that cells have for their connectors."""
     connectors = {bundle["name"]: Connector(bundle) for bundle in bundles}
-    module = connector_errors.module()
-    sys.modules["cellblock"] = module
-    return {**connectors, "connectors": Connectors(connectors), "cellblock": module}
+    return {**connectors, "connectors": Connectors(connectors), "cellblock": public.module}
+
+
+def unknown(tree: ast.AST, bound: dict[str, Any], line: int) -> list[dict[str, Any]]:
+    """Finds functions that code names and its connectors do not have."""
+    nodes = list(ast.walk(tree))
+    rebound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    rebound.update(node.asname or node.name for node in nodes if isinstance(node, ast.alias))
+    rebound.update(node.arg for node in nodes if isinstance(node, ast.arg))
+    found: list[dict[str, Any]] = []
+    for node in nodes:
+        if not isinstance(node, ast.Attribute | ast.Subscript) or not isinstance(node.value, ast.Name):
+            continue
+        connector = bound.get(node.value.id)
+        if not isinstance(connector, Connector) or node.value.id in rebound:
+            continue
+        try:
+            if isinstance(node, ast.Attribute):
+                getattr(connector, node.attr)
+            elif isinstance(node.slice, ast.Constant):
+                connector[node.slice.value]
+        except (AttributeError, KeyError, TypeError) as error:
+            found.append({"rule": "connector", "line": node.lineno + line - 1, "message": str(error.args[0])})
+    return found[:_LISTED]
 
 
 def _value(answer: tuple[Any, list[bytes]]) -> Any:

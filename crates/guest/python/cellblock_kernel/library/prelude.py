@@ -39,8 +39,8 @@ def names(preludes: list[str]) -> dict[str, Any]:
             bound["set_result"] = result.set_result
             bound["save_figure"] = emission.save_figure
             bound["render_chart"] = emission.render_chart
-        else:
-            raise ValueError(f"unknown prelude {prelude!r}: expected analysis, documents or derivation")
+        elif prelude != "notebook":
+            raise ValueError(f"unknown prelude {prelude!r}: expected analysis, documents, derivation or notebook")
     return bound
 
 

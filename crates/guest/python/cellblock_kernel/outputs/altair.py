@@ -24,10 +24,13 @@ def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
         if not isinstance(schema, str) or "vega-lite" not in schema:
             return None
         return _output(value, "vega-lite", name)
+    return _output(_spec(value, sys.modules["altair"]), "altair", name) if is_chart(value) else None
+
+
+def is_chart(value: Any) -> bool:
+    """Returns whether a value is a chart of Altair."""
     altair: Any = sys.modules.get("altair")
-    if altair is None or not isinstance(value, getattr(altair, "TopLevelMixin", ())):
-        return None
-    return _output(_spec(value, altair), "altair", name)
+    return altair is not None and isinstance(value, getattr(altair, "TopLevelMixin", ()))
 
 
 def _spec(chart: Any, altair: Any) -> dict[str, Any]:

@@ -126,6 +126,11 @@ def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
     return _figure(figure, name)
 
 
+def is_figure(value: Any) -> bool:
+    """Returns whether a value is a figure, or axes of one."""
+    return _figure_of(value) is not None
+
+
 def _figure_of(value: Any) -> Any:
     module: Any = sys.modules.get("matplotlib.figure")
     if module is None:

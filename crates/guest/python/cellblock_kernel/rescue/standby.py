@@ -19,7 +19,7 @@ from cellblock_kernel.rescue import soundness
 from cellblock_kernel.rescue.clone import clone
 
 # Messages that change the state.
-CHANGES = frozenset({"configure", "execute", "bind", "reset"})
+CHANGES = frozenset({"configure", "setup", "execute", "bind", "reset"})
 
 _MAX_MESSAGE = 4096
 # A model thinks for longer; a program that sends cell after cell does not wait for copies that it
@@ -58,11 +58,11 @@ class Standby:
         # Before its first cell, a kernel is the same as any new one.
         self._touched = self._touched or kind == "execute"
         self._due = self.policy != "off" and self._touched and not last
-        if kind == "bind" and not self._touched and self.policy != "off":
+        if kind in ("bind", "setup") and not self._touched and self.policy != "off":
             self._tell_of_threads()
 
     def _tell_of_threads(self) -> None:
-        """Reports threads that an input left behind at once, so that they are not attributed to the first cell."""
+        """Reports threads that an input or setup code left behind at once, so that they are not attributed to the first cell."""
         obstacle = None if self._spare is None else soundness.thread_obstacle()
         if obstacle is not None:
             self._channel.send({"type": "standby", "changes": self._changes, "pid": None, "refused": obstacle})

@@ -264,6 +264,30 @@ fn reference(format: impl Strategy<Value = InputFormat>) -> impl Strategy<Value 
     )
 }
 
+/// Messages of few fields.
+fn small() -> impl Strategy<Value = ToKernel> {
+    prop_oneof![
+        (any::<u64>(), text()).prop_map(|(cell, name)| ToKernel::Get { cell, name }),
+        any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
+        any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
+        (any::<u64>(), text(), text(), any::<bool>()).prop_map(|(cell, name, code, guarded)| {
+            ToKernel::Setup {
+                cell,
+                name,
+                code,
+                guarded,
+            }
+        }),
+        (any::<u64>(), text(), text(), any::<u32>()).prop_map(|(cell, code, name, line)| ToKernel::Check {
+            cell,
+            code,
+            name,
+            line,
+            mode: CellMode::Exec,
+        }),
+    ]
+}
+
 /// Generates any message from the host to a kernel.
 pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
     let guard = prop::sample::select(vec![Guard::Off, Guard::Standard, Guard::Strict]);
@@ -303,17 +327,21 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             texts(),
             prop::sample::select(vec![Rescue::Off, Rescue::Idle, Rescue::On]),
             vec(bundle(), 0..3),
+            prop::collection::btree_map(text(), text(), 0..3),
         )
-            .prop_map(|(prelude, guard, limits, sys_path, rescue, connectors)| {
-                ToKernel::Configure {
-                    prelude,
-                    guard,
-                    limits,
-                    sys_path,
-                    rescue,
-                    connectors,
+            .prop_map(
+                |(prelude, guard, limits, sys_path, rescue, connectors, outputs)| {
+                    ToKernel::Configure {
+                        prelude,
+                        guard,
+                        limits,
+                        sys_path,
+                        rescue,
+                        connectors,
+                        outputs,
+                    }
                 }
-            }),
+            ),
         (
             any::<u64>(),
             text(),
@@ -340,15 +368,13 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                     }
                 }
             ),
-        (any::<u64>(), text()).prop_map(|(cell, name)| ToKernel::Get { cell, name }),
+        small(),
         (any::<u64>(), text(), format, of(text())).prop_map(|(cell, name, format, path)| ToKernel::Bind {
             cell,
             name,
             format,
             path
         }),
-        any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
-        any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
         (
             any::<u64>(),
             value().boxed(),

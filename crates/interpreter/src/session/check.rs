@@ -1,0 +1,75 @@
+//! Checking a cell without running it.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use cellblock_protocol::ToKernel;
+use tokio::sync::{mpsc, oneshot};
+
+use super::actor::Actor;
+use super::calls::BuiltIn;
+use crate::cell::Cell;
+use crate::error::Result;
+use crate::execution::{Event, Execution, Outcome, SandboxReport};
+
+/// Note of code that may run.
+const NOT_RUN: &str = "the code was checked and not run; nothing was found that would be rejected";
+
+impl Actor {
+    /// Checks a cell's syntax, what the guard says of it, and the names of connectors' functions. Nothing of the session changes, not even the
+    /// number of its next cell.
+    pub(super) async fn check(
+        &mut self,
+        cell: Cell,
+        events: Option<mpsc::Sender<Event>>,
+        asker: &mut oneshot::Sender<Result<Execution>>,
+    ) -> Result<Execution> {
+        let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
+        self.ready().await?;
+        let message = ToKernel::Check {
+            cell: self.number(),
+            code: cell.code,
+            name: cell.name.unwrap_or_else(|| format!("<cell {}>", self.cells + 1)),
+            line: cell.line,
+            mode: cell.mode,
+        };
+        let started = Instant::now();
+        let ran = self
+            .run(&message, timeout, events, Some(asker), true, &BuiltIn)
+            .await?;
+        let duration = started.elapsed();
+        let verdict = self.judge(&ran, timeout).await?;
+        self.has_variables &= self.kernel.is_some();
+        let note = match verdict.outcome {
+            Outcome::Completed => Some(NOT_RUN.to_owned()),
+            _ => verdict.note,
+        };
+        Ok(Execution {
+            cell: 0,
+            outcome: verdict.outcome,
+            state: ran.aftermath.state(),
+            outputs: ran.outputs,
+            outputs_dropped: ran.outputs_dropped,
+            stdout: ran.stdout.finish(),
+            stderr: ran.stderr.finish(),
+            files: Vec::new(),
+            skipped_files: Vec::new(),
+            findings: ran.findings,
+            fetches: Vec::new(),
+            fetches_dropped: 0,
+            origins: BTreeMap::new(),
+            note,
+            duration,
+            sandbox: self.sandbox_report(),
+        })
+    }
+
+    /// Returns where cells run.
+    pub(super) fn sandbox_report(&self) -> SandboxReport {
+        SandboxReport {
+            backend: self.shared.backend.name().to_owned(),
+            image: self.shared.image_id.clone(),
+            protections: self.shared.backend.report(),
+        }
+    }
+}
