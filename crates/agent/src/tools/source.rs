@@ -99,7 +99,10 @@ pub fn sources(
 ) -> Result<Vec<Source>, ApiError> {
     let mut sources = Vec::new();
     for (place, tool) in request.tools.iter().enumerate() {
-        if let Tool::Mcp(tool) = tool {
+        // Code calls the others.
+        if let Tool::Mcp(tool) = tool
+            && tool.is_direct()
+        {
             sources.push(named(tools, toolsets, tool, place)?);
         }
     }
@@ -107,7 +110,10 @@ pub fn sources(
     if request.tools.iter().any(interpreter) {
         for configured in tools.configured.iter().filter(|configured| configured.always) {
             let label = configured.server.label();
-            if sources.iter().any(|source: &Source| source.label == label) {
+            let only_code = |tool: &Tool| matches!(tool, Tool::Mcp(tool) if tool.server_label == label && !tool.is_direct());
+            if sources.iter().any(|source: &Source| source.label == label)
+                || request.tools.iter().any(only_code)
+            {
                 continue;
             }
             sources.push(Source {

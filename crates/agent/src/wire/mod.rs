@@ -50,6 +50,6 @@ pub use response::{
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,
 };
 pub use tool::{
-    AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool, Member, Namespace,
-    Secrets, Tool, ToolChoice, ToolName,
+    AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool,
+    Member, Namespace, Secrets, Tool, ToolChoice, ToolName,
 };

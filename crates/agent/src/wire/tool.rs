@@ -79,11 +79,40 @@ pub struct McpTool {
     pub server_description: Option<String>,
     /// Selection of its tools; null means all.
     pub allowed_tools: Option<AllowedTools>,
+    /// Who may call the tools; null means the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_callers: Option<Vec<AllowedCaller>>,
     /// Always `never`: calls need no approval.
     pub require_approval: String,
     /// Headers for the server. They may be secrets, so they are neither returned nor stored.
     #[serde(skip)]
     pub headers: Secrets,
+}
+
+/// A caller of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AllowedCaller {
+    /// The model.
+    Direct,
+    /// Code that the model runs.
+    Programmatic,
+}
+
+impl McpTool {
+    /// Returns whether the model may call the tools itself.
+    pub fn is_direct(&self) -> bool {
+        self.allows(AllowedCaller::Direct).unwrap_or(true)
+    }
+
+    /// Returns whether code must be able to call the tools.
+    pub fn is_programmatic(&self) -> bool {
+        self.allows(AllowedCaller::Programmatic).unwrap_or(false)
+    }
+
+    fn allows(&self, caller: AllowedCaller) -> Option<bool> {
+        Some(self.allowed_callers.as_ref()?.contains(&caller))
+    }
 }
 
 /// Names and values that are never shown.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cellblock_agent::tools::{ContractRule, OfferedToolset, Source, sources};
 use cellblock_agent::turn::{ChartIntent, Deriving, Evidence, Plan, Research, Runner};
-use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest};
+use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest, Tool};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::DerivationPolicy;
 use cellblock_interpreter::toolset::ToolsetTerms;
@@ -42,6 +42,7 @@ pub(super) async fn research(
     runner: &dyn Runner,
     conversation: &mut Vec<Item>,
 ) -> Result<Option<Research>, ApiError> {
+    programmatic(gateway, owner, request).await?;
     let sources = sources(&gateway.options.tools, &toolsets(gateway, id), request)?;
     let earlier = !matches!(before, Before::Nothing);
     if sources.is_empty() && !earlier {
@@ -61,6 +62,42 @@ pub(super) async fn research(
         tokens: gateway.options.turn.max_tool_tokens,
         urls: urls(gateway),
     }))
+}
+
+/// Checks that code can call the tools of each server that the request lets code call: these servers are functions in every
+/// container of the caller.
+async fn programmatic(gateway: &Gateway, owner: &str, request: &ResponseRequest) -> Result<(), ApiError> {
+    let servers = request.tools.iter().enumerate();
+    let mut servers = servers.filter_map(|(place, tool)| match tool {
+        Tool::Mcp(tool) if tool.is_programmatic() => Some((place, tool)),
+        _ => None,
+    });
+    let Some(first) = servers.next() else {
+        return Ok(());
+    };
+    let runs_code = request
+        .tools
+        .iter()
+        .any(|tool| matches!(tool, Tool::CodeInterpreter { .. }));
+    let callable = gateway.connectors(owner).await?;
+    for (place, tool) in std::iter::once(first).chain(servers) {
+        let label = &tool.server_label;
+        let problem = if !runs_code {
+            "the request has no `code_interpreter` that could call it".to_owned()
+        } else if tool.server_url.is_some() {
+            "code can only call servers that the operator has configured; remove `server_url`".to_owned()
+        } else if tool.allowed_tools.is_some() {
+            "`allowed_tools` does not select functions of code; remove it".to_owned()
+        } else if callable.iter().any(|it| it.name() == label) {
+            continue;
+        } else {
+            format!("code cannot call the server `{label}`; its operator has to set `offer: code` or `both`")
+        };
+        let path = format!("tools[{place}].allowed_callers");
+        let message = format!("`{path}`: {problem}");
+        return Err(ApiError::invalid(path, "invalid_value", message));
+    }
+    Ok(())
 }
 
 /// Toolsets whose tools work where a response's code runs, so that a request may name them. Cells and

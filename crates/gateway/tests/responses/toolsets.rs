@@ -167,3 +167,80 @@ fn containers_have_the_operators_guard_and_setup_code() {
         );
     });
 }
+
+#[test]
+fn a_request_lets_only_code_call_a_server() {
+    block_on(async {
+        let code = json!({"code": "weather.get_forecast(city='Kyiv')[0]['high'] * 2"}).to_string();
+        let answers = vec![
+            ScriptedAnswer::new().call("c1", "code_interpreter", &code),
+            says("42."),
+        ];
+        let provider = Arc::new(Scripted::new(answers));
+        let model = Arc::clone(&provider) as Arc<dyn Provider>;
+        let server = serve_with(model, |options| {
+            options.connectors = vec![Weather::named("weather")];
+        })
+        .await
+        .of("local");
+        let asking = |callers: Value, change: Value| {
+            let mut tool = json!({
+                "type": "mcp", "server_label": "weather", "require_approval": "never", "allowed_callers": callers,
+            });
+            tool.as_object_mut()
+                .unwrap()
+                .extend(change.as_object().unwrap().clone());
+            let mut tools = interpreter_tool();
+            tools.as_array_mut().unwrap().push(tool);
+            json!({"input": "go", "tools": tools})
+        };
+        let only_code = json!(["programmatic"]);
+        let answer = server.create(asking(only_code.clone(), json!({}))).await.ok();
+        assert_eq!(answer["tools"][1]["allowed_callers"], only_code);
+        let kinds: Vec<_> = answer["output"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| &item["type"])
+            .collect();
+        assert_eq!(kinds, ["code_interpreter_call", "message"]);
+        let told = read(&provider, 1);
+        assert!(told.iter().any(|text| text.contains("42")), "{told:?}");
+        let asked = format!("{:?}", provider.asked()[1]);
+        assert!(asked.contains(r"<fetch_log>\nweather.get_forecast("), "{asked}");
+        let asked = provider.asked();
+        let tools: Vec<_> = asked[0].tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(tools, ["code_interpreter"]);
+
+        for (request, part) in [
+            (
+                asking(only_code.clone(), json!({"server_label": "other"})),
+                "`offer: code`",
+            ),
+            (
+                asking(only_code.clone(), json!({"server_url": "https://example.com"})),
+                "remove `server_url`",
+            ),
+            (
+                asking(only_code.clone(), json!({"allowed_tools": ["a"]})),
+                "`allowed_tools` does not select",
+            ),
+            (asking(json!(["everyone"]), json!({})), "`everyone`"),
+            (asking(json!([]), json!({})), "must list"),
+        ] {
+            let refused = server.create(request).await;
+            assert!(
+                refused.body.to_string().contains(part),
+                "{part}: {}",
+                refused.body
+            );
+        }
+        let function = json!([{"type": "function", "name": "f", "allowed_callers": only_code}]);
+        let refused = server.create(json!({"input": "go", "tools": function})).await;
+        assert!(
+            refused.body.to_string().contains("functions of the client"),
+            "{}",
+            refused.body
+        );
+    });
+}

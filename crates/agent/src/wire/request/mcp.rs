@@ -29,6 +29,7 @@ pub(super) fn tool(fields: &Fields<'_>) -> Result<McpTool, ApiError> {
         server_url: fields.text("server_url")?,
         server_description: fields.text("server_description")?,
         allowed_tools: allowed(fields)?,
+        allowed_callers: super::tools::callers(fields)?,
         require_approval: "never".to_owned(),
         headers: Secrets(headers(fields)?),
     })

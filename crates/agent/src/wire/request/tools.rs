@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::fields::{Fields, wrong};
 use crate::wire::error::ApiError;
 use crate::wire::tool::{
-    AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName,
+    AllowedCaller, AllowedMode, AutoContainer, ChoiceMode, Container, Function, Tool, ToolChoice, ToolName,
 };
 
 /// Maximum number of tools in a request.
@@ -97,12 +97,43 @@ pub(super) fn namespace(fields: &Fields<'_>) -> Result<Option<String>, ApiError>
 
 /// Parses `{"type": "function"}`.
 pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
+    if callers(fields)?.is_some_and(|callers| !callers.contains(&AllowedCaller::Direct)) {
+        let path = fields.path("allowed_callers");
+        let message = format!(
+            "`{path}`: code cannot call functions of the client, only tools of servers; add `direct`, or remove `allowed_callers`"
+        );
+        return Err(ApiError::invalid(path, "unsupported_parameter", message));
+    }
     Ok(Function {
         name: name(fields, "name")?,
         description: fields.text("description")?,
         parameters: fields.object("parameters")?,
         strict: fields.flag("strict")?,
     })
+}
+
+/// Parses who may call a tool.
+pub(super) fn callers(fields: &Fields<'_>) -> Result<Option<Vec<AllowedCaller>>, ApiError> {
+    if fields.get("allowed_callers").is_none() {
+        return Ok(None);
+    }
+    let path = fields.path("allowed_callers");
+    let invalid = |message: String| ApiError::invalid(path.clone(), "invalid_value", message);
+    let callers = fields.texts("allowed_callers")?;
+    if callers.is_empty() {
+        return Err(invalid(format!(
+            "`{path}` must list `direct`, `programmatic` or both"
+        )));
+    }
+    let caller = |name: &String| match name.as_str() {
+        "direct" => Ok(AllowedCaller::Direct),
+        "programmatic" => Ok(AllowedCaller::Programmatic),
+        other => Err(invalid(format!(
+            "`{path}` has `{}`; use `direct` and `programmatic`",
+            other.chars().take(40).collect::<String>().escape_debug()
+        ))),
+    };
+    callers.iter().map(caller).collect::<Result<_, _>>().map(Some)
 }
 
 /// Parses a tool of the Responses API.
