@@ -38,7 +38,7 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
         } else {
             path.file_name().unwrap_or_default().to_string_lossy()
         };
-        if args.toolset.toolset.is_some() {
+        if args.toolset.toolset.is_some_and(|kind| kind.on_results) {
             // A call is one piece of code, whatever it is made of.
             found.push(NamedCell {
                 cell: Cell::new(script),

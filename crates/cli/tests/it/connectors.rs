@@ -36,6 +36,26 @@ fn equal_calls_of_a_tool_are_one_request() -> Result<()> {
 }
 
 #[test]
+fn variables_of_files_have_origins_across_cells() -> Result<()> {
+    let fetches = b"days = weather.get_forecast('Kyiv')\n# %%\nrain = sum(day['rain_mm'] for day in days)\n";
+    let (_folder, path) = folder(&[("fetch.py", fetches), ("use.py", b"wet = rain > 1\n")])?;
+    let [fetch, using] = ["fetch.py", "use.py"].map(|name| path.join(name).display().to_string());
+    let (code, report) = answer(&weather(["--json", &fetch, &using])?.run()?)?;
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["cells"].as_array().map(Vec::len), Some(3));
+    for (name, producer) in [("days", &fetch), ("rain", &fetch), ("wet", &using)] {
+        let origin = &report["origins"][name];
+        assert_eq!(origin["producer"], **producer, "{origin}");
+        let call = origin["fetches"][0].as_str().unwrap_or_default();
+        assert!(
+            call.starts_with("weather.get_forecast({\"city\":\"Kyiv\",\"days\":3}) at "),
+            "{origin}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
 fn a_slow_tool_is_waited_for() -> Result<()> {
     let started = Instant::now();
     let finished = weather(["-c", "weather.slow(seconds=1.5); 1"])?.run()?;
