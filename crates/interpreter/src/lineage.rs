@@ -23,6 +23,8 @@ use crate::error::{Error, Result};
 const MAX_VARIABLES: usize = 10_000;
 /// Maximum number of references of one origin.
 const MAX_REFERENCES: usize = 1_000;
+/// Maximum number of references that a cell stamps on all its variables together, since each variable has a copy of its own.
+const MAX_STAMPED: usize = 20_000;
 /// Maximum number of names of a kind that a cell may report.
 const MAX_NAMES: usize = 2_000;
 /// Maximum length of such a name in bytes.
@@ -37,9 +39,10 @@ pub struct VariableOrigin {
     pub producer: String,
     /// The number of that cell.
     pub cell: u64,
-    /// The calls whose answers it is made from, as `connector.function({"argument":1}) at TIME`, sorted; at most 1,000.
+    /// The calls whose answers it is made from, as `connector.function({"argument":1}) at TIME`, sorted; at most 1,000, and fewer if its cell
+    /// bound more than 20 variables.
     pub fetches: BTreeSet<String>,
-    /// The sha256 of the stored tables of these calls; at most 1,000.
+    /// The sha256 of the stored tables of these calls; as many at most.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub artifacts: BTreeSet<ArtifactId>,
     /// Whether it, or a variable that it is made from, was bound or changed afterwards by a cell that has no producer or did not complete.
@@ -98,7 +101,7 @@ impl Ledger {
         mut artifacts: BTreeSet<ArtifactId>,
     ) -> BTreeSet<ArtifactId> {
         for origin in names.iter().filter_map(|name| self.0.get(name)) {
-            include(&mut artifacts, &origin.artifacts);
+            include(&mut artifacts, &origin.artifacts, MAX_REFERENCES);
         }
         artifacts
     }
@@ -145,15 +148,17 @@ impl Ledger {
 
     fn stamp(&self, producer: &str, cell: &EndedCell<'_>) -> BTreeMap<String, VariableOrigin> {
         let read = cell.names.read.iter().filter_map(|name| self.0.get(name));
+        let stamped = cell.names.assigned.len() + cell.names.changed.len();
+        let room = MAX_REFERENCES.min(MAX_STAMPED / stamped.max(1));
         let mut of_cell = VariableOrigin {
             producer: producer.to_owned(),
             cell: cell.number,
-            fetches: cell.fetches.clone(),
-            artifacts: cell.artifacts.clone(),
+            fetches: cell.fetches.iter().take(room).cloned().collect(),
+            artifacts: cell.artifacts.iter().take(room).copied().collect(),
             rebound_by_scratch: false,
         };
         for origin in read {
-            of_cell.include(origin);
+            of_cell.include(origin, room);
         }
         let assigned = cell.names.assigned.iter();
         let assigned = assigned.map(|name| (name.clone(), of_cell.clone()));
@@ -161,7 +166,7 @@ impl Ledger {
         let changed = cell.names.changed.iter().map(|name| {
             let mut origin = of_cell.clone();
             if let Some(before) = self.0.get(name) {
-                origin.include(before);
+                origin.include(before, room);
             }
             (name.clone(), origin)
         });
@@ -174,15 +179,15 @@ fn is_name(name: &str) -> bool {
 }
 
 impl VariableOrigin {
-    fn include(&mut self, other: &Self) {
+    fn include(&mut self, other: &Self, most: usize) {
         self.rebound_by_scratch |= other.rebound_by_scratch;
-        include(&mut self.fetches, &other.fetches);
-        include(&mut self.artifacts, &other.artifacts);
+        include(&mut self.fetches, &other.fetches, most);
+        include(&mut self.artifacts, &other.artifacts, most);
     }
 }
 
-fn include<T: Ord + Clone>(these: &mut BTreeSet<T>, others: &BTreeSet<T>) {
-    let room = MAX_REFERENCES.saturating_sub(these.len());
+fn include<T: Ord + Clone>(these: &mut BTreeSet<T>, others: &BTreeSet<T>, most: usize) {
+    let room = most.saturating_sub(these.len());
     let missing: Vec<_> = others.difference(these).take(room).cloned().collect();
     these.extend(missing);
 }
@@ -236,6 +241,19 @@ mod tests {
         ledger.enter(cell(4, Some("b.py"), &["real"], &[]));
         assert_eq!(fetches(&ledger, "real"), [""; 0]);
         assert_eq!(fetches(&ledger, "gdp"), ["f1"]);
+    }
+
+    #[test]
+    fn a_cell_that_binds_many_names_stamps_fewer_references_on_each() {
+        let mut ledger = Ledger::default();
+        let names: Vec<String> = (0..MAX_NAMES).map(|number| format!("v{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let stamped = ledger.enter(EndedCell {
+            fetches: (0..MAX_REFERENCES).map(|number| number.to_string()).collect(),
+            ..cell(1, Some("a.py"), &names, &[])
+        });
+        let references: usize = stamped.values().map(|origin| origin.fetches.len()).sum();
+        assert_eq!((stamped.len(), references), (MAX_NAMES, MAX_STAMPED));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::ChunkReader;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cell::{self, Room};
 use crate::output::OutputError;
@@ -19,7 +19,14 @@ pub struct TablePage {
     /// Index of the first row among the stored rows, from 0.
     pub first_row: u64,
     /// The rows, one value per column, in the form of `head`.
+    #[schemars(schema_with = "rows_schema")]
     pub rows: Vec<Vec<Value>>,
+}
+
+/// Lists the types of a value: some clients accept no schema that permits anything.
+fn rows_schema(_: &mut SchemaGenerator) -> Schema {
+    let types = ["null", "boolean", "number", "string", "array", "object"].map(|name| json!({"type": name}));
+    json_schema!({"type": "array", "items": {"type": "array", "items": {"anyOf": types}}})
 }
 
 /// Reads so many rows of a table in Parquet. Row groups before the first of them are not read.
