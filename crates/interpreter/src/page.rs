@@ -38,14 +38,15 @@ impl PageSelection {
             return Err(wrong("rows", format!("it is {rows}; give 1 to {MAX_ROWS}")));
         }
         let pages = table.rows_stored.div_ceil(rows.into());
+        // An empty table has one page, without rows.
+        let reachable = pages.max(1);
         let asked = self.page.unwrap_or(0);
         let page = if asked < 0 {
-            pages.checked_sub(asked.unsigned_abs())
+            reachable.checked_sub(asked.unsigned_abs())
         } else {
             Some(asked.unsigned_abs())
         };
-        let empty = pages == 0 && matches!(asked, 0 | -1);
-        let page = page.filter(|page| *page < pages).or(empty.then_some(0));
+        let page = page.filter(|page| *page < reachable);
         let page = page.ok_or_else(|| {
             let reason = format!(
                 "it is {asked}, but there are {pages} pages of {rows} rows; the first is 0, the last -1"
@@ -54,7 +55,7 @@ impl PageSelection {
         })?;
         let first_row = page * u64::from(rows);
         let read = match &table.table {
-            _ if empty => Vec::new(),
+            _ if pages == 0 => Vec::new(),
             Some(artifact) => read(store, artifact.sha256, first_row, rows).await?,
             None => {
                 return Err(wrong(
@@ -81,14 +82,11 @@ fn wrong(name: &'static str, reason: String) -> Error {
 }
 
 async fn read(store: &Store, id: ArtifactId, first_row: u64, rows: u32) -> Result<Vec<Vec<Value>>> {
-    let local = store.local_path(id);
-    let bytes = match local {
-        Some(_) => None,
-        None => Some(store.get(id).await?),
+    let read = if let Some(path) = store.local_path(id) {
+        spawn_blocking(move || table_rows(File::open(path)?, first_row, rows))
+    } else {
+        let bytes = store.get(id).await?;
+        spawn_blocking(move || table_rows(bytes, first_row, rows))
     };
-    let read = spawn_blocking(move || match (local, bytes) {
-        (Some(path), _) => table_rows(File::open(path)?, first_row, rows),
-        (None, bytes) => table_rows(bytes.unwrap_or_default(), first_row, rows),
-    });
     Ok(read.await.expect("reading rows does not panic")?)
 }

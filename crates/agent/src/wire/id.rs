@@ -1,6 +1,6 @@
 //! Ids of responses and items: a prefix and 160 random bits.
 
-use cellblock_interpreter::hosting::mint;
+use cellblock_interpreter::mint;
 
 /// Generates ids. Those of the operating system's generator cannot be guessed.
 #[derive(Clone, Debug, Default)]

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::log::now;
 use super::records::{RecordColumns, records};
-use super::sample::{ROWS, Rows};
+use super::sample::Rows;
 use super::schema::DeclaredSchema;
 use super::store::Storing;
 use super::{ConnectorError, ConnectorErrorKind, FetchAnswer, Redaction, arrow};
 use crate::output::DecodingLimits;
-use crate::output::table::fetched::{batches_to_parquet, stream_to_parquet, survey};
+use crate::output::table::fetched::{batches_to_parquet, stream_to_parquet};
 
 /// A larger answer is kept in a file.
 const MEMORY_BYTES: usize = 1 << 20;
@@ -104,33 +104,26 @@ impl StoredAnswer {
         limits: &DecodingLimits,
     ) -> Result<(Self, Option<Unstored>), ConnectorError> {
         let fetched_at = now();
-        let malformed = |error| arrow::malformed(&error).redacted(redaction);
-        let stream = if redaction.is_empty() {
-            stream
+        let (stream, rows) = if redaction.is_empty() {
+            let rows = arrow::survey(&stream, limits).map_err(|error| arrow::malformed(&error))?;
+            (stream, rows)
         } else {
             arrow::redacted(&stream, redaction, limits)?
-        };
-        let read = survey(&stream, limits, ROWS, |_, batch| Ok(batch)).map_err(malformed)?;
-        let rows = Rows {
-            count: Some(read.rows),
-            columns: arrow::columns(&read.schema),
-            head: read.head,
-            tail: read.tail,
         };
         let bytes = match stream {
             Blob::Memory(bytes) => spilled(bytes),
             file @ Blob::File(..) => Ok(file),
         };
-        let mut answer = Self {
+        let answer = Self {
             form: AnswerForm::Arrow,
             bytes: bytes.map_err(|error| not_kept(&error))?,
             fetched_at,
             rows,
             storing: None,
         };
-        answer.rows.shorten();
         let copy = answer.copy().map_err(|error| not_kept(&error))?;
-        let table = (!answer.rows.columns.is_empty()).then_some(Unstored::Stream(copy, read.rows));
+        let count = answer.rows.count.unwrap_or_default();
+        let table = (!answer.rows.columns.is_empty()).then_some(Unstored::Stream(copy, count));
         Ok((answer, table))
     }
 

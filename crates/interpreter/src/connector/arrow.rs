@@ -1,4 +1,4 @@
-//! Arrow IPC streams of connectors: their errors, and removing secrets from them.
+//! Arrow IPC streams of connectors: what records say of them, their errors, and removing secrets from them.
 
 use std::io::{BufWriter, Seek as _, SeekFrom};
 use std::sync::Arc;
@@ -7,12 +7,13 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch, StringArray};
 use arrow_data::ArrayData;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema};
 use cellblock_protocol::Blob;
+use serde_json::Value;
 
-use super::sample::COLUMNS;
+use super::sample::{COLUMNS, ROWS, Rows, sample};
 use super::{ConnectorError, ConnectorErrorKind, Redaction};
-use crate::output::table::fetched::survey;
+use crate::output::table::stream::{Batches, Ends};
 use crate::output::{DecodingLimits, OutputError};
 
 /// Returns the error for an invalid stream.
@@ -28,66 +29,80 @@ pub(super) fn malformed(error: &OutputError) -> ConnectorError {
     ConnectorError::new(ConnectorErrorKind::Parse, message)
 }
 
-/// Returns the names of the columns, as far as they are listed.
-pub(super) fn columns(schema: &Schema) -> Vec<String> {
-    let fields = schema.fields().iter().take(COLUMNS);
-    fields.map(|field| field.name().clone()).collect()
+/// Returns what a record says of a stream. Checks all of it.
+pub(super) fn survey(stream: &Blob, limits: &DecodingLimits) -> Result<Rows, OutputError> {
+    let mut batches = open(stream, limits)?;
+    let mut ends = Ends::new(batches.schema.fields().len(), ROWS, ROWS);
+    while let Some(batch) = batches.next().transpose()? {
+        ends.take(&batch);
+    }
+    Ok(rows(&batches.schema, batches.rows, ends))
 }
 
-/// Returns the stream without secrets: in names, and in columns of text. A stream with a secret elsewhere is rejected.
+/// Returns the stream without secrets, in names and in columns of text, and what a record says of it. A stream with a secret elsewhere is
+/// rejected.
 pub(super) fn redacted(
     stream: &Blob,
     redaction: &Redaction,
     limits: &DecodingLimits,
-) -> Result<Blob, ConnectorError> {
-    let mut clean = None;
+) -> Result<(Blob, Rows), ConnectorError> {
+    let clean = clean(stream, redaction, limits);
+    clean
+        .map_err(|error| malformed(&error).redacted(redaction))?
+        .ok_or_else(|| {
+            let message =
+                "the answer is withheld: it repeats a secret of the connector in a column that is not text";
+            ConnectorError::new(ConnectorErrorKind::Parse, message)
+        })
+}
+
+/// Does so; nothing is returned of a stream with a secret that cannot be removed.
+fn clean(
+    stream: &Blob,
+    redaction: &Redaction,
+    limits: &DecodingLimits,
+) -> Result<Option<(Blob, Rows)>, OutputError> {
+    let mut batches = open(stream, limits)?;
+    let fields = batches.schema.fields().iter();
+    let fields: Vec<_> = fields.map(|field| named(field, redaction)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let mut writer = StreamWriter::try_new(BufWriter::new(tempfile::tempfile()?), &schema)?;
+    let mut ends = Ends::new(schema.fields().len(), ROWS, ROWS);
     let mut hidden = false;
-    let each = |schema: &SchemaRef, batch: RecordBatch| {
-        let (schema, writer) = match &mut clean {
-            Some(writer) => writer,
-            None => clean.insert(begin(schema, redaction)?),
-        };
+    while let Some(batch) = batches.next().transpose()? {
         let columns: Vec<ArrayRef> = batch.columns().iter().map(|it| text(it, redaction)).collect();
         hidden |= columns.iter().any(|column| repeats(&column.to_data(), redaction));
-        writer.write(&RecordBatch::try_new(Arc::clone(schema), columns)?)?;
-        Ok(batch)
-    };
-    let refused = |error| malformed(&error).redacted(redaction);
-    let read = survey(stream, limits, 0, each).map_err(refused)?;
-    if hidden {
-        let message =
-            "the answer is withheld: it repeats a secret of the connector in a column that is not text";
-        return Err(ConnectorError::new(ConnectorErrorKind::Parse, message));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+        ends.take(&batch);
+        writer.write(&batch)?;
     }
-    let writer = match clean {
-        Some(writer) => Ok(writer),
-        None => begin(&read.schema, redaction),
-    };
-    writer.and_then(finish).map_err(refused)
-}
-
-type Writer = (SchemaRef, StreamWriter<BufWriter<std::fs::File>>);
-
-fn begin(schema: &SchemaRef, redaction: &Redaction) -> Result<Writer, OutputError> {
-    let fields = schema.fields().iter().map(|field| named(field, redaction));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let file = BufWriter::new(tempfile::tempfile()?);
-    let writer = StreamWriter::try_new(file, &schema)?;
-    Ok((schema, writer))
-}
-
-fn named(field: &Field, redaction: &Redaction) -> Field {
-    let name = redaction.text(field.name()).into_owned();
-    Field::new(name, field.data_type().clone(), field.is_nullable())
-}
-
-fn finish((_, writer): Writer) -> Result<Blob, OutputError> {
     let mut file = writer
         .into_inner()?
         .into_inner()
         .map_err(std::io::IntoInnerError::into_error)?;
     let length = file.seek(SeekFrom::End(0))?;
-    Ok(Blob::File(file, length))
+    let rows = rows(&schema, batches.rows, ends);
+    Ok((!hidden).then_some((Blob::File(file, length), rows)))
+}
+
+fn open<'a>(stream: &'a Blob, limits: &'a DecodingLimits) -> Result<Batches<'a>, OutputError> {
+    Batches::open(stream, limits)?.map_err(OutputError::table)
+}
+
+fn rows(schema: &Schema, count: u64, ends: Ends) -> Rows {
+    let names = || schema.fields().iter().map(|field| field.name().clone());
+    let record = |row: Vec<Value>| sample(&names().zip(row).collect());
+    Rows {
+        count: Some(count),
+        columns: names().take(COLUMNS).collect(),
+        head: ends.head.into_iter().map(record).collect(),
+        tail: ends.tail.into_iter().map(record).collect(),
+    }
+}
+
+fn named(field: &Field, redaction: &Redaction) -> Field {
+    let name = redaction.text(field.name()).into_owned();
+    Field::new(name, field.data_type().clone(), field.is_nullable())
 }
 
 /// Returns a column of text without secrets, and any other unchanged.

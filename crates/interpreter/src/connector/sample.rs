@@ -50,13 +50,6 @@ impl Rows {
             tail: tail.iter().map(sample).collect(),
         }
     }
-
-    /// Leaves out what is long or deep.
-    pub(super) fn shorten(&mut self) {
-        for row in self.head.iter_mut().chain(&mut self.tail) {
-            *row = sample(row);
-        }
-    }
 }
 
 /// Returns a value without what is long or deep; "…" marks what is left out.

@@ -8,7 +8,6 @@
 //!
 //! A registry knows neither sandboxes nor protocols. What a face keeps beside a session is its [`Hosted`].
 
-mod handle;
 mod registry;
 mod resident;
 #[cfg(test)]
@@ -16,7 +15,6 @@ mod tests;
 
 use std::time::Duration;
 
-pub use handle::mint;
 pub use registry::{HostingLimits, Registry, Reservation};
 pub use resident::{Exclusive, Held, Resident};
 

@@ -219,7 +219,7 @@ async fn a_session_gives_way_unless_it_is_held() {
 
 #[test]
 fn handles_are_long_and_never_the_same() {
-    let (one, other) = (mint("sess_"), mint("sess_"));
+    let (one, other) = (crate::mint("sess_"), crate::mint("sess_"));
     assert_ne!(one, other);
     let digits = one.strip_prefix("sess_").unwrap();
     assert!(

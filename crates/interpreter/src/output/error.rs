@@ -88,7 +88,7 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    pub(super) fn table(what: impl Into<String>) -> Self {
+    pub(crate) fn table(what: impl Into<String>) -> Self {
         Self::Table { what: what.into() }
     }
 

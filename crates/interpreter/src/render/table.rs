@@ -68,8 +68,8 @@ pub(super) fn page_text(table: &Dataframe, shown: &TablePage, chars: usize) -> S
         page(&mut lines, &shown.rows, from, table.rows_stored, columns, cell);
         lines.join("\n") + &note(table.note.as_deref())
     });
-    let narrow = texts.by_ref().find(|text| text.chars().nth(chars).is_none());
-    narrow.unwrap_or_else(|| cut(&text(table, chars), chars))
+    let fits = texts.find(|text| text.chars().nth(chars).is_none());
+    fits.unwrap_or_else(|| cut(&text(table, chars), chars))
 }
 
 fn shape(table: &Dataframe) -> String {

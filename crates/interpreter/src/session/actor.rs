@@ -22,12 +22,13 @@ use super::outputs::HandedOver;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
-use super::{Request, attribution, judge};
+use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::connector::{Connector, FetchRecord, Grants};
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome, Resource};
+use crate::handle::mint;
 use crate::input::Input;
 use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::output::Output;
@@ -130,7 +131,7 @@ impl Actor {
     pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: Interrupted) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
         let grants = Grants::new(&options.connectors, Some(shared.store.clone()));
-        let id = options.id.clone().unwrap_or_else(attribution::random_id);
+        let id = options.id.clone().unwrap_or_else(|| mint("session_"));
         Self {
             id,
             shared,
@@ -352,15 +353,15 @@ impl Actor {
         }
         self.end_others(&verdict.outcome).await;
         let names = ran.names.take().unwrap_or_default();
-        let artifacts = fetches.iter().filter_map(FetchRecord::artifact_id).collect();
-        let inputs = self.lineage.artifacts_behind(&names.read, artifacts);
+        let artifacts: BTreeSet<_> = fetches.iter().filter_map(FetchRecord::artifact_id).collect();
+        let inputs = self.lineage.artifacts_behind(&names.read, artifacts.clone());
         let origins = self.lineage.enter(EndedCell {
             number,
             producer: cell.producer.as_deref(),
             completed: verdict.outcome == Outcome::Completed,
             names,
             fetches: fetches.iter().filter_map(FetchRecord::reference).collect(),
-            artifacts: fetches.iter().filter_map(FetchRecord::artifact_id).collect(),
+            artifacts,
         });
         let collected = if cell.collect_files && ran.files && self.sandbox.is_some() {
             self.collect().await?

@@ -1,7 +1,6 @@
 //! Origins of what a cell made: which session and cell, and which stored tables it was made from.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher as _, RandomState};
 
 use cellblock_artifact::{ArtifactId, Origin};
 use futures_util::{StreamExt as _, stream};
@@ -20,13 +19,6 @@ pub(super) struct Made<'a> {
     pub(super) outputs: &'a [Output],
     pub(super) files: &'a [ProducedFile],
     pub(super) fetches: &'a [FetchRecord],
-}
-
-/// Returns an id for a session that its interface has not named.
-pub(super) fn random_id() -> String {
-    // Each state has random keys of its own.
-    let part = || RandomState::new().hash_one(0_u8);
-    format!("session_{:016x}{:016x}", part(), part())
 }
 
 impl Actor {

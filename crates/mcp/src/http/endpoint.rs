@@ -13,7 +13,7 @@ use ::http::header::CONTENT_TYPE;
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
-use cellblock_interpreter::hosting::mint;
+use cellblock_interpreter::mint;
 use http_body::Body;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry, mint};
+use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry};
+use cellblock_interpreter::mint;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::DatasetSource;
 use tokio_util::task::AbortOnDropHandle;

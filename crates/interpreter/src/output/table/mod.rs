@@ -10,9 +10,10 @@ mod message;
 mod parquet;
 mod rows;
 mod schema;
+pub(crate) mod stream;
 
-use std::collections::VecDeque;
 use std::fs::File;
+use std::sync::Arc;
 
 use arrow_array::Array;
 use cellblock_protocol as protocol;
@@ -22,11 +23,8 @@ use serde_json::Value;
 pub use self::rows::TablePage;
 pub(crate) use self::rows::rows;
 
-use self::batch::Layout;
-use self::cell::Room;
-use self::message::Messages;
 use self::parquet::Writer;
-use self::schema::Checked;
+use self::stream::{Batches, Ends};
 use super::{DecodingLimits, OutputError};
 
 const HEAD: usize = 10;
@@ -49,38 +47,22 @@ pub(super) fn store(
     blob: &Blob,
     limits: &DecodingLimits,
 ) -> Result<Table, OutputError> {
-    let mut messages = Messages::new(blob, limits);
-    let Some(first) = messages.next()? else {
-        return Err(OutputError::table("its stream is empty"));
+    let mut batches = match Batches::open(blob, limits)? {
+        Ok(batches) => batches,
+        Err(why) => return Ok(unsupported(announced, why)),
     };
-    let schema = match schema::check(&first, limits)? {
-        Checked::Plain(schema) => schema,
-        Checked::Unsupported(why) => return Ok(unsupported(announced, why)),
-    };
+    let schema = Arc::clone(&batches.schema);
     compare(announced, &schema)?;
     let stored = stored_rows(announced)?;
     let columns = schema.fields().len();
-    let layout = Layout::of(&schema);
-    let room = Room::for_cells(columns * (HEAD + TAIL));
     let mut writer = match Writer::new(announced, &schema)? {
         Ok(writer) => writer,
         Err(why) => return Ok(unsupported(announced, why)),
     };
-    let free = limits.free_cells.saturating_add(blob.len().saturating_mul(8));
-    let (mut rows, mut nulls) = (0_u64, vec![0_u64; columns]);
-    let (mut head, mut tail) = (Vec::new(), VecDeque::new());
-    while let Some(message) = messages.next()? {
-        let batch = layout.decode(&message, limits)?;
-        rows += batch.num_rows() as u64;
-        let cells = rows.saturating_mul(columns as u64);
-        if cells > free {
-            return Err(OutputError::Limit {
-                what: "table in cells",
-                limit: free,
-                actual: cells,
-            });
-        }
-        if rows > stored {
+    let mut nulls = vec![0_u64; columns];
+    let mut ends = Ends::new(columns, HEAD, TAIL);
+    while let Some(batch) = batches.next().transpose()? {
+        if batches.rows > stored {
             return Err(OutputError::table(format!(
                 "it has more than the {stored} rows that were announced"
             )));
@@ -88,20 +70,16 @@ pub(super) fn store(
         for (count, column) in nulls.iter_mut().zip(batch.columns()) {
             *count += column.logical_null_count() as u64;
         }
-        let first = batch.num_rows().min(HEAD - head.len());
-        head.extend((0..first).map(|row| cell::row(&batch, row, room)));
-        for row in batch.num_rows().saturating_sub(TAIL).max(first)..batch.num_rows() {
-            tail.push_back(cell::row(&batch, row, room));
-        }
-        tail.drain(..tail.len().saturating_sub(TAIL));
+        ends.take(&batch);
         writer.write(&batch)?;
     }
-    if rows != stored {
+    if batches.rows != stored {
         return Err(OutputError::table(format!(
-            "it has {rows} rows where {stored} were announced"
+            "it has {} rows where {stored} were announced",
+            batches.rows
         )));
     }
-    let (head, tail) = ends(announced, head, tail.into());
+    let (head, tail) = apart(announced, ends.head, ends.tail.into());
     let arrow_types = schema
         .fields()
         .iter()
@@ -129,12 +107,11 @@ fn unsupported(announced: &protocol::Dataframe, why: String) -> Table {
 
 /// The names of the columns of a stream, as far as it has a schema; for fuzzing.
 pub(super) fn fuzz_columns(blob: &Blob, limits: &DecodingLimits) -> Vec<String> {
-    let schema = match Messages::new(blob, limits).next() {
-        Ok(Some(first)) => schema::check(&first, limits),
-        _ => return Vec::new(),
-    };
-    match schema {
-        Ok(Checked::Plain(schema)) => schema.fields().iter().map(|it| it.name().clone()).collect(),
+    match Batches::open(blob, limits) {
+        Ok(Ok(batches)) => {
+            let fields = batches.schema.fields().iter();
+            fields.map(|it| it.name().clone()).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -175,7 +152,7 @@ fn compare(announced: &protocol::Dataframe, schema: &arrow_schema::Schema) -> Re
 }
 
 /// Takes from the shown rows those that a cut table does not have side by side.
-fn ends(
+fn apart(
     announced: &protocol::Dataframe,
     mut head: Vec<Vec<Value>>,
     mut tail: Vec<Vec<Value>>,
