@@ -1,16 +1,12 @@
 //! The name of a session.
 
-use std::fmt::{self, Write as _};
-use std::io;
+use std::fmt;
 use std::str::FromStr;
 
-use rustix::rand::{GetRandomFlags, getrandom};
+use cellblock_interpreter::mint;
 use serde::{Deserialize, Serialize};
 
 use crate::session_error::SessionError;
-
-/// 80 random bits: enough that none is guessed or given twice.
-const BYTES: usize = 10;
 
 /// A session's id: 20 characters of `0-9` and `a-f`, and so also the name of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,22 +14,14 @@ const BYTES: usize = 10;
 pub(crate) struct SessionId(String);
 
 impl SessionId {
-    /// Number of characters.
-    pub(crate) const LENGTH: usize = 2 * BYTES;
+    /// Number of characters, of four random bits each: enough that none is guessed or given twice.
+    pub(crate) const LENGTH: usize = 20;
 
     /// One that was never given before.
-    pub(crate) fn random() -> io::Result<Self> {
-        let mut bytes = [0; BYTES];
-        let mut filled = 0;
-        while filled < BYTES {
-            filled += rustix::io::retry_on_intr(|| getrandom(&mut bytes[filled..], GetRandomFlags::empty()))?;
-        }
-        let mut id = String::with_capacity(Self::LENGTH);
-        for byte in bytes {
-            // Writing to a string does not fail.
-            let _ = write!(id, "{byte:02x}");
-        }
-        Ok(Self(id))
+    pub(crate) fn random() -> Self {
+        let mut id = mint("");
+        id.truncate(Self::LENGTH);
+        Self(id)
     }
 
     /// The id as text.
@@ -76,8 +64,8 @@ mod tests {
 
     #[test]
     fn ids_differ_and_are_read_back() {
-        let one = SessionId::random().unwrap();
-        assert_ne!(one, SessionId::random().unwrap());
+        let one = SessionId::random();
+        assert_ne!(one, SessionId::random());
         assert_eq!(one.as_str().parse::<SessionId>().unwrap(), one);
     }
 

@@ -74,7 +74,7 @@ impl Places {
     /// Makes the directory of a new session. Its lock is held from the start, so that nobody sweeps it.
     pub(crate) fn create(&self) -> Result<(SessionPlace, HeldLock)> {
         let _registry = self.lock()?;
-        let id = SessionId::random().map_err(Error::process("make an id"))?;
+        let id = SessionId::random();
         self.place(&id).create()
     }
 

@@ -114,7 +114,7 @@ fn the_host_signs_the_lock_and_knows_it_again() {
 fn a_host_with_a_chosen_id_is_made_once_while_it_lives() {
     let home = tempfile::tempdir().unwrap();
     let places = Places::at(HostKind::Warm, home.path()).unwrap();
-    let id = SessionId::random().unwrap();
+    let id = SessionId::random();
     let (place, held) = places.create_as(&id).unwrap().unwrap();
     place
         .open_log()
