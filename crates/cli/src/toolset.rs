@@ -76,19 +76,19 @@ pub(crate) struct ToolsetSession {
 impl ToolsetSession {
     /// Returns the options of a session for one run.
     pub(crate) fn options(self) -> SessionOptions {
-        let usual = SessionOptions::default();
-        SessionOptions {
+        let mut options = SessionOptions {
             pooled: false,
             // A run stops at the first cell that does not complete: nobody would use what was rescued.
             rescue: Rescue::Off,
-            prelude: self.prelude.map_or(usual.prelude, |names| {
-                names.iter().copied().map(str::to_owned).collect()
-            }),
             guard: self.guard,
             setup: self.setup,
             connectors: self.connectors,
             ..SessionOptions::default()
+        };
+        if let Some(names) = self.prelude {
+            options.prelude = names.iter().copied().map(str::to_owned).collect();
         }
+        options
     }
 }
 

@@ -102,12 +102,7 @@ fn error(failure: Failure, label: &str) -> ConnectorError {
 
 fn kind(failure: &Failure) -> ConnectorErrorKind {
     match failure {
-        Failure::Status { status, retry_after } => match ConnectorErrorKind::of_status(*status) {
-            ConnectorErrorKind::RateLimit { .. } => ConnectorErrorKind::RateLimit {
-                retry_after: *retry_after,
-            },
-            kind => kind,
-        },
+        Failure::Status { status, retry_after } => ConnectorErrorKind::of_status(*status, *retry_after),
         Failure::Silent { .. } => ConnectorErrorKind::Timeout,
         Failure::Malformed { .. } | Failure::TooMany { .. } | Failure::TooDeep { .. } => {
             ConnectorErrorKind::Parse

@@ -106,8 +106,7 @@ pub fn sources(
             sources.push(named(tools, toolsets, tool, place)?);
         }
     }
-    let interpreter = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
-    if request.tools.iter().any(interpreter) {
+    if request.tools.iter().any(Tool::is_interpreter) {
         for configured in tools.configured.iter().filter(|configured| configured.always) {
             let label = configured.server.label();
             let only_code = |tool: &Tool| matches!(tool, Tool::Mcp(tool) if tool.server_label == label && !tool.is_direct());

@@ -273,13 +273,12 @@ impl Turn {
         response: Response,
         events: mpsc::Sender<StreamEvent>,
     ) -> Telling<'a> {
-        let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
         Telling {
             draft: Draft::begin(response),
             events,
             ids: self.ids.clone(),
             runner: Arc::clone(&self.runner),
-            code: request.tools.iter().any(hosted),
+            code: request.tools.iter().any(Tool::is_interpreter),
             functions: Functions::of(&request.tools),
             outputs: request.includes_outputs(),
             made: Vec::new(),

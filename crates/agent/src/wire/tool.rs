@@ -33,6 +33,11 @@ impl Tool {
         }
     }
 
+    /// Returns whether it runs Python in one of our sandboxes.
+    pub const fn is_interpreter(&self) -> bool {
+        matches!(self, Self::CodeInterpreter { .. })
+    }
+
     /// Returns the client's functions in it, each with its namespace.
     pub fn functions(&self) -> impl Iterator<Item = (Option<&Namespace>, &Function)> {
         let (one, namespace) = match self {

@@ -95,8 +95,7 @@ impl Default for Options {
 impl Options {
     /// Refuses tools that are not offered here.
     pub(crate) fn refuse_tools(&self, tools: &[Tool]) -> Result<(), ApiError> {
-        let hosted = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
-        match tools.iter().position(hosted) {
+        match tools.iter().position(Tool::is_interpreter) {
             Some(place) if !self.code_interpreter => Err(ApiError::invalid(
                 format!("tools[{place}].type"),
                 "unsupported_tool",

@@ -214,8 +214,7 @@ async fn functions(
     caller: &Caller,
     request: &ResponseRequest,
 ) -> Result<String, ApiError> {
-    let code = |tool: &Tool| matches!(tool, Tool::CodeInterpreter { .. });
-    if gateway.interpreter().is_err() || !request.tools.iter().any(code) {
+    if gateway.interpreter().is_err() || !request.tools.iter().any(Tool::is_interpreter) {
         return Ok(String::new());
     }
     let connectors = gateway.connectors(&caller.owner).await?;

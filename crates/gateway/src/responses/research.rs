@@ -68,19 +68,18 @@ pub(super) async fn research(
 /// container of the caller.
 async fn programmatic(gateway: &Gateway, owner: &str, request: &ResponseRequest) -> Result<(), ApiError> {
     let servers = request.tools.iter().enumerate();
-    let mut servers = servers.filter_map(|(place, tool)| match tool {
-        Tool::Mcp(tool) if tool.is_programmatic() => Some((place, tool)),
-        _ => None,
-    });
-    let Some(first) = servers.next() else {
+    let servers: Vec<_> = servers
+        .filter_map(|(place, tool)| match tool {
+            Tool::Mcp(tool) if tool.is_programmatic() => Some((place, tool)),
+            _ => None,
+        })
+        .collect();
+    if servers.is_empty() {
         return Ok(());
-    };
-    let runs_code = request
-        .tools
-        .iter()
-        .any(|tool| matches!(tool, Tool::CodeInterpreter { .. }));
+    }
+    let runs_code = request.tools.iter().any(Tool::is_interpreter);
     let callable = gateway.connectors(owner).await?;
-    for (place, tool) in std::iter::once(first).chain(servers) {
+    for (place, tool) in servers {
         let label = &tool.server_label;
         let problem = if !runs_code {
             "the request has no `code_interpreter` that could call it".to_owned()

@@ -63,12 +63,12 @@ impl ConnectorErrorKind {
         }
     }
 
-    /// Returns the kind of a failed HTTP request.
-    pub const fn of_status(status: u16) -> Self {
+    /// Returns the kind of a failed HTTP request, and when it may be tried again, if known.
+    pub const fn of_status(status: u16, retry_after: Option<Duration>) -> Self {
         match status {
             401 | 403 => Self::Unauthorized,
             402 => Self::PaymentRequired,
-            429 => Self::RateLimit { retry_after: None },
+            429 => Self::RateLimit { retry_after },
             status => Self::Provider { status: Some(status) },
         }
     }

@@ -70,7 +70,7 @@ impl Connector for Repeating {
             "echo" => Ok(self.forms()),
             "large" => Ok("x".repeat(LARGE).into()),
             _ => Err(ConnectorError::new(
-                ConnectorErrorKind::of_status(401),
+                ConnectorErrorKind::of_status(401, None),
                 format!("api_key {} is not registered: {}", self.secret, self.forms()),
             )),
         };

@@ -29,11 +29,7 @@ impl ChatRequest {
         let fields = super::top(&body)?;
         unsupported(&fields)?;
         let mut tools = tools::tools(&fields, tool)?;
-        if interpreter
-            && !tools
-                .iter()
-                .any(|tool| matches!(tool, Tool::CodeInterpreter { .. }))
-        {
+        if interpreter && !tools.iter().any(Tool::is_interpreter) {
             tools.push(code_interpreter());
             tools::unlike_the_interpreter(&tools)?;
         }

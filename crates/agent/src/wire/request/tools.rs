@@ -45,9 +45,7 @@ pub(super) fn tools(
 
 /// Rejects a function with the interpreter's name: models know tools only by name.
 pub(super) fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
-    let interpreter = tools
-        .iter()
-        .find(|tool| matches!(tool, Tool::CodeInterpreter { .. }));
+    let interpreter = tools.iter().find(|tool| tool.is_interpreter());
     let Some(name) = interpreter.map(Tool::name) else {
         return Ok(());
     };

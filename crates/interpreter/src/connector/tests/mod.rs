@@ -94,7 +94,7 @@ impl Connector for Weather {
                 "rows" => Ok((0..13).map(|row| json!({"row": row, "city": city})).collect()),
                 "large" => Ok("x".repeat(3 << 20).into()),
                 "fail" => Err(ConnectorError::new(
-                    ConnectorErrorKind::of_status(429),
+                    ConnectorErrorKind::of_status(429, None),
                     format!("too many\n  requests for {SECRET}"),
                 )),
                 "late" => Err(ConnectorError::new(
