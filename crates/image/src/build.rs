@@ -19,7 +19,7 @@ use super::copy::{self, Copied, PYTHON_IN_SANDBOX};
 use super::error::{At, ImageError, Result};
 use super::home::Home;
 use super::lock::Lock;
-use super::manifest::{LAYOUT, Manifest, Package};
+use super::manifest::{LAYOUT, Manifest, Package, converter_modules};
 use super::progress::Sink;
 use super::spec::ImageSpec;
 use super::stop::{self, Running};
@@ -290,10 +290,11 @@ fn compile_and_check(python: &Path, spec: &ImageSpec, copied: &Copied, uv: &Uv) 
     if spec.compile.is_none() {
         install::compile(uv, &python.join(&copied.interpreter), python, PYTHON_IN_SANDBOX)?;
     }
-    let converters = spec.outputs.values().filter_map(|it| it.split(':').next());
-    let converters: Vec<_> = converters.map(str::to_owned).collect();
     let listed = spec.preload.iter().chain(spec.compile.iter().flatten());
-    let modules: Vec<_> = listed.chain(&converters).collect();
+    let modules: Vec<_> = listed
+        .map(String::as_str)
+        .chain(converter_modules(&spec.outputs))
+        .collect();
     let checked = check::check(python, copied, &modules)?;
     install::keep_bytecode(python, |path| match spec.compile {
         None => path.extension().is_some_and(|it| it == "pyc"),

@@ -35,7 +35,7 @@ pub(crate) struct Checked {
 }
 
 /// Tries the tree by importing modules.
-pub(crate) fn check(python: &Path, copied: &Copied, modules: &[&String]) -> Result<Checked> {
+pub(crate) fn check(python: &Path, copied: &Copied, modules: &[&str]) -> Result<Checked> {
     let broken = |problem: String| ImageError::Broken { problem };
     // The operating system reports where a library is, without links.
     let real = python.canonicalize().at("resolve", python)?;
@@ -100,7 +100,7 @@ fn soname(path: &Path) -> Result<String> {
     Ok(elf::soname(&bytes).unwrap_or_else(|| name.into_owned()))
 }
 
-fn ask(python: &Path, copied: &Copied, modules: &[&String], library_path: Option<&str>) -> Result<Answer> {
+fn ask(python: &Path, copied: &Copied, modules: &[&str], library_path: Option<&str>) -> Result<Answer> {
     let home = tempfile::tempdir().map_err(|error| ImageError::Broken {
         problem: format!("cannot create a temporary directory for the trial: {error}"),
     })?;

@@ -127,7 +127,7 @@ impl Manifest {
     /// Returns the modules that a template imports: those to preload, and those with converters of outputs.
     pub fn template_modules(&self) -> Vec<String> {
         let mut modules = self.preload.clone();
-        for module in self.outputs.values().filter_map(|it| it.split(':').next()) {
+        for module in converter_modules(&self.outputs) {
             if !modules.iter().any(|known| known == module) {
                 modules.push(module.to_owned());
             }
@@ -149,4 +149,9 @@ pub(crate) fn is_id(text: &str) -> bool {
 /// Returns the first digits of an id, enough for people.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
+}
+
+/// Returns the modules of converters, which are written as `module:function`.
+pub(crate) fn converter_modules(outputs: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
+    outputs.values().filter_map(|it| it.split(':').next())
 }

@@ -77,6 +77,11 @@ pub(crate) fn arguments<T: DeserializeOwned>(tool: &str, given: Value) -> Result
     })
 }
 
+/// A client's name for something that does not exist, as far as a message repeats it.
+pub(crate) fn named(name: &str) -> String {
+    name.chars().take(80).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;

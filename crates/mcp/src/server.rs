@@ -23,6 +23,7 @@ use crate::engine::LazyInterpreter;
 use crate::options::Options;
 use crate::owner::Owner;
 use crate::progress::CallProgress;
+use crate::refusal::named;
 use crate::sessions::McpSessions;
 use crate::shared::McpShared;
 use crate::tasks::{Tasks, Working};
@@ -243,8 +244,11 @@ impl ServerHandler for Server {
             .find(|tool| tool.listed.name == request.name)
         else {
             let names: Vec<_> = self.serving.tools.iter().map(|tool| &*tool.listed.name).collect();
-            let wanted: String = request.name.chars().take(80).collect();
-            let told = format!("there is no tool {wanted:?}; there are {}", names.join(", "));
+            let told = format!(
+                "there is no tool {:?}; there are {}",
+                named(&request.name),
+                names.join(", ")
+            );
             return Err(ErrorData::invalid_params(told, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());

@@ -25,7 +25,7 @@ pub(crate) struct VariableAnswer {
     name: String,
     /// Its value, as a cell would display it.
     output: Output,
-    /// The page of rows that was asked for.
+    /// The requested page of rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<TablePage>,
     /// Where it comes from, if a cell with a producer made it.

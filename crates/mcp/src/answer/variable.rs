@@ -21,7 +21,7 @@ pub(crate) struct ShownVariable {
     session: String,
     /// Its value.
     value: ShownValue,
-    /// The page of rows that was asked for.
+    /// The requested page of rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<TablePage>,
     /// Where it comes from, if a cell with a producer made it.

@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::options::Options;
 use crate::owner::Owner;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, named};
 
 mod entry;
 mod made;
@@ -52,9 +52,9 @@ impl McpSessions {
     /// An owner's session.
     pub(crate) fn find(&self, owner: &Owner, handle: &str) -> Result<Use, Refusal> {
         self.registry.hold(owner.name(), handle).ok_or_else(|| {
-            let named: String = handle.chars().take(80).collect();
             Refusal::new(format!(
-                "there is no session {named:?}: it has expired, was closed, or never was. {}",
+                "there is no session {:?}: it has expired, was closed, or never was. {}",
+                named(handle),
                 self.known(owner)
             ))
         })

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Call, schema};
 use crate::answer::{self, CallAnswer, ShownVariable};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, named};
 use crate::shared::McpShared;
 
 /// Which session.
@@ -95,9 +95,9 @@ pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnsw
     let read = async { Ok::<_, Error>((used.session.get(&name).await?, used.session.origin(&name).await?)) };
     let (output, origin) = used.until(call.stop.cancelled(), read).await?;
     let Some(output) = output else {
-        let named: String = name.chars().take(80).collect();
         return Err(Refusal::new(format!(
-            "the session has no variable {named:?}: `list_variables` lists those that there are"
+            "the session has no variable {:?}: `list_variables` lists those that there are",
+            named(&name)
         )));
     };
     let store = server.engine.get().await?.store();

@@ -270,15 +270,15 @@ class Kernel:
         else:
             tree = source.parse(code, name, line)
         guard.check(tree, self._guard, line)
-        if message.get("mode") != "eval":
-            # It changes the tree.
-            source.compile_cell(source.parse(code, name, line), code, name, line, True)
+        found: list[Message] = []
         if "cellblock_kernel.library.connectors" in sys.modules:
             from cellblock_kernel.library import connectors
 
             found = connectors.unknown(tree, self._namespace.names, line)
-            if found:
-                raise guard.Rejection(found)
+        if message.get("mode") != "eval":
+            source.compile_cell(tree, code, name, line, True)
+        if found:
+            raise guard.Rejection(found)
 
     def _setup(self, message: Message, blobs: list[bytes], done: Message) -> None:
         """Runs code that prepares a session. What it binds is not a user's variable."""

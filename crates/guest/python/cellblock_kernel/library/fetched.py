@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from cellblock_kernel.library.connector_errors import ParseError
-from cellblock_kernel.library.reading import installed
+from cellblock_kernel.library.reading import installed, read_arrow
 
 
 def frame(stream: bytes) -> Any:
-    """Returns an Arrow IPC stream as a data frame. It is read without threads: pyarrow's would stay, and a kernel with
-    threads cannot be copied for a rescue."""
+    """Returns an Arrow IPC stream as a data frame."""
     pyarrow = installed("pyarrow")
     if pyarrow is not None:
-        ipc = installed("pyarrow.ipc")
-        options = ipc.IpcReadOptions(use_threads=False)
-        table = ipc.open_stream(pyarrow.py_buffer(stream), options=options).read_all()
-        return table.to_pandas(use_threads=False) if installed("pandas") is not None else table
+        return read_arrow(pyarrow.BufferReader(stream))
     polars = installed("polars")
     if polars is not None:
         return polars.read_ipc_stream(stream)

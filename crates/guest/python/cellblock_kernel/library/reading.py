@@ -202,14 +202,16 @@ def _arrow(source: _Input) -> Any:
     pyarrow = installed("pyarrow")
     polars = installed("polars") if pyarrow is None else None
     if pyarrow is not None:
-        return _binary(source, _read_arrow, "write the file again as an Arrow IPC file or stream")
+        return _binary(source, read_arrow, "write the file again as an Arrow IPC file or stream")
     if polars is None:
         source.fail("the image has neither pyarrow nor polars", "bind it as bytes")
     stream = not source.bytes().startswith(b"ARROW1")
     return _binary(source, polars.read_ipc_stream if stream else polars.read_ipc, "write the file again")
 
 
-def _read_arrow(file: Any) -> Any:
+def read_arrow(file: Any) -> Any:
+    """Reads an Arrow IPC file or stream, without threads: pyarrow's would stay, and a kernel with threads cannot be copied
+    for a rescue."""
     ipc = importlib.import_module("pyarrow.ipc")
     is_file = file.read(6) == b"ARROW1"
     file.seek(0)
