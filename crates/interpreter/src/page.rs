@@ -1,4 +1,4 @@
-//! Pages of the rows that are stored of a table.
+//! Pages of long values: of the rows that are stored of a table, and of texts.
 
 use std::fs::File;
 
@@ -9,18 +9,26 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::error::{Error, Result};
-use crate::output::{Dataframe, TablePage, table_rows};
+use crate::output::{
+    Dataframe, Output, OutputPage, Primitive, Rich, Scalar, TablePage, TextPage, table_rows,
+};
 
 /// Number of rows of a page by default.
 const ROWS: u32 = 10;
 /// Maximum number of rows of a page.
 const MAX_ROWS: u32 = 1000;
+/// Number of characters of a page by default.
+const CHARS: u32 = 1000;
+/// Maximum number of characters of a page.
+const MAX_CHARS: u32 = 100_000;
 
-/// Selects a page of a table.
+/// Selects a page of a table or a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct PageSelection {
-    /// Number of rows of a page, 1 to 1000; 10 by default.
+    /// Number of rows of a page of a table, 1 to 1000; 10 by default.
     pub rows: Option<u32>,
+    /// Number of characters of a page of a text, 1 to 100,000; 1000 by default.
+    pub chars: Option<u32>,
     /// Number of the page from 0; a negative number counts from the end, -1 is the last page.
     pub page: Option<i64>,
 }
@@ -28,31 +36,36 @@ pub struct PageSelection {
 impl PageSelection {
     /// Whether a page is requested at all.
     pub fn is_some(self) -> bool {
-        self.rows.is_some() || self.page.is_some()
+        self != Self::default()
     }
 
-    /// Reads the page. Of a table that is not stored completely, rows are counted among the stored ones.
-    pub async fn of(self, table: &Dataframe, store: &Store) -> Result<TablePage> {
-        let rows = self.rows.unwrap_or(ROWS);
-        if !(1..=MAX_ROWS).contains(&rows) {
-            return Err(wrong("rows", format!("it is {rows}; give 1 to {MAX_ROWS}")));
+    /// Reads the page. Of a value that is not stored completely, pages are counted in what is stored.
+    pub async fn of(self, output: &Output, store: &Store) -> Result<OutputPage> {
+        match output {
+            Output::Dataframe(table) if self.chars.is_none() => {
+                self.rows(table, store).await.map(OutputPage::Rows)
+            }
+            Output::Primitive(Primitive {
+                value: Scalar::Text(text),
+                ..
+            })
+            | Output::Rich(Rich { text, .. })
+                if self.rows.is_none() =>
+            {
+                self.text(text).map(OutputPage::Text)
+            }
+            _ => {
+                let reason = "`rows` with `page` selects a page of a table, `chars` with `page` one of a text, and this value \
+                              is something else; leave them out";
+                Err(wrong("page", reason.to_owned()))
+            }
         }
+    }
+
+    async fn rows(self, table: &Dataframe, store: &Store) -> Result<TablePage> {
+        let rows = within("rows", self.rows, ROWS, MAX_ROWS)?;
         let pages = table.rows_stored.div_ceil(rows.into());
-        // An empty table has one page, without rows.
-        let reachable = pages.max(1);
-        let asked = self.page.unwrap_or(0);
-        let page = if asked < 0 {
-            reachable.checked_sub(asked.unsigned_abs())
-        } else {
-            Some(asked.unsigned_abs())
-        };
-        let page = page.filter(|page| *page < reachable);
-        let page = page.ok_or_else(|| {
-            let reason = format!(
-                "it is {asked}, but there are {pages} pages of {rows} rows; the first is 0, the last -1"
-            );
-            wrong("page", reason)
-        })?;
+        let page = self.number(pages, rows, "rows")?;
         let first_row = page * u64::from(rows);
         let read = match &table.table {
             _ if pages == 0 => Vec::new(),
@@ -71,6 +84,48 @@ impl PageSelection {
             rows: read,
         })
     }
+
+    fn text(self, text: &str) -> Result<TextPage> {
+        let size = within("chars", self.chars, CHARS, MAX_CHARS)?;
+        let chars = text.chars().count() as u64;
+        let pages = chars.div_ceil(size.into());
+        let page = self.number(pages, size, "characters")?;
+        let first_char = page * u64::from(size);
+        // It is at most the number of characters, which fits.
+        let skipped = usize::try_from(first_char).unwrap_or(usize::MAX);
+        Ok(TextPage {
+            page,
+            pages,
+            first_char,
+            chars,
+            text: text.chars().skip(skipped).take(size as usize).collect(),
+        })
+    }
+
+    /// Returns the page's number from the start. An empty value has one page, without anything.
+    fn number(self, pages: u64, size: u32, of: &str) -> Result<u64> {
+        let reachable = pages.max(1);
+        let wanted = self.page.unwrap_or(0);
+        let page = if wanted < 0 {
+            reachable.checked_sub(wanted.unsigned_abs())
+        } else {
+            Some(wanted.unsigned_abs())
+        };
+        page.filter(|page| *page < reachable).ok_or_else(|| {
+            let reason = format!(
+                "it is {wanted}, but there are {pages} pages of {size} {of}; the first is 0, the last -1"
+            );
+            wrong("page", reason)
+        })
+    }
+}
+
+fn within(name: &'static str, given: Option<u32>, usual: u32, most: u32) -> Result<u32> {
+    let size = given.unwrap_or(usual);
+    if (1..=most).contains(&size) {
+        return Ok(size);
+    }
+    Err(wrong(name, format!("it is {size}; give 1 to {most}")))
 }
 
 fn wrong(name: &'static str, reason: String) -> Error {

@@ -3,8 +3,9 @@
 use axum::extract::{Path, Query, State};
 use cellblock_interpreter::Output;
 use cellblock_interpreter::lineage::VariableOrigin;
-use cellblock_interpreter::output::TablePage;
+use cellblock_interpreter::output::OutputPage;
 use cellblock_interpreter::page::PageSelection;
+use cellblock_interpreter::render::{self, Block, Detail};
 use cellblock_interpreter::session::Variable;
 use serde::Serialize;
 
@@ -16,6 +17,9 @@ use crate::problem::Problem;
 use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
 
+/// Room for the text of a variable.
+const TOKENS: usize = 4000;
+
 /// A variable with its value.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct VariableAnswer {
@@ -25,12 +29,21 @@ pub(crate) struct VariableAnswer {
     name: String,
     /// Its value, as a cell would display it.
     output: Output,
-    /// The requested page of rows.
+    /// The requested page of its rows or characters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    page: Option<TablePage>,
+    page: Option<OutputPage>,
+    /// The value, or the requested page, as a model reads it, if a `view` is requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
     /// Where it comes from, if a cell with a producer made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<VariableOrigin>,
+}
+
+/// In which detail to add the value as text.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct ViewQuery {
+    view: Option<Detail>,
 }
 
 /// Lists the session's variables.
@@ -66,7 +79,9 @@ pub(crate) async fn list(
         ("id" = String, Path),
         ("name" = String, Path),
         ("rows" = Option<u32>, Query, description = "Number of rows of a page of a table, 1 to 1000; 10 by default"),
-        ("page" = Option<i64>, Query, description = "Page of a table, from 0; -1 is the last one"),
+        ("chars" = Option<u32>, Query, description = "Number of characters of a page of a text, 1 to 100,000; 1000 by default"),
+        ("page" = Option<i64>, Query, description = "Page of a table or a text, from 0; -1 is the last one"),
+        ("view" = Option<String>, Query, description = "Add the value as a model reads it: `full`, or `minimal` with only its beginning"),
     ),
     responses(
         (status = 200, description = "The variable", body = crate::openapi::SessionVariable),
@@ -79,6 +94,7 @@ pub(crate) async fn get(
     caller: Caller,
     Path((id, name)): Path<(String, String)>,
     Query(selection): Query<PageSelection>,
+    Query(view): Query<ViewQuery>,
 ) -> Result<Json<VariableAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
@@ -94,14 +110,12 @@ pub(crate) async fn get(
             format!("the session has no variable `{name}`"),
         ));
     };
-    let page = match &output {
-        _ if !selection.is_some() => None,
-        Output::Dataframe(table) => Some(selection.of(table, gateway.interpreter()?.store()).await?),
-        _ => {
-            let message = format!("`{name}` is not a table; leave out `rows` and `page`");
-            return Err(Problem::invalid("page", message));
-        }
+    let page = if selection.is_some() {
+        Some(selection.of(&output, gateway.interpreter()?.store()).await?)
+    } else {
+        None
     };
+    let text = view.view.map(|detail| text(&output, page.as_ref(), detail));
     let made = output.artifacts();
     let made: Vec<_> = made.iter().map(|artifact| artifact.sha256.to_string()).collect();
     artifacts::grant(&gateway.records, &held.owner, made).await?;
@@ -110,6 +124,19 @@ pub(crate) async fn get(
         name,
         output,
         page,
+        text,
         origin,
     }))
+}
+
+fn text(output: &Output, page: Option<&OutputPage>, detail: Detail) -> String {
+    if let Some(page) = page {
+        return render::page(output, page, TOKENS);
+    }
+    let blocks = render::detailed(std::slice::from_ref(output), detail, TOKENS);
+    let texts = blocks.into_iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text),
+        Block::Image { .. } => None,
+    });
+    texts.collect()
 }

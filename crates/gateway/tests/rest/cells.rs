@@ -72,7 +72,7 @@ fn a_variable_is_returned_with_its_value_and_origin() {
     block_on(async {
         let api = Api::of("variables").await;
         let session = api.session(&json!({})).await;
-        let cell = json!({"code": "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2]})\nn = 7", "producer": "notebooks/a.py"});
+        let cell = json!({"code": "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2]})\nn = 7\nword = 'añ' * 700", "producer": "notebooks/a.py"});
         let (_, ran) = api.post(&format!("{session}/cells"), &cell).await;
         assert_eq!(ran["origins"]["df"]["producer"], "notebooks/a.py");
         let (status, n) = api.get(&format!("{session}/variables/n")).await;
@@ -88,10 +88,25 @@ fn a_variable_is_returned_with_its_value_and_origin() {
         let (_, last) = api.get(&format!("{session}/variables/df?rows=1&page=-1")).await;
         assert_eq!(last["page"]["pages"], 2, "{last}");
         assert_eq!(last["page"]["rows"], json!([[2]]), "{last}");
+        let (_, word) = api
+            .get(&format!("{session}/variables/word?chars=3&page=-1&view=full"))
+            .await;
+        assert_eq!(word["page"]["text"], "añ", "{word}");
+        assert_eq!(
+            word["text"], "word: Characters 1399-1400 of 1400 (page 467 of 467):\nañ",
+            "{word}"
+        );
+        let (_, brief) = api.get(&format!("{session}/variables/word?view=minimal")).await;
+        let brief = brief["text"].as_str().unwrap();
+        assert!((200..=300).contains(&brief.chars().count()), "{brief}");
         for (query, reason) in [
             ("df?page=9", "there are 1 pages"),
             ("df?rows=0", "give 1 to 1000"),
-            ("n?page=0", "not a table"),
+            ("n?page=0", "something else"),
+            ("word?rows=3", "something else"),
+            ("word?chars=0", "give 1 to 100000"),
+            ("word?page=2", "there are 2 pages of 1000 characters"),
+            ("n?view=whole", "unknown variant `whole`"),
         ] {
             let (status, rejected) = api.get(&format!("{session}/variables/{query}")).await;
             assert_eq!(status, 400, "{rejected}");

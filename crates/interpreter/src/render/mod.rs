@@ -11,11 +11,12 @@ mod share;
 mod table;
 mod text;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::output::{
-    Answer, ArtifactRef, Chart, Dataframe, Exception, Image, Output, Primitive, Rich, Scalar, TablePage,
+    Answer, ArtifactRef, Chart, Exception, Image, Output, OutputPage, Primitive, Rich, Scalar,
 };
 
 use self::page::cut;
@@ -26,6 +27,10 @@ pub const CHARS_PER_TOKEN: usize = 4;
 
 /// What stands between two outputs.
 const BETWEEN: &str = "\n---\n";
+/// What a minimal view says of a picture.
+const NO_PICTURE: &str = " (not shown)";
+/// The most characters of an output in a minimal view.
+const MINIMAL: usize = 300;
 /// The fewest characters that an output is worth.
 const LEAST: usize = 80;
 
@@ -47,32 +52,63 @@ pub enum Block {
     },
 }
 
+/// How much of an output a model is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// As much as there is room for, with pictures.
+    #[default]
+    Full,
+    /// What it is and how it begins, without pictures: enough for a turn that is over.
+    Minimal,
+}
+
 /// Shows outputs to a model within so many tokens of text.
 pub fn to_model(outputs: &[Output], tokens: usize) -> Vec<Block> {
+    detailed(outputs, Detail::Full, tokens)
+}
+
+/// Shows outputs to a model in this detail, within so many tokens of text.
+pub fn detailed(outputs: &[Output], detail: Detail, tokens: usize) -> Vec<Block> {
     let chars = tokens.saturating_mul(CHARS_PER_TOKEN);
     let (shown, note) = fitting(outputs, chars);
     let spent = note.chars().count() + BETWEEN.len() * shown.len();
     let needs: Vec<usize> = shown
         .iter()
         .map(|output| text_of(output, chars).chars().count())
+        .map(|needs| match detail {
+            Detail::Full => needs,
+            Detail::Minimal => (needs + NO_PICTURE.len()).min(MINIMAL),
+        })
         .collect();
     let shares = share::fairly(&needs, chars.saturating_sub(spent));
     let mut blocks = Vec::new();
     for (index, (output, share)) in shown.iter().zip(shares).enumerate() {
-        let mut text = text_of(output, share);
+        let picture = picture(output);
+        let mut text = match detail {
+            Detail::Minimal if picture.is_some() => {
+                cut(&text_of(output, share), share.saturating_sub(NO_PICTURE.len())) + NO_PICTURE
+            }
+            Detail::Full | Detail::Minimal => text_of(output, share),
+        };
         if index + 1 < shown.len() {
             text.push_str(BETWEEN);
         }
         push(&mut blocks, text);
-        blocks.extend(picture(output));
+        blocks.extend(picture.filter(|_| detail == Detail::Full));
     }
     push(&mut blocks, cut(&note, chars));
     blocks
 }
 
-/// Shows a page of a table within so many tokens. If not even narrow cells fit, its first and last rows are shown instead.
-pub fn page(table: &Dataframe, page: &TablePage, tokens: usize) -> String {
-    table::page_text(table, page, tokens.saturating_mul(CHARS_PER_TOKEN))
+/// Shows a page of an output within so many tokens. If not even narrow cells of a table fit, the output is shown as usual.
+pub fn page(output: &Output, page: &OutputPage, tokens: usize) -> String {
+    let chars = tokens.saturating_mul(CHARS_PER_TOKEN);
+    match (output, page) {
+        (Output::Dataframe(table), OutputPage::Rows(page)) => table::page_text(table, page, chars),
+        (_, OutputPage::Text(page)) => text::page(output.name(), page, chars),
+        _ => text_of(output, chars),
+    }
 }
 
 /// Shows what was written to a stream within so many tokens; its end says most.

@@ -8,7 +8,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Block, to_model};
+use super::{Block, Detail, detailed, to_model};
 use crate::output::{
     ArtifactRef, Column, Dataframe, Exception, Figure, Image, Output, Primitive, Representation, Rich,
 };
@@ -343,4 +343,25 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_minimal_view_has_the_beginnings_and_no_pictures() {
+    let picture = Output::Image(Image {
+        name: Some("map".into()),
+        mime: ImageMime::Png,
+        image: Some(artifact("image/png")),
+        width: Some(4),
+        height: Some(3),
+    });
+    let long = text(&"word ".repeat(1000));
+    let blocks = detailed(&[picture, long], Detail::Minimal, 1000);
+    let [Block::Text { text }] = blocks.as_slice() else {
+        panic!("{blocks:?}");
+    };
+    assert!(
+        text.starts_with("map: image, image/png, 4×3 pixels (not shown)\n---\nCharacters 1-"),
+        "{text}"
+    );
+    assert!(text.chars().count() < 400, "{text}");
 }

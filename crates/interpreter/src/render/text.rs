@@ -1,4 +1,9 @@
-//! Long text: its first and its last page.
+//! Long text: its first and its last page, or any.
+
+use super::label;
+use super::page::cut;
+use super::plain::lines;
+use crate::output::TextPage;
 
 /// Shows text in so many characters: all of it, or its first and last page with the places they are from.
 pub(super) fn pages(text: &str, chars: usize, truncated: bool) -> String {
@@ -27,6 +32,21 @@ pub(super) fn pages(text: &str, chars: usize, truncated: bool) -> String {
         heading(1, first),
         heading(length - last + 1, length)
     )
+}
+
+/// Shows a page of a text in so many characters.
+pub(super) fn page(name: Option<&str>, page: &TextPage, chars: usize) -> String {
+    let shown = page.text.chars().count() as u64;
+    let heading = format!(
+        "{}Characters {}-{} of {} (page {} of {}):\n",
+        label(name),
+        page.first_char + u64::from(shown > 0),
+        page.first_char + shown,
+        page.chars,
+        page.page + 1,
+        page.pages.max(1)
+    );
+    cut(&(heading + &lines(&page.text)), chars)
 }
 
 /// Shows text in so many characters: whole, or without whole lines of its middle. The end says most.

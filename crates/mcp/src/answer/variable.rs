@@ -2,9 +2,9 @@
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::lineage::VariableOrigin;
-use cellblock_interpreter::output::{Output, TablePage};
+use cellblock_interpreter::output::{Output, OutputPage};
 use cellblock_interpreter::page::PageSelection;
-use cellblock_interpreter::render::{self, Block};
+use cellblock_interpreter::render::{self, Block, Detail};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,9 +21,9 @@ pub(crate) struct ShownVariable {
     session: String,
     /// Its value.
     value: ShownValue,
-    /// The requested page of rows.
+    /// The requested page of its rows or characters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    page: Option<TablePage>,
+    page: Option<OutputPage>,
     /// Where it comes from, if a cell with a producer made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<VariableOrigin>,
@@ -34,20 +34,17 @@ pub(crate) async fn variable(
     entry: &SessionEntry,
     store: &Store,
     (output, origin): (&Output, Option<VariableOrigin>),
-    selection: PageSelection,
+    (selection, detail): (PageSelection, Detail),
     tokens: usize,
 ) -> Result<CallAnswer, Refusal> {
     let mut answer = CallAnswer::default();
     let mut page = None;
     if selection.is_some() {
-        let Output::Dataframe(table) = output else {
-            return Err(Refusal::new("`rows` and `page` are for tables: leave them out"));
-        };
-        let read = selection.of(table, store).await?;
-        answer.text(render::page(table, &read, tokens));
+        let read = selection.of(output, store).await?;
+        answer.text(render::page(output, &read, tokens));
         page = Some(read);
     } else {
-        for block in render::to_model(std::slice::from_ref(output), tokens) {
+        for block in render::detailed(std::slice::from_ref(output), detail, tokens) {
             match block {
                 Block::Text { text } => answer.text(text),
                 Block::Image { image, .. } => answer.picture(store, &image).await,

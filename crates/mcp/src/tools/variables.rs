@@ -2,6 +2,7 @@
 
 use cellblock_interpreter::Error;
 use cellblock_interpreter::page::PageSelection;
+use cellblock_interpreter::render::Detail;
 use cellblock_interpreter::session::Variable;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
@@ -31,9 +32,16 @@ struct Wanted {
     /// Number of rows of a page of a table, 1 to 1000; 10 by default.
     #[serde(default)]
     rows: Option<u32>,
-    /// Page of a table, from 0; -1 is the last one. Without `rows` and `page`, the first and last rows are shown.
+    /// Number of characters of a page of a text, 1 to 100,000; 1000 by default.
+    #[serde(default)]
+    chars: Option<u32>,
+    /// Page of a table or a text, from 0; -1 is the last one. Without `rows`, `chars` and `page`, the beginning and the end are
+    /// shown.
     #[serde(default)]
     page: Option<i64>,
+    /// `minimal` shows what the value is and how it begins.
+    #[serde(default)]
+    view: Detail,
 }
 
 /// The variables of a session.
@@ -60,7 +68,7 @@ pub(super) fn show_definition() -> ToolDefinition {
     ToolDefinition::new(
         "show_variable",
         "Show a variable",
-        "Shows a variable of a session as its cell would display it, any page of the rows of a table, and where the variable comes \
+        "Shows a variable of a session as its cell would display it, any page of a table or a text, and where the variable comes \
          from, if a cell with a `producer` made it.",
         schema::read::<Wanted>(),
         ToolEffect::Reads,
@@ -88,7 +96,9 @@ pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnsw
         session,
         name,
         rows,
+        chars,
         page,
+        view,
     } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let _turn = call.turn(&used).await?;
@@ -101,7 +111,7 @@ pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnsw
         )));
     };
     let store = server.engine.get().await?.store();
-    let selection = PageSelection { rows, page };
+    let selection = PageSelection { rows, chars, page };
     let tokens = server.options.max_tokens;
-    answer::variable(&used, store, (&output, origin), selection, tokens).await
+    answer::variable(&used, store, (&output, origin), (selection, view), tokens).await
 }

@@ -62,7 +62,7 @@ fn variables_are_listed_and_shown_with_their_origins_and_pages() {
             done(&client, "list_variables", arguments).await["variables"],
             json!([])
         );
-        let code = "table = pd.DataFrame({'n': range(95)}); word = 'hello'";
+        let code = "table = pd.DataFrame({'n': range(95)}); word = 'hello'; number = 1";
         let arguments = json!({"session": session, "code": code, "producer": "analysis.py"});
         let ran = done(&client, "run_python", arguments).await;
         assert_eq!(ran["origins"]["table"]["producer"], "analysis.py");
@@ -84,10 +84,24 @@ fn variables_are_listed_and_shown_with_their_origins_and_pages() {
         let page = shown.structured_content.unwrap();
         assert_eq!(page["page"]["page"], 4);
         assert_eq!(page["page"]["rows"].as_array().unwrap().len(), 15);
+        let page = json!({"session": session, "name": "word", "chars": 2, "page": 1});
+        let shown = answer(&client, "show_variable", page).await;
+        assert!(
+            text(&shown).contains("Characters 3-4 of 5 (page 2 of 3):\nll"),
+            "{shown:?}"
+        );
+        let brief = json!({"session": session, "name": "table", "view": "minimal"});
+        let brief = answer(&client, "show_variable", brief).await;
+        assert!(text(&brief).chars().count() <= 300, "{brief:?}");
 
         for (arguments, message) in [
             (json!({"name": "nothing"}), "`list_variables`"),
-            (json!({"name": "word", "page": 0}), "are for tables"),
+            (json!({"name": "number", "page": 0}), "something else"),
+            (json!({"name": "word", "rows": 1}), "something else"),
+            (
+                json!({"name": "word", "chars": 2, "page": 3}),
+                "there are 3 pages of 2 characters",
+            ),
             (
                 json!({"name": "table", "page": 10}),
                 "there are 10 pages of 10 rows",
