@@ -19,7 +19,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use crate::config::{OfferedServer, Sources};
+use crate::config::Sources;
 use crate::error::{Error, Result};
 use crate::input_arg::InputArg;
 
@@ -34,12 +34,12 @@ const CONTRACT: &str = r#"{"operation": "sum per day", "reason": "the tool retur
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Toolset")]
 pub(crate) struct ToolsetArgs {
-    /// Use this toolset: with `notebook`, code can call the tools of MCP servers whose `offer` in the
-    /// configuration is `code` or `both`; `derivation` derives from tool results under a contract
+    /// Use this toolset: with `notebook`, code can call the `connectors` of the configuration, and
+    /// the tools of MCP servers whose `offer` is `code` or `both`; `derivation` derives from tool results under a contract
     #[arg(long, value_name = "TOOLSET", value_parser = kinds(|kind| [derivation::KIND, notebook::KIND].contains(kind)))]
     pub(crate) toolset: Option<ToolsetKind>,
-    /// Configuration file with the `mcp_servers` of `notebook` [default: `cellblock.yaml`, if it
-    /// exists]
+    /// Configuration file with the `connectors` and `mcp_servers` of `notebook` [default:
+    /// `cellblock.yaml`, if it exists]
     #[arg(long, value_name = "FILE", requires = "toolset")]
     pub(crate) config: Option<PathBuf>,
     /// Record a file as a tool result under this alias: JSON or NDJSON, or a table as Parquet or
@@ -106,7 +106,7 @@ pub(crate) fn of_configuration(config: Option<PathBuf>) -> Result<ToolsetSession
     let (servers, _) = loaded.tool_servers()?;
     let cells = loaded.cells()?;
     Ok(ToolsetSession {
-        connectors: servers.iter().filter_map(OfferedServer::connector).collect(),
+        connectors: loaded.connectors(&servers)?,
         prelude: Some(notebook::KIND.prelude),
         guard: cells.guard,
         setup: cells.snippets,

@@ -1,6 +1,7 @@
 //! A call from code in a sandbox to its host.
 
 use std::fmt::Debug;
+use std::time::Instant;
 
 use cellblock_protocol::{Blob, CallError};
 use cellblock_sandbox::backend::BoxFuture;
@@ -21,6 +22,8 @@ pub(crate) struct HostCall {
     pub(crate) method: String,
     pub(crate) params: Value,
     pub(crate) blobs: Vec<Blob>,
+    /// When the cell that makes the call is stopped.
+    pub(crate) until: Instant,
 }
 
 /// The answer to a call.

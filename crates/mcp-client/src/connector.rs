@@ -1,6 +1,7 @@
 //! A server's tools as functions that code in a sandbox calls.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cellblock_agent::{ToolReply, ToolServer as _};
 use cellblock_interpreter::connector::{
@@ -55,6 +56,7 @@ impl Connector for ServerConnector {
         &self,
         function: &str,
         arguments: Map<String, Value>,
+        _: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let function = function.to_owned();
         async move {

@@ -82,8 +82,16 @@ const RULES: &[Rule] = &[
             "cellblock-protocol",
             "cellblock-artifact",
             "cellblock-chart",
+            // Tests of containment use one; Cargo rejects any other cycle.
+            "cellblock-connector",
         ],
         never: NETWORK,
+    },
+    Rule {
+        package: "cellblock-connector",
+        // It knows what a connector is, and neither sandboxes nor models.
+        ours: &["cellblock-interpreter", "cellblock-settings"],
+        never: &["hyper", "tower-http", "rusqlite", "pyo3"],
     },
     Rule {
         package: "cellblock-agent",
@@ -119,7 +127,12 @@ const RULES: &[Rule] = &[
     Rule {
         package: "cellblock-mcp-client",
         // It knows which calls a turn makes, not who serves them.
-        ours: &["cellblock-agent", "cellblock-interpreter", "cellblock-settings"],
+        ours: &[
+            "cellblock-agent",
+            "cellblock-connector",
+            "cellblock-interpreter",
+            "cellblock-settings",
+        ],
         never: &["axum", "hyper", "pyo3"],
     },
     Rule {
@@ -133,6 +146,7 @@ const RULES: &[Rule] = &[
             "cellblock-sandbox",
             "cellblock-interpreter",
             "cellblock-agent",
+            "cellblock-connector",
             "cellblock-gateway",
             "cellblock-mcp",
             "cellblock-mcp-client",

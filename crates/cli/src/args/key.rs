@@ -35,8 +35,8 @@ pub(crate) enum KeyCommand {
         /// and `stored_bytes`
         #[arg(long = "quota", value_name = "NAME=NUMBER", value_parser = parse_quota)]
         quotas: Vec<(Quota, Option<u64>)>,
-        /// Let code of this key call these connectors, such as `weather,crm`: names of `mcp_servers` whose
-        /// `offer` is `code` or `both`; `*` means all [default: none]
+        /// Let code of this key call these connectors, such as `weather,crm`: names of `connectors`, and of
+        /// `mcp_servers` whose `offer` is `code` or `both`; `*` means all [default: none]
         #[arg(long, value_name = "NAMES", value_delimiter = ',')]
         connectors: Vec<String>,
         /// Print one JSON object as the only line of stdout

@@ -20,8 +20,8 @@ pub(crate) struct McpArgs {
     /// several [default: interpreter]
     #[arg(long = "toolset", value_name = "TOOLSET", value_parser = kinds(|_| true))]
     pub(crate) toolsets: Vec<ToolsetKind>,
-    /// Configuration file with the `mcp_servers` of `notebook` [default: `cellblock.yaml`, if it
-    /// exists]
+    /// Configuration file with the `connectors` and `mcp_servers` of `notebook` [default:
+    /// `cellblock.yaml`, if it exists]
     #[arg(long, value_name = "FILE", requires = "toolsets")]
     pub(crate) config: Option<PathBuf>,
     /// Make a file available in `/tmp/data` of every session, read-only, under this name; repeat it

@@ -47,12 +47,11 @@ async fn act(args: KeyArgs) -> Result<()> {
             let allowance = quotas
                 .into_iter()
                 .fold(Allowance::default(), |all, (quota, most)| all.with(quota, most));
-            if let Some(unknown) = connectors.iter().find(|name| {
-                let server = loaded.settings.mcp_servers.0.get(*name);
-                *name != "*" && !server.is_some_and(|server| server.offer.to_code())
-            }) {
+            let exists = |name: &String| name == "*" || loaded.settings.has_connector(name);
+            if let Some(unknown) = connectors.iter().find(|name| !exists(name)) {
                 return Err(Error::Refused(format!(
-                    "there is no connector `{unknown}`: the configuration has no `mcp_servers` of this name whose `offer` is `code` or `both`"
+                    "there is no connector `{unknown}`: the configuration has none of this name in `connectors`, and no `mcp_servers` of \
+                     this name whose `offer` is `code` or `both`"
                 )));
             }
             let (key, secret) = keys

@@ -5,6 +5,7 @@
 
 mod cells;
 mod check;
+mod connectors;
 mod decode;
 pub(crate) mod env;
 mod file;
@@ -45,6 +46,7 @@ pub(crate) use cells::snippet;
 pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
 use listen::Listen;
 pub(crate) use schema::schema;
+use sections::connectors::Connectors;
 use sections::limits::LimitsSection;
 use sections::mcp_servers::McpServers;
 use sections::protections::Protections;
@@ -79,6 +81,7 @@ pub(crate) struct Settings {
     /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
     pub(crate) models: ModelListOptions,
+    pub(crate) connectors: Connectors,
     pub(crate) mcp_servers: McpServers,
     pub(crate) mcp_requests: RequestedServerOptions,
     pub(crate) limits: LimitsSection,
@@ -144,6 +147,7 @@ impl Settings {
         self.providers.check(check);
         self.check_mirror(check);
         self.check_site(check);
+        self.connectors.check(&self.mcp_servers, check);
         self.mcp_servers.check(check);
         sections::mcp_requests::check(&self.mcp_requests, check);
         self.limits.check(check);

@@ -68,7 +68,7 @@ Environment variables override the file. A variable's name is `{0}` and the path
         );
         let root = self.properties(self.schema);
         let (sections, plain): (Vec<_>, Vec<_>) = root.into_iter().partition(|(key, schema)| {
-            *key == "mcp_servers" || !self.properties(self.resolve(schema)).is_empty()
+            matches!(*key, "mcp_servers" | "connectors") || !self.properties(self.resolve(schema)).is_empty()
         });
         self.table(&plain, defaults);
         for (key, schema) in sections {
@@ -76,10 +76,8 @@ Environment variables override the file. A variable's name is `{0}` and the path
             let _ = write!(self.text, "\n## `{key}`\n\n{}\n", described(schema));
             if key == "providers" {
                 self.providers(schema, &defaults[key]);
-            } else if key == "mcp_servers" {
-                let server = self.resolve(&schema["additionalProperties"]);
-                let _ = write!(self.text, "\n### `mcp_servers.NAME`\n\n{}\n", described(server));
-                self.nested("mcp_servers.NAME", server, &Value::Null);
+            } else if matches!(key, "mcp_servers" | "connectors") {
+                self.named(key, schema);
             } else {
                 self.table(&self.properties(schema), &defaults[key]);
             }
@@ -102,6 +100,22 @@ Environment variables override the file. A variable's name is `{0}` and the path
             described(tool)
         );
         self.nested("providers.code_interpreter", tool, &defaults["code_interpreter"]);
+    }
+
+    /// What each name of a section has, and what the names below it have.
+    fn named(&mut self, path: &str, schema: &'a Value) {
+        let path = format!("{path}.NAME");
+        let one = self.resolve(&schema["additionalProperties"]);
+        let _ = write!(self.text, "\n### `{path}`\n\n{}\n", described(one));
+        self.nested(&path, one, &Value::Null);
+        for (key, written) in self.properties(one) {
+            if !self
+                .properties(self.resolve(&written["additionalProperties"]))
+                .is_empty()
+            {
+                self.named(&format!("{path}.{key}"), written);
+            }
+        }
     }
 
     /// A table of plain keys, and one for each key with keys of its own.
@@ -148,7 +162,9 @@ Environment variables override the file. A variable's name is `{0}` and the path
 
     /// What a reference leads to.
     fn resolve(&self, schema: &'a Value) -> &'a Value {
-        let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+        let mut any = schema["anyOf"].as_array().into_iter().flatten();
+        let some = any.find(|kind| kind["type"] != "null").unwrap_or(schema);
+        let name = some["$ref"].as_str().and_then(|path| path.rsplit('/').next());
         name.map_or(schema, |name| &self.schema["$defs"][name])
     }
 
@@ -157,6 +173,7 @@ Environment variables override the file. A variable's name is `{0}` and the path
             return match name {
                 "Time" => "time".to_owned(),
                 "Size" => "size".to_owned(),
+                "Rate" => "rate".to_owned(),
                 "Listen" => "address".to_owned(),
                 _ => choices(self.resolve(schema)),
             };

@@ -43,7 +43,7 @@ impl OfferedServer {
 
 /// Why there is no secret.
 #[derive(Debug, thiserror::Error)]
-enum SecretError {
+pub(super) enum SecretError {
     #[error("read the value: the environment variable `{0}` is not set or is not valid UTF-8")]
     Variable(String),
     #[error("read the value from `{}`", .0.display())]
@@ -192,12 +192,12 @@ fn parts(url: &str) -> Vec<String> {
     secrets.chain([url]).map(str::to_owned).collect()
 }
 
-fn variable(name: &str) -> Result<String, SecretError> {
+pub(super) fn variable(name: &str) -> Result<String, SecretError> {
     let value = std::env::var(name).map_err(|_| SecretError::Variable(name.to_owned()))?;
     filled(&value)
 }
 
-fn file(path: &Path) -> Result<String, SecretError> {
+pub(super) fn file(path: &Path) -> Result<String, SecretError> {
     let failed = |source| SecretError::File(path.to_owned(), source);
     let size = std::fs::metadata(path).map_err(failed)?.len();
     if size > MOST {

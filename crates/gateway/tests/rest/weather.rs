@@ -1,6 +1,7 @@
 //! A connector with one function.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, FetchAnswer, FetchEffect, Redaction,
@@ -45,6 +46,7 @@ impl Connector for Weather {
         &self,
         _: &str,
         arguments: Map<String, Value>,
+        _: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let rows = json!([{"city": arguments["city"], "high": 21}]);
         Box::pin(async move { Ok(rows.into()) })

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use cellblock_artifact::Store;
 use cellblock_protocol::{CallError, FetchEffect};
@@ -121,7 +122,11 @@ impl Grants {
     }
 
     /// Answers a call of the method `fetch`. Dropping the future cancels it.
-    pub(crate) fn fetch(&self, params: Value) -> BoxFuture<'static, Result<HostReply, CallError>> {
+    pub(crate) fn fetch(
+        &self,
+        params: Value,
+        until: Instant,
+    ) -> BoxFuture<'static, Result<HostReply, CallError>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let fetch: FetchCall = serde_json::from_value(params).map_err(|error| CallError {
@@ -132,7 +137,7 @@ impl Grants {
             let record = inner
                 .log
                 .begin(&fetch.connector, &fetch.function, &fetch.arguments);
-            match inner.answer(fetch, &record).await {
+            match inner.answer(fetch, &record, until).await {
                 Ok((answer, cached, arguments)) => {
                     record.end(Ok((&answer, cached)));
                     let mut value = json!({
@@ -169,6 +174,7 @@ impl Inner {
         self: &Arc<Self>,
         fetch: FetchCall,
         record: &OpenRecord,
+        until: Instant,
     ) -> Result<(Arc<StoredAnswer>, bool, Option<Map<String, Value>>), ConnectorError> {
         let at = self
             .granted
@@ -191,7 +197,7 @@ impl Inner {
         record.bound(&bound.arguments);
         let arguments = fetch.envelope.then(|| bound.arguments.clone());
         let call = Arc::clone(self)
-            .ask(at, of, bound.arguments)
+            .ask(at, of, bound.arguments, until)
             .map(move |answer| answer.map(Arc::new));
         let (answer, cached) = match offered.card.effect {
             FetchEffect::Writes => (call.await?, false),
@@ -209,6 +215,7 @@ impl Inner {
         at: usize,
         of: usize,
         arguments: Map<String, Value>,
+        until: Instant,
     ) -> Result<StoredAnswer, ConnectorError> {
         let Granted { connector, functions } = &self.granted[at];
         let Some(offered) = functions.get().and_then(|functions| functions.get(of)) else {
@@ -218,7 +225,7 @@ impl Inner {
             return Err(ConnectorError::invalid("the session is closed"));
         };
         let redaction = connector.redaction();
-        let fetched = connector.fetch(&offered.card.name, arguments).await;
+        let fetched = connector.fetch(&offered.card.name, arguments, until).await;
         let fetched = fetched.map_err(|error| error.redacted(redaction))?;
         let returns = offered.returns.get_or_init(|| {
             let schema = offered.card.returns.as_ref();

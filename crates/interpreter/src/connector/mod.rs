@@ -10,6 +10,7 @@
 //! are removed by value from everything that comes back.
 
 use std::fmt::Debug;
+use std::time::Instant;
 
 pub use cellblock_protocol::{Blob, Bundle, Card, FetchEffect};
 use futures_util::future::BoxFuture;
@@ -39,7 +40,7 @@ pub use fetch_answer::FetchAnswer;
 pub(crate) use grants::Grants;
 pub use log::FetchRecord;
 pub use name::check_name;
-pub use redaction::Redaction;
+pub use redaction::{MIN_SECRET_BYTES, Redaction};
 
 /// A named set of functions that code can call.
 pub trait Connector: Send + Sync + Debug {
@@ -53,11 +54,12 @@ pub trait Connector: Send + Sync + Debug {
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>>;
 
     /// Calls the function with this [`Card::name`]. The arguments match its schema, as far as that can be checked. Dropping the
-    /// future cancels the call. The connector limits the time and the size of an answer.
+    /// future cancels the call, which happens at `until` at the latest. The connector limits the time and the size of an answer.
     fn fetch(
         &self,
         function: &str,
         arguments: Map<String, Value>,
+        until: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>>;
 
     /// Returns what removes its secrets.

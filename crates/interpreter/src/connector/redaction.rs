@@ -9,8 +9,8 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-/// Minimum length of a secret in bytes. Removing shorter ones would destroy data by chance.
-const MIN_BYTES: usize = 6;
+/// Minimum length of a secret that is removed, in bytes. Removing shorter ones would destroy data by chance.
+pub const MIN_SECRET_BYTES: usize = 6;
 /// Minimum length of a part of a secret in Base64.
 const MIN_BASE64: usize = 7;
 /// Maximum length in bytes of a secret that is also found if characters of it are encoded.
@@ -42,7 +42,7 @@ impl Redaction {
         let mut numbers = false;
         for secret in secrets {
             let secret = secret.as_ref().trim();
-            if secret.len() < MIN_BYTES {
+            if secret.len() < MIN_SECRET_BYTES {
                 continue;
             }
             numbers |= secret.bytes().any(|byte| byte.is_ascii_digit())

@@ -183,7 +183,8 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                             return Ok(ran);
                         }
                         FromKernel::Call { call, method, params } => {
-                            if !run.calls.begin(call, HostCall { method, params, blobs: frame.blobs }) {
+                            let until = wake.into_std();
+                            if !run.calls.begin(call, HostCall { method, params, blobs: frame.blobs, until }) {
                                 return run.lost(kernel, &terms).await;
                             }
                         }

@@ -6,12 +6,14 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cellblock_connector::HttpConnector;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Error, Execution, Session};
 use cellblock_testkit::require;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::bait::Bait;
@@ -95,7 +97,8 @@ pub(crate) async fn run(probes: Vec<Probe>) -> Vec<String> {
 
 /// Runs one probe in a session of its own, and answers what is wrong with how it ended.
 async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
-    let connectors: Vec<Arc<dyn Connector>> = vec![Arc::new(Repeating::new(&bait.secret))];
+    let connectors: Vec<Arc<dyn Connector>> =
+        vec![Arc::new(Repeating::new(&bait.secret)), Arc::new(inward(bait))];
     let session = connected(probe.limits.clone(), &bait.told, connectors).await;
     let cell = Cell {
         collect_files: probe.is_dangerous(),
@@ -138,6 +141,19 @@ async fn one(probe: &Probe, bait: &Bait) -> Vec<String> {
         wrong.push(format!("its session could not be closed: {error}"));
     }
     wrong
+}
+
+/// A connector whose host has only addresses of this machine, which the operator did not permit. The bait listens there.
+fn inward(bait: &Bait) -> HttpConnector {
+    let told: Value = serde_json::from_str(&bait.told).unwrap();
+    let options = serde_json::from_value(json!({
+        "type": "http",
+        "base_url": format!("http://localhost:{}/", told["tcp_port"]),
+        "headers": {"Authorization": "Bearer {{ secrets.key }}"},
+        "functions": {"get": {"get": "/{path}", "parameters": {"path": {"type": "string"}}}},
+    }));
+    let secrets = BTreeMap::from([("key".to_owned(), bait.secret.clone())]);
+    HttpConnector::new("inward", &options.unwrap(), &secrets).unwrap()
 }
 
 /// The next cell of the session works, or ends by a limit: files of the probe may leave no memory for another kernel.

@@ -1,5 +1,7 @@
 //! A connector that repeats its secret wherever it can, as servers do in errors and redirects.
 
+use std::time::Instant;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::connector::{
@@ -65,6 +67,7 @@ impl Connector for Repeating {
         &self,
         function: &str,
         _: Map<String, Value>,
+        _: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let answer = match function {
             "echo" => Ok(self.forms()),

@@ -64,6 +64,7 @@ impl Connector for Weather {
         &self,
         function: &str,
         arguments: Map<String, Value>,
+        _: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let function = function.to_owned();
         self.requests.fetch_add(1, Ordering::SeqCst);

@@ -5,7 +5,6 @@ mod allowed;
 mod body;
 mod events;
 mod post;
-mod retry_after;
 
 pub(super) use address::parse;
 pub use address::{Address, AddressError};

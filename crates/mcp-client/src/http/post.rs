@@ -23,7 +23,7 @@ use sse_stream::Sse;
 use super::address::{Address, is_loopback};
 use super::body;
 use super::events;
-use super::retry_after;
+
 use crate::failure::Failure;
 use crate::wire::Wire;
 
@@ -143,7 +143,7 @@ impl Http {
         let status = response.status();
         let failure = Failure::Status {
             status: status.as_u16(),
-            retry_after: retry_after::read(response.headers(), SystemTime::now()),
+            retry_after: cellblock_connector::retry_after(response.headers(), SystemTime::now()),
         };
         // These say more than a message: code can catch each as an error of its own.
         let typed = matches!(

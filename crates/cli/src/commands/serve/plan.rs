@@ -59,7 +59,7 @@ impl Plan {
         let mut options = loaded.options();
         let (offered, named) = loaded.tool_servers()?;
         options.cells = loaded.cells()?;
-        options.connectors = offered.iter().filter_map(OfferedServer::connector).collect();
+        options.connectors = loaded.connectors(&offered)?;
         options.tools = servers_of_tools(&loaded, &offered, named);
         if let Some(seconds) = args.grace {
             options.http.grace = Duration::from_secs(seconds.into());

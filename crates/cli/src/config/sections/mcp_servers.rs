@@ -168,7 +168,7 @@ pub(super) fn check_limits<'a>(
 }
 
 /// Whether a name says that its value is one.
-fn is_secret(name: &str) -> bool {
+pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_lowercase();
     let words = [
         "key",

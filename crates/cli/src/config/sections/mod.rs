@@ -1,6 +1,7 @@
 //! The sections of a configuration that are not options of a crate, and the checks of those that are.
 
 pub(super) mod code_interpreter;
+pub(super) mod connectors;
 pub(super) mod limits;
 pub(super) mod mcp;
 pub(super) mod mcp_requests;

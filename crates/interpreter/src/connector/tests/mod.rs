@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::Read as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cellblock_protocol::CallError;
 use futures_util::FutureExt as _;
@@ -79,6 +79,7 @@ impl Connector for Weather {
         &self,
         function: &str,
         arguments: Map<String, Value>,
+        _: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let function = function.to_owned();
@@ -141,8 +142,10 @@ impl Fixture {
         function: &str,
         arguments: &Value,
     ) -> impl Future<Output = Result<HostReply, CallError>> + use<> {
-        self.grants
-            .fetch(json!({"connector": connector, "function": function, "arguments": arguments}))
+        self.grants.fetch(
+            json!({"connector": connector, "function": function, "arguments": arguments}),
+            Instant::now(),
+        )
     }
 
     /// Calls a function of the connector; returns its answer, and whether it was cached.
@@ -270,7 +273,7 @@ async fn a_call_of_another_connector_is_rejected_and_recorded() {
     }
     let none = Grants::new(&[], None);
     let call = json!({"connector": "weather", "function": "slow"});
-    let error = none.fetch(call).await.unwrap_err();
+    let error = none.fetch(call, Instant::now()).await.unwrap_err();
     assert_eq!(
         error.message,
         "this session has no connector `weather`; it has none"

@@ -41,7 +41,12 @@ impl Connector for Fixed {
         async { Ok(vec![card]) }.boxed()
     }
 
-    fn fetch(&self, _: &str, _: Map<String, Value>) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
+    fn fetch(
+        &self,
+        _: &str,
+        _: Map<String, Value>,
+        _: Instant,
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let answer = match self.answer.clone() {
             Fixture::Json(value) => FetchAnswer::Value(value),
             Fixture::Stream(bytes) => FetchAnswer::Arrow(bytes.into()),
@@ -66,7 +71,7 @@ fn memory() -> Store {
 async fn fetch(grants: &Grants) -> Result<HostReply, CallError> {
     let call =
         json!({"connector": "fixed", "function": "get", "arguments": {"city": "Kyiv"}, "envelope": true});
-    grants.fetch(call).await
+    grants.fetch(call, Instant::now()).await
 }
 
 /// Returns the stored table of the only record.

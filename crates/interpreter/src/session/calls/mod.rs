@@ -62,7 +62,7 @@ impl HostMethods for ResultsOnly {
 impl HostMethods for Grants {
     fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
         match call.method.as_str() {
-            "fetch" => self.fetch(call.params),
+            "fetch" => self.fetch(call.params, call.until),
             _ => BuiltIn.call(call),
         }
     }

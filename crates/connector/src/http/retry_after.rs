@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
-/// Returns the time from now until the server permits another request.
-pub(super) fn read(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+/// Returns the time from now until a server permits another request, by the header `Retry-After`.
+pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u32>() {
         return Some(Duration::from_secs(seconds.into()));
@@ -37,9 +37,9 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, value.parse().unwrap());
-            let read = read(&headers, now).map(|time| time.as_secs());
+            let read = retry_after(&headers, now).map(|time| time.as_secs());
             assert_eq!(read, expected, "{value:?}");
         }
-        assert_eq!(read(&HeaderMap::new(), now), None);
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
     }
 }

@@ -1,0 +1,67 @@
+//! What code can call by a configuration: its connectors, and the servers of tools that are offered to code.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cellblock_connector::{ConnectorOptions, HttpConnector};
+use cellblock_interpreter::connector::{Connector, MIN_SECRET_BYTES};
+
+use super::check::Check;
+use super::sections::connectors::report;
+use super::tool_servers::{file, variable};
+use super::{ConfigError, Loaded, OfferedServer};
+
+impl Loaded {
+    /// The connectors of code. Secrets are read now; nothing is connected yet.
+    pub(crate) fn connectors(
+        &self,
+        servers: &[OfferedServer],
+    ) -> Result<Vec<Arc<dyn Connector>>, ConfigError> {
+        let mut check = Check::new(&self.tree);
+        let mut connectors: Vec<_> = servers.iter().filter_map(OfferedServer::connector).collect();
+        for (name, options) in &self.settings.connectors.0 {
+            let Some(secrets) = self.secrets(name, options, &mut check) else {
+                continue;
+            };
+            match HttpConnector::new(name, options, &secrets) {
+                Ok(connector) => connectors.push(Arc::new(connector) as Arc<dyn Connector>),
+                Err(mistakes) => report(name, mistakes, &mut check),
+            }
+        }
+        if check.mistakes.is_empty() {
+            Ok(connectors)
+        } else {
+            Err(ConfigError::Wrong(check.mistakes))
+        }
+    }
+
+    /// Reads the secrets of a connector.
+    fn secrets(
+        &self,
+        name: &str,
+        options: &ConnectorOptions,
+        check: &mut Check<'_>,
+    ) -> Option<BTreeMap<String, String>> {
+        let before = check.mistakes.len();
+        let mut secrets = BTreeMap::new();
+        for (secret, source) in &options.secrets {
+            let path = ["connectors", name, "secrets", secret];
+            let read = match (&source.env, &source.file) {
+                (Some(name), _) => variable(name),
+                (None, Some(path)) => file(&self.path(path)),
+                (None, None) => continue,
+            };
+            match read {
+                Ok(value) if value.len() < MIN_SECRET_BYTES => {
+                    let text = format!(
+                        "the value is shorter than {MIN_SECRET_BYTES} bytes, so it could not be removed from answers; use a longer one"
+                    );
+                    check.wrong(&path, text);
+                }
+                Ok(value) => drop(secrets.insert(secret.clone(), value)),
+                Err(error) => check.failed(&path, &error),
+            }
+        }
+        (check.mistakes.len() == before).then_some(secrets)
+    }
+}

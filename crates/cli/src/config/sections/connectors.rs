@@ -1,0 +1,112 @@
+//! Connectors by name, whose functions code can call.
+
+use std::collections::BTreeMap;
+
+use cellblock_connector::{ConnectorOptions, HttpConnector, OptionMistake, SecretSource};
+use cellblock_interpreter::connector::check_name;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::mcp_servers::{McpServers, is_secret};
+use crate::config::Settings;
+use crate::config::check::Check;
+
+/// Connectors by name: functions for code in sessions with the toolset `notebook`. The host calls
+/// them, never a sandbox.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Connectors(pub(crate) BTreeMap<String, ConnectorOptions>);
+
+/// Maximum size of a result, which is in memory as a whole.
+const MAX_RESULT: u64 = 1 << 30;
+/// Stands for a secret while the rest is checked.
+const UNREAD: &str = "unread";
+
+impl Connectors {
+    pub(in crate::config) fn check(&self, servers: &McpServers, check: &mut Check<'_>) {
+        for (name, connector) in &self.0 {
+            if let Err(reason) = check_name(name) {
+                check.wrong(&["connectors", name], format!("the name {reason}"));
+            }
+            if servers.0.get(name).is_some_and(|server| server.offer.to_code()) {
+                let text = "`mcp_servers` offers a server of this name to code; rename one of the two";
+                check.wrong(&["connectors", name], text);
+            }
+            check_connector(connector, name, check);
+        }
+    }
+}
+
+impl Settings {
+    /// Returns whether code can be granted a connector of this name.
+    pub(crate) fn has_connector(&self, name: &str) -> bool {
+        let server = self.mcp_servers.0.get(name);
+        self.connectors.0.contains_key(name) || server.is_some_and(|server| server.offer.to_code())
+    }
+}
+
+fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) {
+    let path = |key| ["connectors", name, key];
+    check.positive(&path("timeout"), connector.timeout);
+    if !(1..=MAX_RESULT).contains(&connector.max_result) {
+        check.wrong(&path("max_result"), "must be from 1 byte to 1GiB");
+    }
+    if connector.retries.count > 10 {
+        check.wrong(&["connectors", name, "retries", "count"], "must be at most 10");
+    }
+    if connector.functions.is_empty() {
+        let text = "missing key `functions`: the functions by name, such as `{series: {get: /series}}`";
+        check.wrong(&["connectors", name], text);
+    }
+    for (secret, source) in &connector.secrets {
+        let SecretSource { env, file } = source;
+        if env.is_some() == file.is_some() {
+            let text = "must have `env`, an environment variable, or `file`, and not both";
+            check.wrong(&["connectors", name, "secrets", secret], text);
+        }
+    }
+    let shared = [("query", &connector.query), ("headers", &connector.headers)];
+    for (key, values) in shared {
+        for written in values.iter().filter(written_out) {
+            check.wrong(&["connectors", name, key, written.0], NO_SECRETS);
+        }
+    }
+    for (function, options) in &connector.functions {
+        let mut letters = function.chars();
+        let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
+        if !starts || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+            let text = "the name of a function must have letters, digits and `_`, and begin with a letter";
+            check.wrong(&["connectors", name, "functions", function], text);
+        }
+        for (key, values) in [("query", &options.query), ("headers", &options.headers)] {
+            for written in values.iter().filter(written_out) {
+                let path = ["connectors", name, "functions", function, key, written.0];
+                check.wrong(&path, NO_SECRETS);
+            }
+        }
+    }
+    let unread = connector
+        .secrets
+        .keys()
+        .map(|name| (name.clone(), UNREAD.to_owned()));
+    if let Err(mistakes) = HttpConnector::new(name, connector, &unread.collect()) {
+        report(name, mistakes, check);
+    }
+}
+
+/// Reports the mistakes of a connector at their places.
+pub(in crate::config) fn report(name: &str, mistakes: Vec<OptionMistake>, check: &mut Check<'_>) {
+    for mistake in mistakes {
+        let keys = mistake.path.iter().map(String::as_str);
+        let path: Vec<_> = ["connectors", name].into_iter().chain(keys).collect();
+        check.wrong(&path, mistake.message);
+    }
+}
+
+const NO_SECRETS: &str =
+    "a configuration must not contain secrets; name one in `secrets` and insert it as `{{ secrets.NAME }}`";
+
+/// Whether the name of a value says that it is a secret, and the value is not inserted.
+fn written_out((name, value): &(&String, &String)) -> bool {
+    is_secret(name) && !value.contains("{{")
+}

@@ -1,0 +1,214 @@
+//! `connectors` of the type `http`: code calls an API through the host.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Result;
+use cellblock_testkit::Cli;
+use serde_json::json;
+
+use crate::support::{answer, folder, run};
+
+const KEY: &str = "hunter2/and+more";
+
+/// A server on this machine, which counts its requests and repeats what it receives.
+pub(crate) struct Api {
+    pub(crate) port: u16,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Api {
+    pub(crate) fn start() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::Relaxed);
+                thread::spawn(move || respond(stream));
+            }
+        });
+        Ok(Self { port, requests })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// A folder with a configuration for the server.
+    pub(crate) fn folder(&self) -> Result<(tempfile::TempDir, std::path::PathBuf)> {
+        let text = CONFIG.replace("PORT", &self.port.to_string());
+        folder(&[("cellblock.yaml", text.as_bytes())])
+    }
+}
+
+fn respond(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    for line in BufReader::new(stream.try_clone()?).lines() {
+        match line? {
+            line if line.is_empty() => break,
+            line => head.push(line),
+        }
+    }
+    let (status, body) = match head[0].split([' ', '?']).nth(1) {
+        Some("/fred/series") => (
+            "200 OK",
+            json!({"observations": [{"date": "2026-01-01", "value": "1.5"}, {"date": "2026-04-01", "value": "."}]}),
+        ),
+        Some("/fred/denied") => (
+            "401 Unauthorized",
+            json!({"error": format!("api_key {KEY} is not registered")}),
+        ),
+        _ => ("200 OK", json!({ "head": head })),
+    };
+    let body = body.to_string();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+const CONFIG: &str = r#"
+connectors:
+  fred:
+    type: http
+    description: Economic data.
+    base_url: http://localhost:PORT/fred
+    allow_private: true
+    retries: {count: 1, on: [503]}
+    rate: 100/s
+    secrets: {api_key: {env: CELLBLOCK_TEST_API_KEY}}
+    query: {api_key: "{{ secrets.api_key }}"}
+    headers: {X-Api-Key: "{{ secrets.api_key }}"}
+    functions:
+      series:
+        description: Observations of one series.
+        get: /series
+        parameters:
+          series_id: {type: string, maxLength: 8}
+          since: {type: string, default: null}
+        result: {rows: "$.observations[*]", columns: {date: date, value: float64}, missing: ["."]}
+      echo: {get: "/echo/{id}", parameters: {id: {type: string}}}
+      denied: {get: /denied}
+  inward:
+    type: http
+    base_url: http://localhost:PORT/
+    functions: {get: {get: /echo}}
+"#;
+
+fn notebook(api: &Api, code: &str) -> Result<(i32, serde_json::Value)> {
+    let (_folder, path) = api.folder()?;
+    let finished = run(["--toolset", "notebook", "--json", "-c", code])?
+        .env("CELLBLOCK_TEST_API_KEY", KEY)
+        .folder(path)
+        .run()?;
+    for text in [&finished.stdout, &finished.stderr] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    answer(&finished)
+}
+
+#[test]
+fn rows_of_an_api_are_a_data_frame_and_equal_calls_one_request() -> Result<()> {
+    let api = Api::start()?;
+    let code = "gdp = fred.series('GDPC1')\nagain = fred.series(series_id='GDPC1', since=None)\n\
+                [str(gdp.dtypes['value']), gdp['value'].isna().tolist(), str(gdp['date'][0])[:10], gdp.equals(again)]";
+    let (code, report) = notebook(&api, code)?;
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(
+        report["outputs"][0]["value"], "['float64', [False, True], '2026-01-01', True]",
+        "{report:#}"
+    );
+    assert_eq!(api.count(), 1);
+    let fetch = &report["fetches"][1];
+    assert_eq!((&fetch["cached"], &fetch["row_count"]), (&json!(true), &json!(2)));
+    assert_eq!(fetch["columns"], json!(["date", "value"]));
+    Ok(())
+}
+
+#[test]
+fn a_key_that_an_api_repeats_is_removed_and_errors_are_typed() -> Result<()> {
+    let api = Api::start()?;
+    let code = "got = [fred.echo('x y')['head']]\n\
+                for call in [lambda: fred.denied(), lambda: fred.series('much-too-long'), lambda: fred.echo('../x'), lambda: inward.get()]:\n    \
+                try:\n        got.append(call())\n    \
+                except cellblock.ConnectorError as error:\n        got.append(f'{type(error).__name__}: {error}')\n\
+                print(*got, sep='\\n')";
+    let (code, report) = notebook(&api, code)?;
+    assert_eq!(code, 0, "{report:#}");
+    let printed = report["stdout"].as_str().unwrap_or_default();
+    for words in [
+        "GET /fred/echo/x%20y?api_key=[redacted]",
+        "x-api-key: [redacted]",
+        "UnauthorizedError: fred.denied: the server answered 401 Unauthorized: {\"error\":\"api_key [redacted] is not registered\"}",
+        "InvalidParameterError: fred.series: `series_id`",
+        "InvalidParameterError: fred.echo: `id` is a part of the path",
+        "ProviderError: inward.get: `localhost` has the private address",
+    ] {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+    assert_eq!(api.count(), 2);
+    Ok(())
+}
+
+#[test]
+fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
+    for (config, told) in [
+        (
+            "print: {type: http, base_url: 'https://a.example', functions: {f: {get: /x}}}",
+            "`connectors.print`: the name is",
+        ),
+        ("fred: {type: soap}", "`connectors.fred.type`"),
+        (
+            "fred: {type: http, base_url: 'https://a.example'}",
+            "missing key `functions`",
+        ),
+        (
+            "fred: {type: http, base_url: 'http://10.0.0.1/', functions: {f: {get: /x}}}",
+            "`connectors.fred.base_url`: is a private address",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', functions: {f: {post: /x}}}",
+            "`connectors.fred.functions.f`: requests other than GET",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', headers: {Authorization: abc}, functions: {f: {get: /x}}}",
+            "must not contain secrets",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', rate: often, functions: {f: {get: /x}}}",
+            "`often` is not a rate",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', secrets: {k: {env: CELLBLOCK_TEST_UNSET}}, functions: {f: {get: /x}}}",
+            "`CELLBLOCK_TEST_UNSET` is not set",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', secrets: {k: {file: short}}, functions: {f: {get: /x}}}",
+            "shorter than 6 bytes",
+        ),
+        (
+            "fred: {type: http, base_url: 'https://a.example', functions: {f: {get: /x, result: {rows: x}}}}",
+            "`x` is not a JSONPath",
+        ),
+    ] {
+        let text = format!("connectors:\n  {config}\n");
+        let (_folder, path) = folder(&[("cellblock.yaml", text.as_bytes()), ("short", b"abc")])?;
+        let finished = Cli::new(["run", "--toolset", "notebook", "-c", "1"])
+            .folder(path)
+            .run()?;
+        assert!(finished.stderr.contains(told), "{told}: {}", finished.stderr);
+        assert!(
+            finished.stderr.contains("cellblock.yaml:2:"),
+            "{}",
+            finished.stderr
+        );
+        assert_ne!(finished.code(), 0);
+    }
+    Ok(())
+}

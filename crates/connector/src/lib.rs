@@ -1,0 +1,26 @@
+//! Connectors that an operator writes in a configuration, without Rust: functions that code in a sandbox calls and the host answers.
+//!
+//! ```text
+//! options ──compiled──> HttpConnector ──> the fixed host of `base_url`
+//!                          │ arguments: encoded, never spliced       │ answers: bounded, typed
+//!                          └ secrets: inserted here, never returned <┘
+//! ```
+//!
+//! A session grants connectors, checks arguments, answers equal calls once and removes secrets (`cellblock_interpreter::connector`).
+//! Nothing here knows sandboxes, cells or models. A mistake in the options is a [`OptionMistake`] with its key.
+
+mod address;
+mod http;
+mod mistake;
+mod options;
+mod rate;
+mod rows;
+mod template;
+
+pub use address::is_public;
+pub use http::{HttpConnector, retry_after};
+pub use mistake::OptionMistake;
+pub use options::{
+    CellType, ConnectorOptions, ConnectorType, FunctionOptions, PageOptions, Rate, ResultOptions,
+    RetryOptions, SecretSource,
+};
