@@ -12,6 +12,8 @@ pub(crate) const LOAD: usize = 400;
 pub(crate) const ONE_SHOTS: usize = 1000;
 /// Clients that ask the gateway for much and read nothing.
 pub(crate) const DEAF: usize = 50;
+/// Sessions that wait for a connector at once.
+pub(crate) const WAITING: usize = 1000;
 /// Idle sessions whose memory is measured.
 pub(crate) const IDLE: [usize; 2] = [100, 500];
 
@@ -102,7 +104,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 67] = [
+pub(crate) const MEASURES: [Measure; 70] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -225,6 +227,21 @@ pub(crate) const MEASURES: [Measure; 67] = [
     )
     .above(&["floor/copy_10mb"])
     .promises(&[Promise::Floors(2.0)]),
+    row(
+        "fetch_crowd",
+        "1,000 sessions that wait for a connector, from its answer until all have their results",
+        Unit::Ms,
+    ),
+    row(
+        "fetch_crowd_host",
+        "growth of the host's memory with these calls",
+        Unit::Mib,
+    ),
+    row(
+        "fetch_crowd_uss",
+        "private memory of all these sandboxes",
+        Unit::Mib,
+    ),
     row(
         "concurrent",
         "200 short sessions at once, until all are closed",

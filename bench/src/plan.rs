@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::catalog::{CONCURRENT, DEAF, IDLE, LOAD, ONE_SHOTS};
+use crate::catalog::{CONCURRENT, DEAF, IDLE, LOAD, ONE_SHOTS, WAITING};
 use crate::floor::{
     CopyProbe, Echo, EchoMessage, EchoProbe, ForkProbe, Forked, NamespaceProbe, start_fork, start_namespaces,
 };
@@ -18,7 +18,7 @@ use crate::progress::note;
 use crate::python::Python;
 use crate::subject::{
     BindInput, Calls, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt,
-    Stdout, Subject, Throughput, Warm, WorkbenchTools,
+    Stdout, Subject, Throughput, WaitingCalls, Warm, WorkbenchTools,
 };
 
 /// What can be chosen.
@@ -181,6 +181,11 @@ impl Planner<'_> {
             large: 5,
         };
         self.add(&[Group::Connector], 20, 1, calls);
+        let waiting = WaitingCalls {
+            subject: of(),
+            sessions: WAITING,
+        };
+        self.add(&[Group::Connector], 3, 1, waiting);
         let concurrent = Concurrent {
             subject: of(),
             sessions: CONCURRENT,

@@ -1,7 +1,7 @@
 //! Calls of a connector that answers at once, as code in a cell measures them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
@@ -73,6 +73,7 @@ impl Connector for Ready {
         &self,
         function: &str,
         _: Map<String, Value>,
+        _: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let answer = match function {
             "table" => FetchAnswer::Arrow(self.table.clone().into()),

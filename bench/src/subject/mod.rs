@@ -24,6 +24,7 @@ mod idle;
 mod interrupt;
 mod stdout;
 mod throughput;
+mod waiting;
 mod warm;
 mod workbench;
 
@@ -37,6 +38,7 @@ pub(crate) use idle::Idle;
 pub(crate) use interrupt::{Deadline, Interrupt};
 pub(crate) use stdout::Stdout;
 pub(crate) use throughput::Throughput;
+pub(crate) use waiting::WaitingCalls;
 pub(crate) use warm::Warm;
 pub(crate) use workbench::WorkbenchTools;
 
