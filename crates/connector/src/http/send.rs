@@ -189,8 +189,7 @@ impl HttpConnector {
     /// Returns the error for an answer that is not a success.
     async fn refused(&self, response: Response, wait: Option<Duration>) -> ConnectorError {
         let status = response.status();
-        let kind = match ConnectorErrorKind::of_status(status.as_u16()) {
-            ConnectorErrorKind::RateLimit { .. } => ConnectorErrorKind::RateLimit { retry_after: wait },
+        let kind = match ConnectorErrorKind::of_status(status.as_u16(), wait) {
             // The function exists, so that what it should return does not.
             ConnectorErrorKind::Provider { status: Some(404) } => ConnectorErrorKind::EmptyData,
             kind => kind,
