@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use cellblock_interpreter::Session;
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, FetchAnswer, FetchEffect, Redaction,
 };
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::{Cell, Session};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, try_join_all};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::{Subject, WHO, completed};
@@ -21,8 +22,8 @@ use crate::memory::{Peak, ProcessTree};
 use crate::probe::probe;
 use crate::samples::Samples;
 
-/// How long all calls may take to arrive.
-const ARRIVAL: Duration = Duration::from_mins(2);
+/// How long all calls may take to arrive, and then to be measured and answered.
+const ARRIVAL: Duration = Duration::from_mins(5);
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// A connector that answers no call before it is opened.
@@ -109,9 +110,13 @@ impl WaitingCalls {
             completed(&session.execute("1").await?)?;
         }
         let peak = Peak::start()?;
-        let calls = sessions
-            .iter()
-            .map(|session| async { completed(&session.execute("len(gate.wait())").await?) });
+        let calls = sessions.iter().map(|session| async {
+            completed(
+                &session
+                    .execute(Cell::new("len(gate.wait())").with_timeout(ARRIVAL))
+                    .await?,
+            )
+        });
         let answered = async {
             let started = Instant::now();
             while gate.arrived.load(Ordering::Relaxed) < self.sessions {
@@ -123,7 +128,7 @@ impl WaitingCalls {
                 );
                 sleep(Duration::from_millis(5)).await;
             }
-            let waiting = ProcessTree::measure()?.sessions.private;
+            let waiting = spawn_blocking(ProcessTree::measure).await??.sessions.private;
             let opened = Instant::now();
             gate.open.add_permits(self.sessions);
             Ok((waiting, opened))
