@@ -4,10 +4,12 @@ use std::path::Path;
 
 use crate::Manifest;
 
-/// Beginnings of the names of libraries for modules that kernels do not need: readline, curses, dbm, nis, sqlite3 and uuid.
-const OPTIONAL: [&str; 17] = [
+/// Beginnings of the names of libraries for modules that kernels do not need (readline, curses, dbm, nis, sqlite3 and uuid), and of one
+/// that Pillow loads only where it is installed, for text from right to left.
+const OPTIONAL: [&str; 18] = [
     "libcom_err.",
     "libdb-",
+    "libfribidi.",
     "libgdbm",
     "libgssapi_krb5.",
     "libk5crypto.",
@@ -58,7 +60,7 @@ const EVERYWHERE: [&str; 8] = [
 pub(crate) struct MissingLibraries<'a> {
     /// Without these no kernel starts.
     pub(crate) needed: Vec<&'a str>,
-    /// Without these some modules cannot be imported.
+    /// Without these some modules cannot be imported, or lack functions.
     pub(crate) optional: Vec<&'a str>,
 }
 
@@ -80,9 +82,14 @@ impl<'a> MissingLibraries<'a> {
             .iter()
             .map(String::as_str)
             .filter(|it| !is_here(it));
-        let (optional, needed) = missing.partition(|name| OPTIONAL.iter().any(|it| name.starts_with(it)));
+        let (optional, needed) = split(missing);
         Self { needed, optional }
     }
+}
+
+/// Returns the libraries that kernels do not need, and the others.
+fn split<'a>(names: impl Iterator<Item = &'a str>) -> (Vec<&'a str>, Vec<&'a str>) {
+    names.partition(|name| OPTIONAL.iter().any(|it| name.starts_with(it)))
 }
 
 /// Returns the libraries that a system may lack.
@@ -140,5 +147,12 @@ mod tests {
             "libcrypto.so.3, libffi.so.8, libssl.so.3, libz.so.1 \
              (on Debian and Ubuntu: apt-get install libffi8 libssl3 zlib1g)"
         );
+    }
+
+    #[test]
+    fn a_library_that_is_used_only_where_it_is_installed_stops_no_kernel() {
+        let (optional, needed) = split(["libfribidi.so.0", "libssl.so.3", "libtinfo.so.6"].into_iter());
+        assert_eq!(optional, ["libfribidi.so.0", "libtinfo.so.6"]);
+        assert_eq!(needed, ["libssl.so.3"]);
     }
 }
