@@ -17,6 +17,7 @@ use cellblock_settings::Size;
 
 pub(crate) mod artifact;
 pub(crate) mod config;
+pub(crate) mod connector;
 pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod renamed;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Key(key::KeyArgs),
     /// Check and show the configuration of `serve`
     Config(config::ConfigArgs),
+    /// List, call and check the connectors of the configuration
+    Connector(connector::ConnectorArgs),
     /// Serve tools over stdin and stdout to an MCP client that starts this command
     ///
     /// For agents on a desktop or in an IDE. The command and all its sessions end when the client

@@ -1,4 +1,4 @@
-//! RowsRead of a JSON answer, as a list or as a table with declared types.
+//! Rows of a JSON answer, as a list or as a table with declared types.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -142,7 +142,7 @@ pub(crate) struct Table {
     builders: Vec<Cells>,
     /// Bytes of text in the batch.
     bytes: usize,
-    /// RowsRead of the batch.
+    /// Rows of the batch.
     batch: usize,
     rows: usize,
     writer: StreamWriter<Vec<u8>>,

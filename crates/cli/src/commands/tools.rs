@@ -78,7 +78,7 @@ fn table(tools: &[Listed]) -> String {
 }
 
 /// The names of a tool's arguments, those that it needs first and the others in brackets.
-fn arguments_of(schema: &Value) -> String {
+pub(super) fn arguments_of(schema: &Value) -> String {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let names = schema["properties"].as_object().into_iter().flatten();
     let (needed, optional): (Vec<_>, Vec<_>) = names

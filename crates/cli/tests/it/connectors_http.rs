@@ -212,3 +212,102 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
     }
     Ok(())
 }
+
+/// `cellblock connector` with the configuration of the server.
+fn connector(api: &Api, arguments: &[&str]) -> Result<cellblock_testkit::Finished> {
+    let (_folder, path) = api.folder()?;
+    let cli = Cli::new(["connector"].iter().chain(arguments).copied());
+    let finished = cli.env("CELLBLOCK_TEST_API_KEY", KEY).folder(path).run()?;
+    for text in [&finished.stdout, &finished.stderr] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    Ok(finished)
+}
+
+#[test]
+fn functions_are_listed_and_shown_without_a_request() -> Result<()> {
+    let api = Api::start()?;
+    let listed = connector(&api, &["list"])?;
+    assert!(
+        listed
+            .stdout
+            .contains("fred.series  series_id [since]  Observations of one series."),
+        "{}",
+        listed.stdout
+    );
+    let shown = connector(&api, &["show", "fred.series", "--json"])?.json()?;
+    let functions = &shown["connectors"][0]["functions"];
+    assert_eq!(functions.as_array().map(Vec::len), Some(1), "{shown:#}");
+    assert_eq!(functions[0]["parameters"]["required"], json!(["series_id"]));
+    assert_eq!(api.count(), 0);
+    for (name, told) in [
+        ("nowhere", "the configuration has fred, inward"),
+        ("fred.none", "has no function `none`"),
+    ] {
+        let refused = connector(&api, &["show", name])?;
+        assert_eq!(refused.code(), 2);
+        assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_call_from_a_shell_has_the_checks_and_the_exit_code_of_its_end() -> Result<()> {
+    let api = Api::start()?;
+    let called = connector(&api, &["call", "fred.series", "series_id=2026", "--json"])?;
+    let report = called.json()?;
+    assert_eq!(
+        (&report["rows"], &report["cached"]),
+        (&json!(2), &json!(false)),
+        "{report:#}"
+    );
+    // The parameter is text, though the argument looks like a number.
+    assert_eq!(report["arguments"], json!({"series_id": "2026", "since": null}));
+    let called = connector(&api, &["call", "fred.series", "series_id=GDPC1"])?;
+    assert_eq!(
+        (called.code(), &*called.stdout),
+        (
+            0,
+            "{\"date\":\"2026-01-01\",\"value\":1.5}\n{\"date\":\"2026-04-01\",\"value\":null}\n2 rows\n"
+        )
+    );
+    for (arguments, code, told) in [
+        (&["fred.echo", "id=x"][..], 0, "api_key=[redacted]"),
+        (
+            &["fred.denied"],
+            1,
+            "unauthorized: fred.denied: the server answered 401",
+        ),
+        (&["fred.series"], 2, "missing properties"),
+        (
+            &["fred.series", "series_id=much-too-long"],
+            2,
+            "invalid_parameter: fred.series",
+        ),
+        (&["fred.none"], 2, "has no function `none`"),
+        (&["fred"], 2, "`fred` is not a function"),
+        (&["inward.get"], 1, "has the private address"),
+    ] {
+        let called = connector(&api, &[&["call"], arguments].concat())?;
+        let text = called.stdout.clone() + &called.stderr;
+        assert!(text.contains(told), "{told}: {text}");
+        assert_eq!(called.code(), code, "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_check_reaches_each_connector_once_and_without_secrets() -> Result<()> {
+    let api = Api::start()?;
+    let checked = connector(&api, &["check", "--json"])?;
+    let report = checked.json()?;
+    assert_eq!((checked.code(), api.count()), (1, 1), "{report:#}");
+    assert_eq!(
+        report["connectors"][0],
+        json!({"name": "fred", "reached": true, "error": null})
+    );
+    let error = report["connectors"][1]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("has the private address"), "{error}");
+    assert_eq!(connector(&api, &["check", "fred"])?.code(), 0);
+    Ok(())
+}

@@ -13,18 +13,19 @@ fn the_short_help_fits_a_screen() -> Result<()> {
     Usage: cellblock <COMMAND>
 
     Commands:
-      run       Run Python code in a sandbox
-      serve     Serve the OpenAI-compatible API over HTTP
-      key       Create, list and revoke API keys
-      config    Check and show the configuration of `serve`
-      mcp       Serve tools over stdin and stdout to an MCP client that starts this command
-      tools     List tools, and call them in sessions that outlive a command
-      session   Start, list and stop sessions that outlive a command
-      warm      Keep sandboxes ready in the background, so that `run` starts in milliseconds
-      image     Build, list and check the images that sandboxes start from
-      artifact  List, open and export artifacts of code: tables, charts, images and files
-      doctor    Show what this machine supports, which protections are active, and how to enable the
-                others
+      run        Run Python code in a sandbox
+      serve      Serve the OpenAI-compatible API over HTTP
+      key        Create, list and revoke API keys
+      config     Check and show the configuration of `serve`
+      connector  List, call and check the connectors of the configuration
+      mcp        Serve tools over stdin and stdout to an MCP client that starts this command
+      tools      List tools, and call them in sessions that outlive a command
+      session    Start, list and stop sessions that outlive a command
+      warm       Keep sandboxes ready in the background, so that `run` starts in milliseconds
+      image      Build, list and check the images that sandboxes start from
+      artifact   List, open and export artifacts of code: tables, charts, images and files
+      doctor     Show what this machine supports, which protections are active, and how to enable the
+                 others
 
     Options:
       -h, --help     Print help (see more with '--help')
@@ -80,12 +81,13 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
       -h, --help                      Print help (see more with '--help')
 
     Toolset:
-          --toolset <TOOLSET>           Use this toolset: with `notebook`, code can call the tools of
-                                        MCP servers whose `offer` in the configuration is `code` or
-                                        `both`; `derivation` derives from tool results under a contract
-                                        [possible values: derivation, notebook]
-          --config <FILE>               Configuration file with the `mcp_servers` of `notebook`
-                                        [default: `cellblock.yaml`, if it exists]
+          --toolset <TOOLSET>           Use this toolset: with `notebook`, code can call the
+                                        `connectors` of the configuration, and the tools of MCP servers
+                                        whose `offer` is `code` or `both`; `derivation` derives from
+                                        tool results under a contract [possible values: derivation,
+                                        notebook]
+          --config <FILE>               Configuration file with the `connectors` and `mcp_servers` of
+                                        `notebook` [default: `cellblock.yaml`, if it exists]
           --alias <NAME=PATH>           Record a file as a tool result under this alias: JSON or NDJSON,
                                         or a table as Parquet or Arrow; a pipe, such as `x=<(command)`,
                                         is read to its end

@@ -164,6 +164,10 @@ impl Connector for HttpConnector {
         .boxed()
     }
 
+    fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
+        self.reached().boxed()
+    }
+
     fn redaction(&self) -> &Redaction {
         &self.redaction
     }

@@ -144,6 +144,13 @@ impl HttpConnector {
         Ok(self.client.get_or_init(|| client))
     }
 
+    /// Checks that the host answers, whatever it answers. The request has no secrets.
+    pub(super) async fn reached(&self) -> Result<(), ConnectorError> {
+        let request = self.client()?.head(self.base.clone()).timeout(self.timeout);
+        let answered = request.send().await;
+        answered.map(drop).map_err(|error| self.unreachable(&error))
+    }
+
     /// Waits until the rate permits another request.
     async fn turn(&self, until: Instant) -> Result<(), ConnectorError> {
         let Some(turns) = &self.turns else { return Ok(()) };

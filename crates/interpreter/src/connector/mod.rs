@@ -20,6 +20,7 @@ mod answer;
 mod arrow;
 mod catalog;
 mod digest;
+pub mod direct;
 mod error;
 mod fetch_answer;
 mod grants;
@@ -61,6 +62,11 @@ pub trait Connector: Send + Sync + Debug {
         arguments: Map<String, Value>,
         until: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>>;
+
+    /// Checks that the far side can be reached, without calling a function. By default, asks for the functions.
+    fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
+        Box::pin(async { self.cards().await.map(drop) })
+    }
 
     /// Returns what removes its secrets.
     fn redaction(&self) -> &Redaction;
