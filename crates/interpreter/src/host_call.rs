@@ -1,7 +1,7 @@
 //! A call from code in a sandbox to its host.
 
 use std::fmt::Debug;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cellblock_protocol::{Blob, CallError};
 use cellblock_sandbox::backend::BoxFuture;
@@ -37,4 +37,9 @@ pub(crate) struct HostReply {
 pub(crate) trait HostMethods: Send + Sync + Debug {
     /// Starts a call. Dropping the future cancels it.
     fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>>;
+
+    /// Returns how long calls have waited for the session's client so far. That time is not the cell's own.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
 }

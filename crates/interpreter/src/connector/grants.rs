@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cellblock_artifact::Store;
 use cellblock_protocol::{CallError, FetchEffect};
@@ -20,6 +20,7 @@ use super::memo::{CallKey, Memo};
 use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
 use super::store::Storing;
+use super::waits::Waits;
 use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, name};
 use crate::host_call::{HostReply, shown};
 use crate::output::DecodingLimits;
@@ -35,10 +36,13 @@ pub(crate) struct Grants(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    granted: Vec<Granted>,
-    memo: Memo,
+    granted: Vec<Arc<Granted>>,
+    /// Number of connectors that the session has itself; the others are lent to it.
+    own: usize,
+    memo: Arc<Memo>,
     log: Arc<FetchLog>,
     running: Arc<Semaphore>,
+    waits: Waits,
     /// Where tables are stored.
     store: Option<Store>,
     limits: DecodingLimits,
@@ -73,23 +77,48 @@ struct FetchCall {
 impl Grants {
     /// Without a store, tables are not kept.
     pub(crate) fn new(connectors: &[Arc<dyn Connector>], store: Option<Store>) -> Self {
-        let granted = connectors.iter().map(|connector| Granted {
-            connector: Arc::clone(connector),
-            functions: OnceCell::new(),
-        });
         Self(Arc::new(Inner {
-            granted: granted.collect(),
-            memo: Memo::default(),
+            granted: connectors.iter().map(Granted::new).collect(),
+            own: connectors.len(),
+            memo: Arc::default(),
             log: Arc::default(),
             running: Arc::new(Semaphore::new(RUNNING)),
+            waits: Waits::default(),
             store,
             limits: DecodingLimits::default(),
         }))
     }
 
+    /// Returns the same with these connectors lent in addition, in the place of those that were lent before.
+    pub(crate) fn lending(&self, connectors: &[Arc<dyn Connector>]) -> Self {
+        let inner = &self.0;
+        let own = inner.granted.iter().take(inner.own).cloned();
+        Self(Arc::new(Inner {
+            granted: own.chain(connectors.iter().map(Granted::new)).collect(),
+            own: inner.own,
+            memo: Arc::clone(&inner.memo),
+            log: Arc::clone(&inner.log),
+            running: Arc::clone(&inner.running),
+            waits: inner.waits.clone(),
+            store: inner.store.clone(),
+            limits: inner.limits,
+        }))
+    }
+
+    /// Returns what a kernel binds of the connectors that are lent.
+    pub(crate) async fn lent(&self) -> Vec<Bundle> {
+        let lent = self.0.granted.iter().skip(self.0.own);
+        join_all(lent.map(|granted| granted.bundle())).await
+    }
+
+    /// Returns how long calls have waited for the session's client.
+    pub(crate) fn waited(&self) -> Duration {
+        self.0.waits.total()
+    }
+
     /// Returns what a kernel binds. All connectors are asked at the same time; one that does not answer has no functions yet.
     pub(crate) async fn bundles(&self) -> Vec<Bundle> {
-        let mut bundles = join_all(self.0.granted.iter().map(Granted::bundle)).await;
+        let mut bundles = join_all(self.0.granted.iter().map(|granted| granted.bundle())).await;
         let mut room = CARD_BYTES;
         for bundle in &mut bundles {
             let before = bundle.functions.len();
@@ -217,7 +246,7 @@ impl Inner {
         arguments: Map<String, Value>,
         until: Instant,
     ) -> Result<StoredAnswer, ConnectorError> {
-        let Granted { connector, functions } = &self.granted[at];
+        let Granted { connector, functions } = &*self.granted[at];
         let Some(offered) = functions.get().and_then(|functions| functions.get(of)) else {
             return Err(ConnectorError::invalid("there is no such function"));
         };
@@ -225,7 +254,9 @@ impl Inner {
             return Err(ConnectorError::invalid("the session is closed"));
         };
         let redaction = connector.redaction();
+        let waiting = connector.waits_for_client().then(|| self.waits.begin());
         let fetched = connector.fetch(&offered.card.name, arguments, until).await;
+        drop(waiting);
         let fetched = fetched.map_err(|error| error.redacted(redaction))?;
         let returns = offered.returns.get_or_init(|| {
             let schema = offered.card.returns.as_ref();
@@ -264,6 +295,13 @@ impl Inner {
 }
 
 impl Granted {
+    fn new(connector: &Arc<dyn Connector>) -> Arc<Self> {
+        Arc::new(Self {
+            connector: Arc::clone(connector),
+            functions: OnceCell::new(),
+        })
+    }
+
     async fn functions(&self) -> Result<&Vec<Offered>, ConnectorError> {
         self.functions.get_or_try_init(|| self.list()).await
     }

@@ -33,6 +33,7 @@ mod redaction;
 mod sample;
 mod schema;
 mod store;
+mod waits;
 
 pub use catalog::{CATALOG_TOKENS, catalog};
 pub use digest::fetch_log;
@@ -70,6 +71,12 @@ pub trait Connector: Send + Sync + Debug {
 
     /// Returns what removes its secrets.
     fn redaction(&self) -> &Redaction;
+
+    /// Returns whether the session's client answers its calls. The time that a cell waits for its client does not count toward
+    /// the cell's timeout.
+    fn waits_for_client(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

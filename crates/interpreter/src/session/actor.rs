@@ -25,7 +25,7 @@ use super::standby::Standby;
 use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
-use crate::connector::{Connector, FetchRecord, Grants};
+use crate::connector::{Bundle, Connector, FetchRecord, Grants};
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome, Resource};
 use crate::handle::mint;
@@ -123,6 +123,8 @@ pub(super) struct Actor {
     pub(super) commands: u64,
     /// The session's connectors.
     pub(super) grants: Grants,
+    /// What the kernel that is there has bound of them.
+    pub(super) bundles: Vec<Bundle>,
     /// Its id in origins of artifacts.
     pub(super) id: String,
 }
@@ -161,6 +163,7 @@ impl Actor {
             whole: Whole::default(),
             commands: 0,
             grants,
+            bundles: Vec::new(),
         }
     }
 
@@ -183,6 +186,7 @@ impl Actor {
                     let result = self.prepare().await;
                     let _ = answer.send(self.conclude(result));
                 }
+                Request::Lend { connectors, answer } => self.lend(&connectors, answer).await,
                 Request::Bind { input, answer } => {
                     let result = self.bind(input).await;
                     let _ = answer.send(self.conclude(result));
@@ -276,7 +280,7 @@ impl Actor {
     }
 
     /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
-    fn conclude<T>(&mut self, result: Result<T>) -> Result<T> {
+    pub(super) fn conclude<T>(&mut self, result: Result<T>) -> Result<T> {
         self.interrupts.over();
         let destroys = match &result {
             Err(Error::Sandbox(error)) => error.effect() == crate::error::Effect::Destroys,

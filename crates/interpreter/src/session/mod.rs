@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::binding::Binding;
 use crate::cell::Cell;
+use crate::connector::Connector;
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution};
 use crate::input::Input;
@@ -35,6 +36,7 @@ mod inputs;
 mod interrupts;
 mod judge;
 mod kept;
+mod lent;
 mod outputs;
 mod program;
 mod rescue;
@@ -124,6 +126,10 @@ pub(crate) enum Request {
     },
     Prepare {
         answer: oneshot::Sender<Result<Prepared>>,
+    },
+    Lend {
+        connectors: Vec<Arc<dyn Connector>>,
+        answer: oneshot::Sender<Result<()>>,
     },
     Bind {
         input: Input,
@@ -245,6 +251,12 @@ impl Session {
     /// Makes the sandbox now rather than with the first cell.
     pub async fn prepare(&self) -> Result<Prepared> {
         self.ask(|answer| Request::Prepare { answer }).await
+    }
+
+    /// Lends connectors to the next cells, in the place of those that were lent before. Code that names one of these after that
+    /// has its calls rejected.
+    pub async fn lend(&self, connectors: Vec<Arc<dyn Connector>>) -> Result<()> {
+        self.ask(|answer| Request::Lend { connectors, answer }).await
     }
 
     /// Runs a cell that finds tool results bound; its output goes to `events` as it comes.

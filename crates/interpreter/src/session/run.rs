@@ -29,6 +29,8 @@ use crate::finding::{self, Finding};
 use crate::output::{Decoding, Output, OutputError};
 use crate::stream::Capture;
 
+/// How long after a deadline that has moved it is looked at again, at least.
+const RECHECK: Duration = Duration::from_millis(100);
 /// Bytes taken from a pipe at once.
 const READ: usize = 64 * 1024;
 /// How long the end of a kernel may take to be reported after its channel has closed.
@@ -117,6 +119,8 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
         outputs: Vec::new(),
         stopped: None,
         next: Some(Instant::now() + terms.timeout),
+        deadline: Instant::now() + terms.timeout,
+        waited_before: terms.host.waited(),
         buffer: vec![0; READ],
         open: [true, true],
         surplus: 0,
@@ -277,6 +281,10 @@ struct Run<'a> {
     stopped: Option<Stop>,
     /// When something has to be done about the cell.
     next: Option<Instant>,
+    /// When its time is over, without the time that it waits for its client.
+    deadline: Instant,
+    /// How long earlier cells have waited for theirs.
+    waited_before: Duration,
     buffer: Vec<u8>,
     open: [bool; 2],
     surplus: u32,
@@ -294,11 +302,18 @@ impl Run<'_> {
 
     /// The deadline or the grace after it is over.
     fn late(&mut self, kernel: &Kernel, terms: &CellTerms<'_>) {
-        if self.stopped.is_none() {
-            self.stop(kernel, Stop::Deadline, terms.limits.grace);
-        } else {
+        if self.stopped.is_some() {
             kernel.kill();
             self.next = None;
+            return;
+        }
+        let waited = terms.host.waited().saturating_sub(self.waited_before);
+        let (now, deadline) = (Instant::now(), self.deadline + waited);
+        if deadline <= now {
+            self.stop(kernel, Stop::Deadline, terms.limits.grace);
+        } else {
+            // While it waits, the deadline moves on.
+            self.next = Some(deadline.max(now + RECHECK));
         }
     }
 

@@ -184,6 +184,7 @@ impl Actor {
                 bundle.name
             ))
         }));
+        self.bundles.clone_from(&bundles);
         let message = self.configuration(bundles);
         loop {
             self.begin(&message).await?;
@@ -257,7 +258,7 @@ impl Actor {
     }
 
     /// Configures a kernel, at its start and again when its path grows.
-    fn configuration(&self, connectors: Vec<Bundle>) -> ToKernel {
+    pub(super) fn configuration(&self, connectors: Vec<Bundle>) -> ToKernel {
         let limits = &self.limits;
         ToKernel::Configure {
             prelude: self.options.prelude.clone(),

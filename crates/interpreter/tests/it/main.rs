@@ -16,6 +16,7 @@ mod flood;
 mod guard;
 mod inputs;
 mod isolation;
+mod lent;
 mod lifecycle;
 mod limits;
 mod lineage;

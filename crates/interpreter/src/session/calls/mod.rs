@@ -66,6 +66,10 @@ impl HostMethods for Grants {
             _ => BuiltIn.call(call),
         }
     }
+
+    fn waited(&self) -> Duration {
+        Self::waited(self)
+    }
 }
 
 /// Limits of the calls of one cell.
