@@ -163,6 +163,7 @@ fn pair(id: &str, index: usize, name: String, arguments: String, text: String) -
             name,
             namespace: None,
             arguments,
+            caller: None,
         }),
         Item::FunctionCallOutput(FunctionCallOutput {
             id: format!("fco_{id}"),
@@ -193,6 +194,7 @@ mod tests {
             name: "find".to_owned(),
             namespace: Some("n".repeat(60)),
             arguments: "{}".to_owned(),
+            caller: None,
         };
         let plain = json!(plain(&[Item::FunctionCall(call)]));
         assert_eq!(

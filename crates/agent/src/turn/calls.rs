@@ -3,21 +3,33 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
+use cellblock_interpreter::connector::Connector;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::chart::{Drawing, Drawn};
+use super::code_call::{ClientFunctions, CodeCall};
 use super::fetch::{self, Fetch, Fetched};
 use super::step::{self, Call, Stop, Wants};
 use super::toolset::ToolsetCall;
 use super::{Place, Ran, Runner, Telling};
 use crate::arguments::ArgumentsError;
 use crate::tools::{Bound, Callee};
-use crate::wire::{FunctionCallOutput, FunctionOutput, InterpreterSlot, Item, ItemStatus, McpError, McpSlot};
+use crate::wire::{
+    CodeInterpreterCall, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterSlot, Item, ItemStatus,
+    McpError, McpSlot, ToolCaller,
+};
 
 /// Maximum number of concurrent calls; a model may make any number of them.
 const AT_ONCE: usize = 8;
+
+/// How long code that waits for the client must have made no other call, so that calls that it makes
+/// at the same time are in one response.
+const SETTLE: Duration = Duration::from_millis(50);
 
 const NONE_LEFT: &str = "no calls are left; answer with what there is";
 
@@ -66,23 +78,44 @@ struct Calls {
 
 /// A running call, as the client sees it.
 enum Running {
-    Code(InterpreterSlot),
+    /// Code, with the id of its item, and whether it has begun.
+    Code(InterpreterSlot, String, bool),
     Tool(McpSlot),
+    /// Code that has outlived the response in which it was called.
+    Left(CodeInterpreterCall),
 }
 
-/// Runs the calls of code and of servers' tools among these, at most `left` of them, and returns
-/// the results for the model in the order of the calls.
+/// The running calls of one step. Dropping this stops them.
+pub(super) struct Serving {
+    calls: Calls,
+    moments: BoxStream<'static, Moment>,
+    /// Calls that code makes of the client's functions.
+    pub(super) asked: mpsc::Receiver<CodeCall>,
+    /// Those that have no answer, each with its id once the client knows it.
+    pub(super) open: Vec<(Option<String>, CodeCall)>,
+}
+
+/// How the calls of a step ended.
+pub(super) enum Served {
+    /// All have results, for the model, in the order of the calls.
+    Done(Vec<Item>),
+    /// Code waits for the client.
+    Waits(Box<Serving>),
+}
+
+/// Runs the calls of code and of servers' tools among these, at most `left` of them.
 pub(super) async fn serve(
     asked: Vec<Call>,
     left: &mut u64,
     telling: &mut Telling<'_>,
-) -> Result<Vec<Item>, Stop> {
+) -> Result<Served, Stop> {
     let mut calls = Calls::default();
+    let (sender, of_code) = mpsc::channel(AT_ONCE);
     for call in asked {
         calls.ids.push((call.id.clone(), telling.ids.mint("fco")));
         calls.results.push(None);
         calls.running.push(None);
-        calls.begin(call, left, telling);
+        calls.begin(call, left, telling, &sender);
     }
     telling.flush().await?;
     let lines: Vec<_> = std::mem::take(&mut calls.lines).into_iter().map(follow).collect();
@@ -91,23 +124,118 @@ pub(super) async fn serve(
     let works = stream::iter(std::mem::take(&mut calls.works))
         .map(|(index, work)| work.run(index))
         .buffered(AT_ONCE);
-    let mut moments = stream::select(code, works.boxed());
-    loop {
-        // Dropping the running calls stops them.
-        let moment = tokio::select! {
-            moment = moments.next() => moment,
-            () = telling.events.closed() => return Err(Stop::Gone),
-        };
-        let Some(moment) = moment else { break };
-        calls.take(moment, telling).await;
-        telling.flush().await?;
+    let serving = Serving {
+        calls,
+        moments: stream::select(code, works.boxed()).boxed(),
+        asked: of_code,
+        open: Vec::new(),
+    };
+    serving.follow(telling).await
+}
+
+impl Serving {
+    /// Follows the calls until all have ended, or until what has not waits for the client.
+    pub(super) async fn follow(mut self, telling: &mut Telling<'_>) -> Result<Served, Stop> {
+        loop {
+            // Dropping the running calls stops them.
+            let moment = tokio::select! {
+                moment = self.moments.next() => moment,
+                Some(call) = self.asked.recv() => {
+                    self.open.push((None, call));
+                    continue;
+                }
+                () = sleep(SETTLE), if self.waits() => {
+                    self.leave(telling).await?;
+                    return Ok(Served::Waits(Box::new(self)));
+                }
+                () = telling.events.closed() => return Err(Stop::Gone),
+            };
+            let Some(moment) = moment else {
+                return Ok(Served::Done(self.calls.items()));
+            };
+            self.calls.take(moment, telling).await;
+            telling.flush().await?;
+        }
     }
-    Ok(calls.items())
+
+    /// Returns whether all that runs is code that waits for the client.
+    fn waits(&self) -> bool {
+        let open = || self.open.iter().filter(|(_, call)| !call.answer.is_closed());
+        let waits = |running: &Running| match running {
+            Running::Code(_, id, true) => open().any(|(_, call)| call.caller == *id),
+            // It waits for other code in its container.
+            Running::Code(_, _, false) => true,
+            Running::Tool(_) | Running::Left(_) => false,
+        };
+        open().next().is_some() && self.calls.running.iter().flatten().all(waits)
+    }
+
+    /// Tells the client what the code calls, and ends the items of the code in this response.
+    async fn leave(&mut self, telling: &mut Telling<'_>) -> Result<(), Stop> {
+        for running in &mut self.calls.running {
+            *running = match running.take() {
+                Some(Running::Code(slot, ..)) => telling.draft.leave_interpreter(slot).map(Running::Left),
+                other => other,
+            };
+        }
+        self.open.retain(|(_, call)| !call.answer.is_closed());
+        for (id, call) in &mut self.open {
+            let call_id = id.insert(telling.ids.mint("call")).clone();
+            telling.draft.whole_function_call(FunctionCall {
+                id: telling.ids.mint("fc"),
+                status: ItemStatus::Completed,
+                call_id,
+                name: call.name.clone(),
+                namespace: call.namespace.clone(),
+                arguments: call.arguments.clone(),
+                caller: Some(ToolCaller::Program {
+                    caller_id: call.caller.clone(),
+                }),
+            });
+        }
+        telling.flush().await
+    }
+
+    /// Goes on in another response.
+    pub(super) async fn resume(mut self, telling: &mut Telling<'_>) -> Result<Served, Stop> {
+        for running in &mut self.calls.running {
+            *running = match running.take() {
+                Some(Running::Left(call)) => {
+                    let (id, begun) = (call.id.clone(), call.status == ItemStatus::Interpreting);
+                    Some(Running::Code(telling.draft.resume_interpreter(call), id, begun))
+                }
+                other => other,
+            };
+        }
+        telling.flush().await?;
+        self.follow(telling).await
+    }
+
+    /// Returns the ids of the model's calls that have no result yet.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = &str> {
+        let ids = self.calls.ids.iter().map(|(id, _)| id.as_str());
+        ids.zip(&self.calls.running)
+            .filter_map(|(id, running)| running.as_ref().map(|_| id))
+    }
+
+    /// Follows the calls to their end without a client: code's calls of the client's functions fail.
+    pub(super) async fn finish(mut self) {
+        self.asked.close();
+        self.open.clear();
+        while self.asked.recv().await.is_some() {}
+        while self.moments.next().await.is_some() {}
+    }
 }
 
 impl Calls {
     /// Starts the last call; one that cannot be run is ended immediately.
-    fn begin(&mut self, call: Call, left: &mut u64, telling: &mut Telling<'_>) {
+    fn begin(
+        &mut self,
+        call: Call,
+        left: &mut u64,
+        telling: &mut Telling<'_>,
+        calls: &mpsc::Sender<CodeCall>,
+    ) {
         let index = self.ids.len() - 1;
         match call.wants {
             Wants::Client(_) => {}
@@ -137,15 +265,21 @@ impl Calls {
                     Err(error) => self.results[index] = Some(telling.failed(slot, error)),
                 }
             }
-            Wants::Code { slot, place, decoder } => match telling.code(decoder.finish()) {
+            Wants::Code {
+                id,
+                slot,
+                place,
+                decoder,
+            } => match telling.code(decoder.finish()) {
                 Err(refused) => self.results[index] = Some(telling.end(slot, *refused)),
                 Ok(_) if *left == 0 => {
                     let why = format!("The code was not run: {NONE_LEFT}.");
                     self.results[index] = Some(telling.end(slot, Ran::refused(why)));
                 }
-                Ok(code) => {
+                Ok(mut code) => {
                     *left -= 1;
-                    self.running[index] = Some(Running::Code(slot));
+                    code.lent = telling.lent(&id, calls);
+                    self.running[index] = Some(Running::Code(slot, id, false));
                     let same = |line: &&mut Line| line[0].1.container() == place.container();
                     match self.lines.iter_mut().find(same) {
                         Some(line) => line.push((index, place, code)),
@@ -159,12 +293,13 @@ impl Calls {
     async fn take(&mut self, moment: Moment, telling: &mut Telling<'_>) {
         match moment {
             Moment::Begins(index) => {
-                if let Some(Running::Code(slot)) = &self.running[index] {
+                if let Some(Running::Code(slot, _, begun)) = &mut self.running[index] {
+                    *begun = true;
                     telling.draft.interpret(slot);
                 }
             }
             Moment::Ended(index, ran) => {
-                if let Some(Running::Code(slot)) = self.running[index].take() {
+                if let Some(Running::Code(slot, ..)) = self.running[index].take() {
                     self.results[index] = Some(telling.end(slot, *ran));
                 }
             }
@@ -212,6 +347,18 @@ fn follow(line: Line) -> BoxStream<'static, Moment> {
 }
 
 impl Telling<'_> {
+    /// Returns what the code of a call can call in addition to the connectors of its session.
+    fn lent(&self, id: &str, calls: &mpsc::Sender<CodeCall>) -> Vec<Arc<dyn Connector>> {
+        if self.of_code.is_empty() {
+            return Vec::new();
+        }
+        vec![Arc::new(ClientFunctions::new(
+            Arc::clone(&self.of_code),
+            id,
+            calls,
+        ))]
+    }
+
     /// Returns the work of a call of a tool.
     fn work(&self, bound: Box<Bound>, arguments: Map<String, Value>) -> Work {
         match bound.callee.clone() {
@@ -226,6 +373,7 @@ impl Telling<'_> {
                     tool: bound.tool.name,
                     arguments: arguments.into(),
                     terms: toolset.terms,
+                    lent: Vec::new(),
                 };
                 Work::Call(Arc::clone(&self.runner), Box::new(call))
             }

@@ -3,6 +3,10 @@
 
 use std::collections::HashSet;
 
+use cellblock_interpreter::connector::{Card, FetchEffect};
+use serde_json::{Value, json};
+
+use super::code_call::CodeFunction;
 use crate::tools::{free, qualified};
 use crate::wire::{Function, Item, Namespace, Tool, ToolName};
 
@@ -19,6 +23,10 @@ pub(super) struct Named {
     pub(super) name: String,
     pub(super) namespace: Option<String>,
     function: Function,
+    /// Whether the model may call it.
+    direct: bool,
+    /// What code knows of it, if code may call it.
+    card: Option<Card>,
 }
 
 impl Functions {
@@ -31,9 +39,23 @@ impl Functions {
         Self(named.collect())
     }
 
-    /// Returns the client's function with this model name.
+    /// Returns the client's function with this model name, if the model may call it.
     pub(super) fn find(&self, known_as: &str) -> Option<&Named> {
-        self.0.iter().find(|named| named.known_as == known_as)
+        self.0
+            .iter()
+            .find(|named| named.known_as == known_as && named.direct)
+    }
+
+    /// Returns the functions that code may call.
+    pub(super) fn of_code(&self) -> Vec<CodeFunction> {
+        let of_code = self.0.iter().filter_map(|named| {
+            Some(CodeFunction {
+                name: named.name.clone(),
+                namespace: named.namespace.clone(),
+                card: named.card.clone()?,
+            })
+        });
+        of_code.collect()
     }
 
     /// Returns all names that the model knows.
@@ -46,7 +68,7 @@ impl Functions {
         let own = tool.functions();
         own.filter_map(|(namespace, function)| {
             let named = self.named(namespace.map(|it| it.name.as_str()), &function.name)?;
-            Some(named.function.clone())
+            named.direct.then(|| named.function.clone())
         })
         .collect()
     }
@@ -88,7 +110,11 @@ impl Functions {
 
 impl Named {
     fn new(namespace: Option<&Namespace>, function: &Function, taken: &mut HashSet<String>) -> Self {
-        let mut known = function.clone();
+        let mut known = Function {
+            output_schema: None,
+            allowed_callers: None,
+            ..function.clone()
+        };
         if let Some(namespace) = namespace {
             known.name = free(qualified(&namespace.name, &function.name), taken);
             taken.insert(known.name.clone());
@@ -102,6 +128,15 @@ impl Named {
             known_as: known.name.clone(),
             name: function.name.clone(),
             namespace: namespace.map(|namespace| namespace.name.clone()),
+            direct: function.is_direct(),
+            card: function.is_programmatic().then(|| Card {
+                name: known.name.clone(),
+                description: known.description.clone().unwrap_or_default(),
+                parameters: known.parameters.clone().map_or_else(|| json!({}), Value::Object),
+                effect: FetchEffect::Writes,
+                returns: function.output_schema.clone().map(Value::Object),
+                ..Card::default()
+            }),
             function: known,
         }
     }

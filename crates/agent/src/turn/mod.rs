@@ -15,6 +15,7 @@ mod best_effort;
 mod calls;
 mod chart;
 mod cite;
+mod code_call;
 mod conclude;
 mod derived;
 mod evidence;
@@ -28,6 +29,7 @@ mod research;
 mod runner;
 mod session;
 mod step;
+mod suspended;
 #[cfg(test)]
 mod tests;
 mod toolset;
@@ -48,6 +50,7 @@ use crate::wire::{
     StreamEvent, TokenUsage, Tool,
 };
 
+pub use code_call::{CLIENT_FUNCTIONS, client_functions};
 pub use derived::{DerivedFacts, Emitted};
 pub use evidence::{Evidence, EvidenceRoom, KeptResult, NotKept};
 pub use fetch::whole_elsewhere;
@@ -55,11 +58,15 @@ pub use plan::{ChartIntent, Plan};
 pub use research::{DerivationOutcome, Deriving, Research};
 pub use runner::{Made, Place, Ran, Runner};
 pub use session::{SessionRunner, Shown, failed, tell};
+pub use suspended::SuspendedCode;
 pub use toolset::ToolsetCall;
 
+use calls::Served;
+use code_call::CodeFunction;
 use functions::Functions;
 use progress::Progress;
 use step::{Step, Stop, Wants};
+use suspended::Suspension;
 
 /// Answers requests with a model and a runner of its code.
 #[derive(Clone)]
@@ -72,6 +79,7 @@ pub struct Turn {
     research: Option<Arc<Research>>,
     /// Functions that code can call, for the model's prompt.
     catalog: String,
+    suspension: Suspension,
 }
 
 impl std::fmt::Debug for Turn {
@@ -92,6 +100,8 @@ struct Telling<'a> {
     /// Whether the request permits code.
     code: bool,
     functions: Functions,
+    /// Those that code may call.
+    of_code: Arc<[CodeFunction]>,
     /// Whether outputs of code are sent to the client.
     outputs: bool,
     /// Files that code made and that no text has cited yet.
@@ -144,6 +154,7 @@ impl Turn {
             until: CancellationToken::new(),
             research: None,
             catalog: String::new(),
+            suspension: Suspension::default(),
         }
     }
 
@@ -273,13 +284,15 @@ impl Turn {
         response: Response,
         events: mpsc::Sender<StreamEvent>,
     ) -> Telling<'a> {
+        let functions = Functions::of(&request.tools);
         Telling {
             draft: Draft::begin(response),
             events,
             ids: self.ids.clone(),
             runner: Arc::clone(&self.runner),
             code: request.tools.iter().any(Tool::is_interpreter),
-            functions: Functions::of(&request.tools),
+            of_code: functions.of_code().into(),
+            functions,
             outputs: request.includes_outputs(),
             made: Vec::new(),
             catalog: Catalog::default(),
@@ -306,6 +319,14 @@ impl Turn {
         let (read, before) = (self.runner.read(items.clone()).await, items.len());
         let alike = self.alike();
         let mut again = false;
+        if let Some(code) = self.suspended() {
+            let served = code.into_serving(telling).resume(telling).await?;
+            match self.results(served, telling) {
+                Some(results) => items.extend(results),
+                None => return Ok(End::Client),
+            }
+            again = true;
+        }
         while telling.progress.steps_left() > 0 {
             telling.progress.step();
             let asked = [&read[..], &items[before..]].concat();
@@ -342,7 +363,11 @@ impl Turn {
                 .calls
                 .iter()
                 .any(|call| matches!(call.wants, Wants::Client(_)));
-            items.extend(calls::serve(step.calls, &mut left, telling).await?);
+            let served = calls::serve(step.calls, &mut left, telling).await?;
+            match self.results(served, telling) {
+                Some(results) => items.extend(results),
+                None => return Ok(End::Client),
+            }
             if for_client {
                 return Ok(End::Client);
             }
@@ -351,6 +376,17 @@ impl Turn {
             }
         }
         Ok(End::Steps)
+    }
+
+    /// Returns the results of a step's calls; `None` if their code waits for the client.
+    fn results(&self, served: Served, telling: &mut Telling<'_>) -> Option<Vec<Item>> {
+        match served {
+            Served::Done(results) => Some(results),
+            Served::Waits(serving) => {
+                self.suspend(SuspendedCode::new(*serving, telling));
+                None
+            }
+        }
     }
 }
 

@@ -207,6 +207,8 @@ fn plain(files: &str, about: Option<&str>) -> Function {
         description: Some(description + files),
         parameters: parameters.as_object().cloned(),
         strict: None,
+        output_schema: None,
+        allowed_callers: None,
     }
 }
 

@@ -112,6 +112,7 @@ impl Deriving {
                 results: Some(results),
                 ..ToolsetTerms::default()
             },
+            lent: Vec::new(),
         }
     }
 

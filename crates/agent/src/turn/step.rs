@@ -43,6 +43,8 @@ pub(super) struct Call {
 pub(super) enum Wants {
     /// Runs code.
     Code {
+        /// Id of its item.
+        id: String,
         slot: InterpreterSlot,
         place: Arc<dyn Place>,
         decoder: ArgumentsDecoder,
@@ -66,7 +68,7 @@ impl Call {
         Item::FunctionCall(FunctionCall {
             id: match &self.wants {
                 // Kept so that its call is found again by it.
-                Wants::Tool { id, .. } => format!("fc_{id}"),
+                Wants::Code { id, .. } | Wants::Tool { id, .. } => format!("fc_{id}"),
                 _ => ids.mint("fc"),
             },
             status: ItemStatus::Completed,
@@ -74,6 +76,7 @@ impl Call {
             name: self.name.clone(),
             namespace: self.namespace.clone(),
             arguments: self.arguments.clone(),
+            caller: None,
         })
     }
 }
@@ -300,9 +303,15 @@ impl Telling<'_> {
         if name == INTERPRETER && self.code {
             let place = self.runner.place(before).await;
             let container = place.container().to_owned();
-            let slot = self.draft.interpreter(self.ids.mint("ci"), container);
+            let id = self.ids.mint("ci");
+            let slot = self.draft.interpreter(id.clone(), container);
             let decoder = ArgumentsDecoder::new("code");
-            Wants::Code { slot, place, decoder }
+            Wants::Code {
+                id,
+                slot,
+                place,
+                decoder,
+            }
         } else if self.functions.find(name).is_some() {
             let (namespace, name) = self.as_client_knows(name.to_owned());
             let slot = self

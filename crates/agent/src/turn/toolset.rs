@@ -1,5 +1,8 @@
 //! Calls of toolsets: code, charts, and tools that a request names are all run this way.
 
+use std::sync::Arc;
+
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::error::Result;
 use cellblock_interpreter::render;
 use cellblock_interpreter::toolset::python::{self, RUN_PYTHON};
@@ -23,6 +26,8 @@ pub struct ToolsetCall {
     pub arguments: Value,
     /// Terms of the toolset.
     pub terms: ToolsetTerms,
+    /// Connectors that its code may call in addition to those of the session.
+    pub lent: Vec<Arc<dyn Connector>>,
 }
 
 impl ToolsetCall {
@@ -33,6 +38,7 @@ impl ToolsetCall {
             tool: RUN_PYTHON.to_owned(),
             arguments: json!({"code": code.into(), "requirements": requirements}),
             terms: ToolsetTerms::default(),
+            lent: Vec::new(),
         }
     }
 
@@ -53,6 +59,10 @@ impl ToolsetCall {
         session: Session,
         watch: Watch<'_>,
     ) -> Result<ToolResult> {
+        // Other tools can be called while code is about to run.
+        if self.kind.runs_cells() {
+            session.lend(self.lent).await?;
+        }
         let toolset = (self.kind.open)(interpreter, session, &self.terms).await?;
         let result = toolset.call(&self.tool, self.arguments, watch).await;
         // Results that are lent outlive the call.

@@ -57,7 +57,10 @@ fn failure(kind: &EventKind) -> Option<EventKind> {
         return None;
     };
     match &**item {
-        Item::CodeInterpreterCall(call) if call.status != ItemStatus::Completed => {
+        // Code that waits for the client has not failed.
+        Item::CodeInterpreterCall(call)
+            if matches!(call.status, ItemStatus::Incomplete | ItemStatus::Failed) =>
+        {
             let (item_id, output_index) = (call.id.clone(), *output_index);
             Some(EventKind::InterpreterFailed {
                 item_id,

@@ -123,6 +123,20 @@ pub struct FunctionCall {
     pub namespace: Option<String>,
     /// JSON as written by the model, possibly invalid.
     pub arguments: String,
+    /// What made the call; omitted if the model itself did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<ToolCaller>,
+}
+
+/// What made a call, if not the model itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolCaller {
+    /// Code that the model runs.
+    Program {
+        /// Id of the [`CodeInterpreterCall`] that runs it.
+        caller_id: String,
+    },
 }
 
 /// The result of the client's function.
@@ -150,7 +164,7 @@ pub enum FunctionOutput {
 
 impl FunctionOutput {
     /// Returns its text; of parts, their texts.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Parts(parts) => texts(parts),

@@ -40,7 +40,7 @@ pub use id::Ids;
 pub use item::{
     CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterOutput,
     Item, ItemReference, ItemStatus, ListedTool, McpCall, McpError, McpListTools, McpText, Message,
-    Reasoning, Role,
+    Reasoning, Role, ToolCaller,
 };
 pub use pieces::{ContentUrl, Piece, Pieces};
 pub use report::{ReportedGap, TurnReport};

@@ -323,6 +323,8 @@ impl Open {
             (self.kind.as_str(), status),
             (_, "completed" | "incomplete")
                 | ("code_interpreter_call" | "mcp_call", "failed")
+                // Code that waits for its client ends in another response.
+                | ("code_interpreter_call", "in_progress" | "interpreting")
                 | ("mcp_list_tools", "")
         );
         demand!(legal, "not a final status");

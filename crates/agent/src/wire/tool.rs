@@ -104,19 +104,22 @@ pub enum AllowedCaller {
     Programmatic,
 }
 
+impl AllowedCaller {
+    /// Returns whether it is among these; only the model is if there is no list.
+    fn is_in(self, callers: Option<&[Self]>) -> bool {
+        callers.unwrap_or(&[Self::Direct]).contains(&self)
+    }
+}
+
 impl McpTool {
     /// Returns whether the model may call the tools itself.
     pub fn is_direct(&self) -> bool {
-        self.allows(AllowedCaller::Direct).unwrap_or(true)
+        AllowedCaller::Direct.is_in(self.allowed_callers.as_deref())
     }
 
     /// Returns whether code must be able to call the tools.
     pub fn is_programmatic(&self) -> bool {
-        self.allows(AllowedCaller::Programmatic).unwrap_or(false)
-    }
-
-    fn allows(&self, caller: AllowedCaller) -> Option<bool> {
-        Some(self.allowed_callers.as_ref()?.contains(&caller))
+        AllowedCaller::Programmatic.is_in(self.allowed_callers.as_deref())
     }
 }
 
@@ -160,6 +163,24 @@ pub struct Function {
     pub parameters: Option<Map<String, Value>>,
     /// Whether arguments must match the schema exactly.
     pub strict: Option<bool>,
+    /// JSON Schema of its result; only for code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Map<String, Value>>,
+    /// Who may call it; null means the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_callers: Option<Vec<AllowedCaller>>,
+}
+
+impl Function {
+    /// Returns whether the model may call it itself.
+    pub fn is_direct(&self) -> bool {
+        AllowedCaller::Direct.is_in(self.allowed_callers.as_deref())
+    }
+
+    /// Returns whether code may call it.
+    pub fn is_programmatic(&self) -> bool {
+        AllowedCaller::Programmatic.is_in(self.allowed_callers.as_deref())
+    }
 }
 
 impl From<ToolDefinition> for Function {
@@ -169,6 +190,8 @@ impl From<ToolDefinition> for Function {
             description: Some(tool.description).filter(|it| !it.is_empty()),
             parameters: Some(tool.input_schema),
             strict: None,
+            output_schema: None,
+            allowed_callers: None,
         }
     }
 }
@@ -265,7 +288,9 @@ impl ToolName {
     pub fn names(&self, tool: &Tool) -> bool {
         match (self, tool) {
             (Self::Function { name, namespace }, tool) => tool.functions().any(|(within, function)| {
-                *name == function.name && namespace.as_ref() == within.map(|within| &within.name)
+                *name == function.name
+                    && namespace.as_ref() == within.map(|within| &within.name)
+                    && function.is_direct()
             }),
             (Self::CodeInterpreter, Tool::CodeInterpreter { .. }) => true,
             // Whether the server has the tool is known after its tools were listed.

@@ -26,6 +26,9 @@ pub struct ResponseOptions {
     /// Maximum duration of a WebSocket.
     #[serde(with = "Time")]
     pub socket_timeout: Duration,
+    /// How long code waits for the client's answers to its calls of the client's functions.
+    #[serde(with = "Time")]
+    pub function_timeout: Duration,
     /// Events of a stream, unless a request asks for more in its header `X-Cellblock-Events`.
     #[serde(skip)]
     pub dialect: Dialect,
@@ -40,6 +43,7 @@ impl Default for ResponseOptions {
             max_background: 32,
             max_queued: 256,
             socket_timeout: Duration::from_hours(1),
+            function_timeout: Duration::from_mins(10),
             dialect: Dialect::default(),
         }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use cellblock_agent::provider::INTERPRETER;
 use cellblock_agent::wire::{
     ApiError, ErrorKind, Failure, FunctionCall, FunctionCallOutput, FunctionOutput, Item, ItemStatus,
-    McpCall, Response, ResponseRequest, ResponseStatus,
+    Response, ResponseRequest, ResponseStatus,
 };
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::run::{Played, word};
 use super::{conversation, stow};
@@ -100,7 +100,7 @@ pub(super) async fn ended(
             (Some(_), Some(evidence)) => evidence.results(),
             _ => Vec::new(),
         },
-        items: placed(&response.output, played.said(), played.begun.saturating_sub(own)),
+        items: placed(&response.output, &played.conversation, own),
     };
     let kept = match save(gateway, ended.clone()).await {
         // Somebody deleted what it went on from while it was written.
@@ -109,7 +109,7 @@ pub(super) async fn ended(
             let whole = Ended {
                 previous: None,
                 turn: json!(conversation).to_string(),
-                items: placed(&response.output, played.said(), played.begun),
+                items: placed(&response.output, &played.conversation, 0),
                 ..ended.clone()
             };
             save(gateway, whole).await
@@ -161,8 +161,13 @@ pub(super) async fn leave(
     }
     // Nobody can answer a call that was cut off.
     let cut = |item: &Item| matches!(item, Item::FunctionCall(call) if call.status != ItemStatus::Completed);
-    let output = response.output.iter().zip(known(&response.output, played.said()));
-    let output = output.filter(|(item, _)| !cut(item));
+    let output = response
+        .output
+        .iter()
+        .zip(known(&response.output, &played.conversation));
+    // Code that goes on is told by the response in which it ends.
+    let goes_on = |item: &Item| matches!(item, Item::CodeInterpreterCall(call) if matches!(call.status, ItemStatus::InProgress | ItemStatus::Interpreting));
+    let output = output.filter(|(item, _)| !cut(item) && !goes_on(item));
     let output = output.map(|(item, (id, items))| ItemRow {
         id,
         body: json!(item).to_string(),
@@ -194,60 +199,54 @@ async fn save(gateway: &Gateway, ended: Ended) -> Result<bool, RecordsError> {
 }
 
 /// Items of a response by their ids, each as the model knows it. Of code that is a call and what came back, whether or not the client saw it.
-fn known(output: &[Item], said: &[Item]) -> Vec<(String, String)> {
-    let known = output.iter().zip(places(output, said)).map(|(item, places)| {
-        let items = places.map_or_else(|| json!([item]), |places| json!(places.map(|place| &said[place])));
-        (item.id().to_owned(), items.to_string())
-    });
+fn known(output: &[Item], conversation: &[Item]) -> Vec<(String, String)> {
+    let known = output
+        .iter()
+        .map(|item| (item.id().to_owned(), as_known(item, conversation).to_string()));
     known.collect()
 }
 
-/// The same for a turn whose items are kept, of which `before` stand before what was said: what has a place there is not kept again.
-fn placed(output: &[Item], said: &[Item], before: usize) -> Vec<(String, String)> {
-    let placed = output.iter().zip(places(output, said)).map(|(item, places)| {
-        let items = places.map_or_else(
-            || json!([item]),
-            |places| json!(places.map(|place| before + place)),
-        );
+/// The same for a turn whose items are kept, which begin at `own`: what has a place there is not kept again.
+fn placed(output: &[Item], conversation: &[Item], own: usize) -> Vec<(String, String)> {
+    let placed = output.iter().map(|item| {
+        let items = match ran(item, conversation) {
+            Some(places) if places.iter().all(|place| *place >= own) => {
+                json!(places.map(|place| place - own))
+            }
+            _ => as_known(item, conversation),
+        };
         (item.id().to_owned(), items.to_string())
     });
     placed.collect()
 }
 
-/// For each item of a response the places of the call and of what came back, if it stands for these.
-fn places(output: &[Item], said: &[Item]) -> Vec<Option<[usize; 2]>> {
-    // Code is told in the order in which the model called it.
-    let mut calls = said.iter().enumerate().filter_map(|(place, item)| match item {
-        Item::FunctionCall(call) if is_interpreter(call) => Some((place, call)),
-        _ => None,
-    });
-    let places = output.iter().map(|item| match item {
-        Item::CodeInterpreterCall(_) => calls.next().and_then(|call| ran(call, said)),
-        Item::McpCall(call) => fetched(call, said),
-        _ => None,
-    });
-    places.collect()
+/// An item as the model knows it.
+fn as_known(item: &Item, conversation: &[Item]) -> Value {
+    match (item, ran(item, conversation)) {
+        (_, Some(places)) => json!(places.map(|place| &conversation[place])),
+        // The model did not make it.
+        (Item::FunctionCall(FunctionCall { caller: Some(_), .. }), None) => json!([]),
+        (item, None) => json!([item]),
+    }
 }
 
-/// The places of a call and of what answers it.
-fn ran((place, call): (usize, &FunctionCall), conversation: &[Item]) -> Option<[usize; 2]> {
-    let output = conversation
-        .iter()
-        .position(|item| matches!(item, Item::FunctionCallOutput(output) if output.call_id == call.call_id));
-    Some([place, output?])
-}
-
-/// The call of a server's tool as the model knows it: its id says which item tells it.
-fn fetched(call: &McpCall, conversation: &[Item]) -> Option<[usize; 2]> {
-    let id = format!("fc_{}", call.id);
-    let made = conversation
+/// The places of a call of code or of a server's tool, and of what answers it: the call's id says which item tells it.
+fn ran(item: &Item, conversation: &[Item]) -> Option<[usize; 2]> {
+    if !matches!(item, Item::CodeInterpreterCall(_) | Item::McpCall(_)) {
+        return None;
+    }
+    let id = format!("fc_{}", item.id());
+    let (place, call) = conversation
         .iter()
         .enumerate()
         .find_map(|(place, item)| match item {
             Item::FunctionCall(made) if made.id == id => Some((place, made)),
             _ => None,
-        });
-    ran(made?, conversation)
+        })?;
+    let output = conversation
+        .iter()
+        .position(|item| matches!(item, Item::FunctionCallOutput(output) if output.call_id == call.call_id));
+    Some([place, output?])
 }
 
 /// Returns whether a call runs code. A function in a namespace is the client's, whatever its name.

@@ -16,6 +16,7 @@ mod keep;
 mod prepare;
 mod research;
 mod resolve;
+mod resume;
 mod retrieve;
 mod returned;
 mod run;

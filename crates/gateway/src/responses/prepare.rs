@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
-use cellblock_agent::turn::{Evidence, Turn};
+use cellblock_agent::turn::{Evidence, Turn, client_functions};
 use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation};
 use cellblock_interpreter::connector::{CATALOG_TOKENS, catalog};
 
@@ -13,11 +13,12 @@ use super::resolve::{Resolved, resolve};
 use super::run::Job;
 use super::stow;
 use super::truncate::Truncating;
-use super::{container, conversation};
+use super::{container, conversation, keep, resume};
 use crate::containers;
 use crate::now;
 use crate::quotas::Metered;
 use crate::records::responses;
+use crate::state::responses::WaitingTurn;
 use crate::state::{Caller, Gateway};
 
 /// A conversation that a connection remembers, of a response that is not stored.
@@ -55,17 +56,33 @@ pub(super) async fn prepare(
     if request.truncation == Truncation::Auto {
         provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
     }
-    let earlier = earlier(gateway, caller, &request, memory).await?;
-    let Resolved { items: input, leads } = resolve(gateway, caller, &request.input).await?;
+    let resumed = resume::find(gateway, caller, &request)?;
+    let (earlier, input) = if let Some(resumed) = &resumed {
+        (goes_on(&resumed.turn, &request), resumed.others.clone())
+    } else {
+        let mut earlier = earlier(gateway, caller, &request, memory).await?;
+        // Its code may have waited in vain for the client.
+        keep::mend(&mut earlier.items);
+        (earlier, resume::without_calls_of_code(&request.input)?)
+    };
+    let Resolved { items: input, leads } = resolve(gateway, caller, &input).await?;
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
-    let asked = match request.conversation {
-        Some(_) => conversation::known(gateway, caller, &request.input).await?,
-        None => Vec::new(),
+    let asked = match (&request.conversation, &resumed) {
+        (Some(_), Some(resumed)) => {
+            let mut rows = conversation::known(gateway, caller, &resumed.others).await?;
+            rows.extend(resumed.rows(&request.input));
+            rows
+        }
+        (Some(_), None) => conversation::known(gateway, caller, &request.input).await?,
+        (None, _) => Vec::new(),
     };
     let own = if earlier.stored { earlier.items.len() } else { 0 };
     let mut conversation = earlier.items;
     conversation.extend(input);
-    answered(&conversation)?;
+    let by_code = resumed
+        .as_ref()
+        .map_or(&[][..], |resumed| &resumed.turn.unanswered);
+    answered(&conversation, by_code)?;
     // What is not stored and has no key is come back to by its items at most.
     let brief = !request.store && key.is_none() && request.conversation.is_none();
     let runner = containers::runner(gateway, caller, &request, container.as_deref(), brief).await?;
@@ -91,11 +108,15 @@ pub(super) async fn prepare(
     )
     .await?;
     let evidence = research.as_ref().map(|research| research.evidence.clone());
-    let turn = Turn::new(provider, runner)
+    let mut turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
         .catalog(functions(gateway, caller, &request).await?)
         .research(research);
+    // Last, because an error above would lose it.
+    if let Some(resumed) = resumed {
+        turn = turn.resuming(resumed.take(gateway)?);
+    }
     Ok(Job {
         gateway: gateway.clone(),
         owner: caller.owner.clone(),
@@ -112,6 +133,16 @@ pub(super) async fn prepare(
         dialect,
         generate: true,
     })
+}
+
+/// What came before a request that answers calls of code.
+fn goes_on(turn: &WaitingTurn, request: &ResponseRequest) -> Earlier {
+    Earlier {
+        items: turn.items.clone(),
+        container: turn.container.clone(),
+        evidence: turn.evidence.clone().map_or(Before::Nothing, Before::Live),
+        stored: turn.stored && request.previous_response_id.is_some(),
+    }
 }
 
 async fn earlier(
@@ -175,20 +206,21 @@ async fn earlier(
     })
 }
 
-/// Calls and outputs have to belong together: models and their servers fail at others in ways that nobody understands.
-fn answered(conversation: &[Item]) -> Result<(), ApiError> {
+/// Calls and outputs have to belong together: models and their servers fail at others in ways that nobody understands. Calls that code which
+/// goes on will answer have none yet.
+fn answered(conversation: &[Item], by_code: &[String]) -> Result<(), ApiError> {
     // Each call that was made, and whether its output is there.
     let mut calls: HashMap<&str, bool> = HashMap::new();
     for item in conversation {
         match item {
             Item::FunctionCall(call) => {
-                calls.insert(&call.call_id, false);
+                calls.insert(&call.call_id, by_code.contains(&call.call_id));
             }
             Item::FunctionCallOutput(output) => {
                 let Some(answered) = calls.get_mut(output.call_id.as_str()) else {
                     let message = format!(
                         "there is no call with the id `{}` before its output; send the `function_call` too, or \
-                         `previous_response_id`",
+                         `previous_response_id`; if code made the call, it does not wait for the output any more",
                         output.call_id
                     );
                     return Err(ApiError::invalid("input", "unknown_call_id", message));
@@ -217,6 +249,7 @@ async fn functions(
     if gateway.interpreter().is_err() || !request.tools.iter().any(Tool::is_interpreter) {
         return Ok(String::new());
     }
-    let connectors = gateway.connectors(&caller.owner).await?;
+    let mut connectors = gateway.connectors(&caller.owner).await?;
+    connectors.extend(client_functions(&request.tools));
     Ok(catalog(&connectors, CATALOG_TOKENS).await)
 }

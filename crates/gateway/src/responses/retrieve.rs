@@ -62,6 +62,8 @@ pub(super) async fn delete(
         running.cancel.cancel();
     }
     gateway.responses.unwritten.remove(&caller.owner, &id);
+    // Its code is stopped, if it waits.
+    drop(gateway.responses.suspended.take(&caller.owner, &id));
     let (owner, wanted) = (caller.owner, id.clone());
     let deleted = gateway
         .records

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_agent::turn::{Evidence, Turn};
+use cellblock_agent::turn::{Evidence, SuspendedCode, Turn};
 use cellblock_agent::wire::{
     ApiError, Dialect, Draft, ErrorKind, EventKind, Failure, Incomplete, Item, Numbers, Response,
     ResponseRequest, ResponseStatus, StreamError, StreamEvent, TokenUsage,
@@ -21,7 +21,7 @@ use crate::now;
 use crate::records::ItemRow;
 use crate::records::whereabouts::ConversationKey;
 use crate::state::Gateway;
-use crate::state::responses::Log;
+use crate::state::responses::{Log, WaitingTurn, suspended};
 
 /// Events that wait for a client; when they are so many, the model waits too.
 pub(super) const WAITING: usize = 16;
@@ -71,8 +71,6 @@ pub(super) enum Ear {
 pub(super) struct Played {
     pub(super) response: Response,
     pub(super) conversation: Vec<Item>,
-    /// Where in it the turn began.
-    pub(super) begun: usize,
     pub(super) container: Option<String>,
     /// What its tools gave, and what is remembered of it.
     pub(super) evidence: Option<Evidence>,
@@ -80,9 +78,19 @@ pub(super) struct Played {
 }
 
 impl Played {
-    /// What the model said in the turn, and what came back to it.
-    pub(super) fn said(&self) -> &[Item] {
-        self.conversation.get(self.begun..).unwrap_or_default()
+    /// What is known of the turn while its code waits for the client.
+    fn waiting(&self, owner: String, request: &ResponseRequest, code: &SuspendedCode) -> WaitingTurn {
+        WaitingTurn {
+            owner,
+            response: self.response.id.clone(),
+            conversation: request.conversation.clone(),
+            calls: code.waits_for(),
+            unanswered: code.unanswered(),
+            items: self.conversation.clone(),
+            stored: self.response.store,
+            container: self.container.clone(),
+            evidence: self.evidence.clone(),
+        }
     }
 }
 
@@ -132,7 +140,6 @@ impl Job {
             dialect,
             generate,
         } = self;
-        let begun = conversation.len();
         let mut relay = Relay {
             ear,
             dialect,
@@ -178,7 +185,12 @@ impl Job {
         if left.is_some() && last.is_none() && response.status != ResponseStatus::Failed {
             cut_short(&mut response, left);
         }
-        keep::mend(&mut conversation);
+        // What is cut short has nobody who could answer.
+        let whole = left.is_none() && response.status == ResponseStatus::Completed;
+        let suspended = turn.suspended().filter(|_| whole);
+        if suspended.is_none() {
+            keep::mend(&mut conversation);
+        }
         let used = keep::container(&response);
         if let (Some(key), Some(used)) = (key, &used) {
             container::bind(&gateway, key, used.clone()).await;
@@ -191,7 +203,6 @@ impl Job {
         let mut played = Played {
             response,
             conversation,
-            begun,
             container,
             evidence,
             remembered,
@@ -207,6 +218,10 @@ impl Job {
         }
         if let Some(conversation) = &request.conversation {
             keep::leave(&gateway, &owner, conversation, asked, &played).await;
+        }
+        if let Some(code) = suspended.filter(|_| played.response.status == ResponseStatus::Completed) {
+            // Before the client knows of its calls.
+            suspended::add(&gateway, played.waiting(owner, &request, &code), code);
         }
         relay.deliver(last).await;
         played

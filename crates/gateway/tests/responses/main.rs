@@ -20,6 +20,7 @@ mod models;
 mod namespaces;
 #[path = "../../../agent/src/wire/order.rs"]
 mod order;
+mod programmatic;
 mod research;
 mod returned;
 mod socket;

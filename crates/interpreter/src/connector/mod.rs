@@ -73,7 +73,7 @@ pub trait Connector: Send + Sync + Debug {
     fn redaction(&self) -> &Redaction;
 
     /// Returns whether the session's client answers its calls. The time that a cell waits for its client does not count toward
-    /// the cell's timeout.
+    /// the cell's timeout, so such a call may last beyond `until`.
     fn waits_for_client(&self) -> bool {
         false
     }

@@ -187,7 +187,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                             return Ok(ran);
                         }
                         FromKernel::Call { call, method, params } => {
-                            let until = wake.into_std();
+                            let until = run.due(&terms).into_std();
                             if !run.calls.begin(call, HostCall { method, params, blobs: frame.blobs, until }) {
                                 return run.lost(kernel, &terms).await;
                             }
@@ -307,14 +307,17 @@ impl Run<'_> {
             self.next = None;
             return;
         }
-        let waited = terms.host.waited().saturating_sub(self.waited_before);
-        let (now, deadline) = (Instant::now(), self.deadline + waited);
+        let (now, deadline) = (Instant::now(), self.due(terms));
         if deadline <= now {
             self.stop(kernel, Stop::Deadline, terms.limits.grace);
         } else {
-            // While it waits, the deadline moves on.
             self.next = Some(deadline.max(now + RECHECK));
         }
+    }
+
+    /// Returns the end of its time. While it waits for its client, that moves on.
+    fn due(&self, terms: &CellTerms<'_>) -> Instant {
+        self.deadline + terms.host.waited().saturating_sub(self.waited_before)
     }
 
     /// Keeps an output within the limits.

@@ -373,6 +373,7 @@ fn function_call(call_id: &str, arguments: &str) -> Item {
         name: "f".to_owned(),
         namespace: None,
         arguments: arguments.to_owned(),
+        caller: None,
     })
 }
 
@@ -393,6 +394,8 @@ fn conversation() -> ModelRequest {
         description: Some("does".to_owned()),
         parameters: None,
         strict: None,
+        output_schema: None,
+        allowed_callers: None,
     };
     ModelRequest {
         instructions: Some("be brief".to_owned()),

@@ -271,6 +271,8 @@ async fn a_conversation_is_sent_without_what_only_its_own_server_knows() {
                 .as_object()
                 .cloned(),
             strict: None,
+            output_schema: None,
+            allowed_callers: None,
         }],
         tool_choice: ToolChoice::Tool(ToolName::CodeInterpreter),
         ..request()

@@ -227,6 +227,7 @@ impl Draft {
             name,
             namespace,
             arguments: String::new(),
+            caller: None,
         })))
     }
 
@@ -248,6 +249,18 @@ impl Draft {
     #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
     pub fn end_function_call(&mut self, slot: CallSlot) {
         self.close(slot.0, ItemStatus::Completed);
+    }
+
+    /// Writes a whole call of one of the client's functions.
+    pub fn whole_function_call(&mut self, call: FunctionCall) {
+        let arguments = call.arguments;
+        let slot = CallSlot(self.add(Item::FunctionCall(FunctionCall {
+            status: ItemStatus::InProgress,
+            arguments: String::new(),
+            ..call
+        })));
+        self.arguments(&slot, arguments);
+        self.end_function_call(slot);
     }
 
     /// Starts a call of the interpreter. Its container is sent before any code: some clients need
@@ -316,6 +329,27 @@ impl Draft {
             call.outputs = outputs;
         }
         self.close(slot.0, status);
+    }
+
+    /// Ends a call of the interpreter in this response only: its code runs on, and another response goes on with it.
+    #[expect(clippy::needless_pass_by_value, reason = "nothing can be added after the end")]
+    pub fn leave_interpreter(&mut self, slot: InterpreterSlot) -> Option<CodeInterpreterCall> {
+        let Item::CodeInterpreterCall(call) = &self.response.output[slot.0] else {
+            return None;
+        };
+        let call = call.clone();
+        self.close(slot.0, call.status);
+        Some(call)
+    }
+
+    /// Goes on with a call of the interpreter that another response has left.
+    pub fn resume_interpreter(&mut self, call: CodeInterpreterCall) -> InterpreterSlot {
+        let slot = self.interpreter(call.id, call.container_id);
+        self.code(&slot, call.code.unwrap_or_default());
+        if call.status == ItemStatus::Interpreting {
+            self.interpret(&slot);
+        }
+        slot
     }
 
     /// Completes the response. It is incomplete if an item was left open. `now` is in seconds since

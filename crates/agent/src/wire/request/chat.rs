@@ -150,7 +150,15 @@ fn tool(value: &Value, path: String) -> Result<Tool, ApiError> {
             let function = fields
                 .fields("function")?
                 .ok_or_else(|| fields.missing("function"))?;
-            tools::function(&function).map(Tool::Function)
+            let offered = tools::function(&function)?;
+            if offered.is_programmatic() {
+                let path = function.path("allowed_callers");
+                let message = format!(
+                    "`{path}`: code can call functions of the client only in `/v1/responses`; remove `allowed_callers`"
+                );
+                return Err(ApiError::invalid(path, "unsupported_parameter", message));
+            }
+            Ok(Tool::Function(offered))
         }
         "code_interpreter" if fields.get("container").is_none() => Ok(code_interpreter()),
         "code_interpreter" => Ok(Tool::CodeInterpreter {

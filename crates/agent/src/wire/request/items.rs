@@ -8,7 +8,7 @@ use crate::wire::error::ApiError;
 use crate::wire::id::Ids;
 use crate::wire::item::{
     CodeInterpreterCall, Compaction, FunctionCall, FunctionCallOutput, FunctionOutput, InterpreterOutput,
-    Item, ItemReference, ItemStatus, Message, Reasoning, Role,
+    Item, ItemReference, ItemStatus, Message, Reasoning, Role, ToolCaller,
 };
 
 /// Maximum number of items in a request.
@@ -79,6 +79,7 @@ fn item(value: &Value, path: String, ids: &mut Ids) -> Result<Item, ApiError> {
             name: super::tools::name(&fields, "name")?,
             namespace: super::tools::namespace(&fields)?,
             arguments: fields.required("arguments")?,
+            caller: caller(&fields)?,
         }),
         "function_call_output" => Item::FunctionCallOutput(FunctionCallOutput {
             id: id("fco")?,
@@ -143,6 +144,19 @@ fn status(fields: &Fields<'_>) -> Result<ItemStatus, ApiError> {
             return Err(fields.unknown("status", other, "`in_progress`, `completed` or `incomplete`"));
         }
     })
+}
+
+fn caller(fields: &Fields<'_>) -> Result<Option<ToolCaller>, ApiError> {
+    let Some(caller) = fields.fields("caller")? else {
+        return Ok(None);
+    };
+    match caller.required("type")?.as_str() {
+        "direct" => Ok(None),
+        "program" => Ok(Some(ToolCaller::Program {
+            caller_id: caller.required("caller_id")?,
+        })),
+        other => Err(caller.unknown("type", other, "`direct` or `program`")),
+    }
 }
 
 fn call_id(fields: &Fields<'_>) -> Result<String, ApiError> {

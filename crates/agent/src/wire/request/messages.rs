@@ -161,6 +161,7 @@ impl Reading<'_> {
             name: tools::name(&function, "name")?,
             namespace: None,
             arguments: function.required("arguments")?,
+            caller: None,
         }));
         Ok(())
     }

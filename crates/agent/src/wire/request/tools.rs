@@ -95,18 +95,13 @@ pub(super) fn namespace(fields: &Fields<'_>) -> Result<Option<String>, ApiError>
 
 /// Parses `{"type": "function"}`.
 pub(super) fn function(fields: &Fields<'_>) -> Result<Function, ApiError> {
-    if callers(fields)?.is_some_and(|callers| !callers.contains(&AllowedCaller::Direct)) {
-        let path = fields.path("allowed_callers");
-        let message = format!(
-            "`{path}`: code cannot call functions of the client, only tools of servers; add `direct`, or remove `allowed_callers`"
-        );
-        return Err(ApiError::invalid(path, "unsupported_parameter", message));
-    }
     Ok(Function {
         name: name(fields, "name")?,
         description: fields.text("description")?,
         parameters: fields.object("parameters")?,
         strict: fields.flag("strict")?,
+        output_schema: fields.object("output_schema")?,
+        allowed_callers: callers(fields)?,
     })
 }
 
@@ -271,6 +266,6 @@ pub(super) fn among(
         return Ok(name);
     }
     let path = fields.path(key);
-    let message = format!("`{path}` names a tool that is not in `tools`");
+    let message = format!("`{path}` names a tool that is not in `tools`, or that only code can call");
     Err(ApiError::invalid(path, "invalid_value", message))
 }

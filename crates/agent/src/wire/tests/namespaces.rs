@@ -66,7 +66,7 @@ fn a_choice_names_a_function_with_its_namespace_or_without_where_it_is_the_only_
     assert_eq!(missing.param.as_deref(), Some("tool_choice.tools[1].name"));
     assert_eq!(
         missing.message,
-        "`tool_choice.tools[1].name` names a tool that is not in `tools`"
+        "`tool_choice.tools[1].name` names a tool that is not in `tools`, or that only code can call"
     );
 }
 

@@ -26,6 +26,7 @@ impl Settings {
             ("models", "list_timeout", models.list_timeout),
             ("responses", "keep_alive", responses.keep_alive),
             ("responses", "stall_timeout", responses.stall_timeout),
+            ("responses", "function_timeout", responses.function_timeout),
             ("responses", "socket_timeout", responses.socket_timeout),
             ("containers", "idle_timeout", containers.idle_timeout),
             ("sessions", "idle_timeout", sessions.idle_timeout),

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::log::Log;
 use super::seal::Seal;
+use super::suspended::SuspendedTurns;
 use super::unwritten::Unwritten;
 use crate::options::ResponseOptions;
 
@@ -20,6 +21,8 @@ pub(crate) struct LiveResponses {
     /// A place for each background response that runs at once.
     pub(crate) places: Arc<Semaphore>,
     pub(crate) seal: OnceCell<Seal>,
+    /// Turns whose code waits for its client.
+    pub(crate) suspended: SuspendedTurns,
     /// Ends that are to be written.
     pub(crate) unwritten: Unwritten,
 }
@@ -41,6 +44,7 @@ impl LiveResponses {
                 options.max_background.clamp(1, Semaphore::MAX_PERMITS),
             )),
             seal: OnceCell::new(),
+            suspended: SuspendedTurns::default(),
             unwritten: Unwritten::default(),
         }
     }

@@ -3,8 +3,10 @@
 mod live;
 mod log;
 mod seal;
+pub(crate) mod suspended;
 pub(crate) mod unwritten;
 
 pub(crate) use live::{LiveResponses, RunningResponse};
 pub(crate) use log::{Log, LogPosition};
 pub(crate) use seal::{Compacted, Seal};
+pub(crate) use suspended::WaitingTurn;
