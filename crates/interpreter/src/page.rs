@@ -1,22 +1,28 @@
 //! Pages of long values: of the rows that are stored of a table, and of texts.
 
 use std::fs::File;
+use std::io::Write as _;
 
-use cellblock_artifact::{ArtifactId, Store};
+use bytes::Bytes;
+use cellblock_artifact::{ArtifactId, Kind, Metadata, Store};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::error::{Error, Result};
 use crate::output::{
-    Dataframe, Output, OutputPage, Primitive, Rich, Scalar, TablePage, TextPage, table_rows,
+    Dataframe, Output, OutputError, OutputPage, Primitive, Rich, RowsFormat, Scalar, TablePage, TextPage,
+    table_rows, table_slice,
 };
 
 /// Number of rows of a page by default.
 const ROWS: u32 = 10;
 /// Maximum number of rows of a page.
 const MAX_ROWS: u32 = 1000;
+/// Number of rows of a slice by default.
+const LIMIT: u32 = 1000;
+/// Maximum number of rows of a slice.
+const MAX_LIMIT: u32 = 10_000;
 /// Number of characters of a page by default.
 const CHARS: u32 = 1000;
 /// Maximum number of characters of a page.
@@ -69,7 +75,12 @@ impl PageSelection {
         let first_row = page * u64::from(rows);
         let read = match &table.table {
             _ if pages == 0 => Vec::new(),
-            Some(artifact) => read(store, artifact.sha256, first_row, rows).await?,
+            Some(artifact) => {
+                stored(store, artifact.sha256, move |file| {
+                    table_rows(file, first_row, rows)
+                })
+                .await?
+            }
             None => {
                 return Err(wrong(
                     "page",
@@ -120,6 +131,39 @@ impl PageSelection {
     }
 }
 
+/// Selects rows of a stored table, to be read as bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct SliceSelection {
+    /// Index of the first row, from 0.
+    #[serde(default)]
+    pub offset: u64,
+    /// Number of rows, 1 to 10,000; 1000 by default.
+    pub limit: Option<u32>,
+    /// The format of the rows.
+    #[serde(default)]
+    pub format: RowsFormat,
+}
+
+impl SliceSelection {
+    /// Reads the rows of a table that is an output. Beyond the last row there are none.
+    pub async fn of(self, table: &Metadata, store: &Store) -> Result<Vec<u8>> {
+        // Files of a sandbox are never parsed here, whatever they say that they are.
+        if table.kind != Kind::Dataframe {
+            let reason = "the artifact is not a table that was displayed; read its bytes".to_owned();
+            return Err(wrong("sha256", reason));
+        }
+        let rows = within("limit", self.limit, LIMIT, MAX_LIMIT)?;
+        let read = move |file| table_slice(file, self.offset, rows, self.format);
+        let bytes = stored(store, table.sha256, read).await?;
+        bytes.ok_or_else(|| {
+            wrong(
+                "limit",
+                format!("{rows} of its rows are too many bytes; request fewer"),
+            )
+        })
+    }
+}
+
 fn within(name: &'static str, given: Option<u32>, usual: u32, most: u32) -> Result<u32> {
     let size = given.unwrap_or(usual);
     if (1..=most).contains(&size) {
@@ -136,12 +180,26 @@ fn wrong(name: &'static str, reason: String) -> Error {
     }
 }
 
-async fn read(store: &Store, id: ArtifactId, first_row: u64, rows: u32) -> Result<Vec<Vec<Value>>> {
-    let read = if let Some(path) = store.local_path(id) {
-        spawn_blocking(move || table_rows(File::open(path)?, first_row, rows))
-    } else {
-        let bytes = store.get(id).await?;
-        spawn_blocking(move || table_rows(bytes, first_row, rows))
+/// Reads a stored table in a thread for such work.
+async fn stored<T: Send + 'static>(
+    store: &Store,
+    id: ArtifactId,
+    read: impl FnOnce(File) -> Result<T, OutputError> + Send + 'static,
+) -> Result<T> {
+    let path = store.local_path(id);
+    let remote = match path {
+        Some(_) => Bytes::new(),
+        None => store.get(id).await?,
     };
+    let read = spawn_blocking(move || {
+        let file = if let Some(path) = path {
+            File::open(path)?
+        } else {
+            let mut file = tempfile::tempfile()?;
+            file.write_all(&remote)?;
+            file
+        };
+        read(file)
+    });
     Ok(read.await.expect("reading rows does not panic")?)
 }

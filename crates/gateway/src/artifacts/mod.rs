@@ -2,6 +2,7 @@
 
 mod media;
 mod range;
+mod rows;
 mod serve;
 
 use axum::Router;
@@ -12,11 +13,14 @@ use crate::records::{Records, RecordsError};
 use crate::state::Gateway;
 
 pub(crate) use media::{is_active, type_of};
+pub(crate) use rows::{__path_rows, rows};
 pub(crate) use serve::{__path_serve, serve, visible};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
-    Router::new().route("/v1/artifacts/{sha256}", get(serve))
+    Router::new()
+        .route("/v1/artifacts/{sha256}", get(serve))
+        .route("/v1/artifacts/{sha256}/rows", get(rows))
 }
 
 /// Lets somebody read artifacts. What is not granted is not found.

@@ -167,7 +167,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&'a
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn lost(id: ArtifactId, error: &ArtifactError) -> Problem {
+pub(super) fn lost(id: ArtifactId, error: &ArtifactError) -> Problem {
     if matches!(error, ArtifactError::NotFound { .. }) {
         // It was granted and is not there any more: a collector has taken it.
         return Problem::missing("artifact_not_found", format!("the artifact {id} was removed"));

@@ -32,6 +32,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         execute::execute,
         execute::health,
         artifacts::serve,
+        artifacts::rows,
         sessions::create::create,
         sessions::manage::list,
         sessions::manage::get,

@@ -77,3 +77,56 @@ fn an_artifact_is_served_to_its_owner_only() {
         assert_eq!(api.raw(&picture).await.status(), StatusCode::OK);
     });
 }
+
+#[test]
+fn rows_of_a_displayed_table_are_served_in_three_formats() {
+    block_on(async {
+        let (api, other) = (Api::of("reader").await, Api::of("stranger").await);
+        let session = api.session(&json!({})).await;
+        let cell = api
+            .run(&session, "import pandas as pd\ndf = pd.DataFrame({'n': range(2500), 'word': 'a,b'})\ndf.to_parquet('own.parquet')\ndf")
+            .await;
+        let artifacts = cell["artifacts"].as_array().unwrap();
+        let of = |kind: &str| {
+            let found = artifacts.iter().find(|it| it["kind"] == kind).unwrap();
+            format!("/v1/artifacts/{}/rows", found["sha256"].as_str().unwrap())
+        };
+        let (table, file) = (of("dataframe"), of("file"));
+
+        let (status, rows) = api.get(&format!("{table}?offset=2498")).await;
+        assert_eq!(status, StatusCode::OK, "{rows}");
+        assert_eq!(
+            rows,
+            json!({"columns": ["n", "word"], "total_rows": 2500, "first_row": 2498, "rows": [[2498, "a,b"], [2499, "a,b"]]})
+        );
+        let (_, whole) = api.get(&table).await;
+        assert_eq!(whole["rows"].as_array().unwrap().len(), 1000);
+        let csv = api.raw(&format!("{table}?offset=1&limit=1&format=csv")).await;
+        assert_eq!(csv.headers()["content-type"], "text/csv; charset=utf-8");
+        assert_eq!(csv.text().await.unwrap(), "n,word\n1,\"a,b\"\n");
+        let beyond = api.raw(&format!("{table}?offset=2500&format=csv")).await;
+        assert_eq!(beyond.text().await.unwrap(), "n,word\n");
+        let arrow = api.raw(&format!("{table}?limit=10000&format=arrow")).await;
+        assert_eq!(
+            arrow.headers()["content-type"],
+            "application/vnd.apache.arrow.stream"
+        );
+        let arrow = arrow.bytes().await.unwrap();
+        // The marker of a message, and that of the end.
+        assert!(arrow.starts_with(&[0xff; 4]) && arrow.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]));
+
+        for (path, reason) in [
+            (format!("{table}?limit=0"), "give 1 to 10000"),
+            (format!("{table}?limit=10001"), "give 1 to 10000"),
+            (format!("{table}?format=xlsx"), "unknown variant `xlsx`"),
+            (format!("{table}?offset=-1"), "offset"),
+            (file, "not a table that was displayed"),
+        ] {
+            let (status, rejected) = api.get(&path).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{rejected}");
+            let message = rejected["error"]["message"].as_str().unwrap();
+            assert!(message.contains(reason), "{rejected}");
+        }
+        assert_eq!(other.get(&table).await.0, StatusCode::NOT_FOUND);
+    });
+}

@@ -26,8 +26,8 @@ pub use error::OutputError;
 pub use limits::DecodingLimits;
 pub use page::{OutputPage, TextPage};
 pub use redact::{redact, redact_source};
-pub use table::TablePage;
-pub(crate) use table::rows as table_rows;
+pub use table::{RowsFormat, TablePage};
+pub(crate) use table::{rows as table_rows, slice as table_slice};
 pub use value::{
     Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,
     Representation, Rich,

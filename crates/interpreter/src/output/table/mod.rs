@@ -10,6 +10,7 @@ mod message;
 mod parquet;
 mod rows;
 mod schema;
+mod slice;
 pub(crate) mod stream;
 
 use std::fs::File;
@@ -22,6 +23,8 @@ use serde_json::Value;
 
 pub use self::rows::TablePage;
 pub(crate) use self::rows::rows;
+pub use self::slice::RowsFormat;
+pub(crate) use self::slice::slice;
 
 use self::parquet::Writer;
 use self::stream::{Batches, Ends};

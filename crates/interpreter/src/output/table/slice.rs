@@ -1,0 +1,124 @@
+//! Rows of a stored table, as bytes in a format.
+
+use std::io::{self, Write};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::StreamWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::ChunkReader;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::cell::{self, Room};
+use crate::output::OutputError;
+
+/// Maximum number of bytes of a slice.
+const BYTES: usize = 64 << 20;
+
+/// A format of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RowsFormat {
+    /// An object with `columns`, `total_rows`, `first_row` and `rows`; long cells are cut.
+    #[default]
+    Json,
+    /// CSV with a header.
+    Csv,
+    /// An Arrow IPC stream.
+    Arrow,
+}
+
+impl RowsFormat {
+    /// Returns the format's media type.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+}
+
+/// Writes so many rows of a table that this host has stored as Parquet; `None` if they are more than 64 MiB.
+pub(crate) fn slice(
+    file: impl ChunkReader + 'static,
+    first_row: u64,
+    rows: u32,
+    format: RowsFormat,
+) -> Result<Option<Vec<u8>>, OutputError> {
+    let mut into = Bounded::default();
+    let written = write(file, first_row, rows, format, &mut into);
+    if into.is_full {
+        return Ok(None);
+    }
+    written.map(|()| Some(into.bytes))
+}
+
+fn write(
+    file: impl ChunkReader + 'static,
+    first_row: u64,
+    rows: u32,
+    format: RowsFormat,
+    into: &mut Bounded,
+) -> Result<(), OutputError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    let total = builder.metadata().file_metadata().num_rows();
+    let schema = builder.schema().clone();
+    let batches = builder
+        .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
+        .with_limit(rows as usize)
+        .build()?;
+    match format {
+        RowsFormat::Json => {
+            let columns: Vec<_> = schema.fields().iter().map(|field| field.name().clone()).collect();
+            let room = Room::for_cells(columns.len() * rows as usize);
+            let mut read = Vec::new();
+            for batch in batches {
+                let batch = batch?;
+                read.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, room)));
+            }
+            let answer =
+                json!({"columns": columns, "total_rows": total, "first_row": first_row, "rows": read});
+            serde_json::to_writer(into, &answer)?;
+        }
+        RowsFormat::Csv => {
+            let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(into);
+            // A page without rows still has a header.
+            writer.write(&RecordBatch::new_empty(schema))?;
+            for batch in batches {
+                writer.write(&batch?)?;
+            }
+        }
+        RowsFormat::Arrow => {
+            let mut writer = StreamWriter::try_new(into, &schema)?;
+            for batch in batches {
+                writer.write(&batch?)?;
+            }
+            writer.finish()?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes up to the limit.
+#[derive(Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > BYTES {
+            self.is_full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
