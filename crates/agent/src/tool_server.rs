@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::toolset::ToolDefinition;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -31,6 +32,9 @@ pub trait ToolServers: Send + Sync + Debug {
     /// Returns the server at an address. If the operator does not allow the address, the error is
     /// for the caller, and nothing is sent.
     fn at(&self, address: ToolServerAddress) -> Result<Arc<dyn ToolServer>, ToolServerError>;
+
+    /// Returns the same server as functions of code, which never sees its credentials.
+    fn connector(&self, address: ToolServerAddress) -> Result<Arc<dyn Connector>, ToolServerError>;
 }
 
 /// Address of a server, with the caller's credentials.

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use cellblock_agent::{ToolServer, ToolServerAddress, ToolServerError, ToolServers};
+use cellblock_interpreter::connector::{Connector, Redaction};
 
 use super::UrlPattern;
+use super::connector::ServerConnector;
 use super::http::{Address, parse};
 use super::options::{RequestedServerOptions, ServerOptions};
 use super::server::ForeignServer;
@@ -142,6 +144,18 @@ impl ToolServers for RequestedServers {
     fn at(&self, address: ToolServerAddress) -> Result<Arc<dyn ToolServer>, ToolServerError> {
         self.find(address).map(|server| server as Arc<dyn ToolServer>)
     }
+
+    fn connector(&self, address: ToolServerAddress) -> Result<Arc<dyn Connector>, ToolServerError> {
+        let redaction = Redaction::new(address.headers.iter().flat_map(|(_, value)| secrets(value)));
+        let server = self.find(address)?;
+        Ok(Arc::new(ServerConnector::new(server, redaction)))
+    }
+}
+
+/// What to remove of a header's value: all of it, and what follows the name of a scheme.
+fn secrets(value: &str) -> impl Iterator<Item = &str> {
+    let credentials = value.split_once(' ').map(|(_, credentials)| credentials);
+    std::iter::once(value).chain(credentials)
 }
 
 #[cfg(test)]
@@ -196,6 +210,21 @@ mod tests {
             "the server `a` is not used: read the server's headers: `Host` is set automatically; remove it"
         );
         assert!(!format!("{allowed:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn functions_of_code_do_not_repeat_the_callers_credentials() {
+        let allowed = servers(&["https://mcp.example.com/mcp"]);
+        let address = |url| address("a", url, "Bearer hunter2hunter2");
+        let connector = allowed.connector(address("https://mcp.example.com/mcp")).unwrap();
+        assert_eq!(connector.name(), "a");
+        for said in ["hunter2hunter2", "Bearer hunter2hunter2", "a hunter2hunter2 b"] {
+            let shown = connector.redaction().text(said);
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+        allowed
+            .connector(address("https://evil.example/mcp"))
+            .unwrap_err();
     }
 
     #[test]

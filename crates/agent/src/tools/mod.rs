@@ -18,7 +18,7 @@ use crate::{ToolServer, ToolServers};
 
 pub(crate) use catalog::{Bound, Catalog, free, model_name, qualified};
 pub use options::{ContractRule, TurnOptions};
-pub use source::{Callee, OfferedToolset, Source, sources};
+pub use source::{Callee, OfferedToolset, Source, connector, sources};
 
 /// The servers that a gateway knows.
 #[derive(Clone, Debug, Default)]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, ToolsetTerms};
 
 use super::Tools;
 use crate::wire::{AllowedTools, ApiError, McpTool, ResponseRequest, Tool};
-use crate::{OfferedTools, ToolServer, ToolServerAddress, ToolServerError};
+use crate::{OfferedTools, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 
 /// A server or a toolset whose tools one turn may call.
 #[derive(Clone, Debug)]
@@ -72,21 +73,14 @@ impl Source {
 
     /// Returns whether the request permits the model to call this tool.
     pub(crate) fn allows(&self, tool: &ToolDefinition) -> bool {
-        let (names, read_only) = match &self.allowed {
-            None => return true,
-            Some(AllowedTools::Names(names)) => (Some(names), None),
-            Some(AllowedTools::Filter {
-                tool_names,
-                read_only,
-            }) => (tool_names.as_ref(), *read_only),
-        };
         let alleged = tool
             .annotations
             .as_ref()
             .and_then(|hints| hints.get("readOnlyHint")?.as_bool())
             .unwrap_or(false);
-        names.is_none_or(|names| names.contains(&tool.name))
-            && read_only.is_none_or(|wanted| wanted == alleged)
+        self.allowed
+            .as_ref()
+            .is_none_or(|allowed| allowed.allows(&tool.name, alleged))
     }
 }
 
@@ -136,7 +130,9 @@ fn named(
 ) -> Result<Source, ApiError> {
     let callee = match &tool.server_url {
         None => configured(tools, toolsets, tool, place)?,
-        Some(url) => Callee::Server(addressed(tools, tool, url, place)?),
+        Some(url) => Callee::Server(addressed(tools, tool, url, place, |servers, address| {
+            servers.at(address)
+        })?),
     };
     Ok(Source {
         label: tool.server_label.clone(),
@@ -188,12 +184,25 @@ fn configured(
         })
 }
 
-fn addressed(
+/// Returns the server that a request names by its address, for code.
+pub fn connector(
     tools: &Tools,
     tool: &McpTool,
     url: &str,
     place: usize,
-) -> Result<Arc<dyn ToolServer>, ApiError> {
+) -> Result<Arc<dyn Connector>, ApiError> {
+    addressed(tools, tool, url, place, |servers, address| {
+        servers.connector(address)
+    })
+}
+
+fn addressed<T>(
+    tools: &Tools,
+    tool: &McpTool,
+    url: &str,
+    place: usize,
+    find: impl FnOnce(&dyn ToolServers, ToolServerAddress) -> Result<T, ToolServerError>,
+) -> Result<T, ApiError> {
     let refused = |message: String| {
         Err(ApiError::invalid(
             format!("tools[{place}].server_url"),
@@ -212,7 +221,5 @@ fn addressed(
         url: url.to_owned(),
         headers: tool.headers.0.clone(),
     };
-    named
-        .at(address)
-        .or_else(|error| refused(format!("`tools[{place}].server_url`: {error}")))
+    find(&**named, address).or_else(|error| refused(format!("`tools[{place}].server_url`: {error}")))
 }

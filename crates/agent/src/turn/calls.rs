@@ -349,14 +349,12 @@ fn follow(line: Line) -> BoxStream<'static, Moment> {
 impl Telling<'_> {
     /// Returns what the code of a call can call in addition to the connectors of its session.
     fn lent(&self, id: &str, calls: &mpsc::Sender<CodeCall>) -> Vec<Arc<dyn Connector>> {
-        if self.of_code.is_empty() {
-            return Vec::new();
+        let mut lent = self.lent.to_vec();
+        if !self.of_code.is_empty() {
+            let functions = ClientFunctions::new(Arc::clone(&self.of_code), id, calls);
+            lent.push(Arc::new(functions));
         }
-        vec![Arc::new(ClientFunctions::new(
-            Arc::clone(&self.of_code),
-            id,
-            calls,
-        ))]
+        lent
     }
 
     /// Returns the work of a call of a tool.

@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_artifact::ArtifactEnvelope;
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::Attempts;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -79,6 +80,8 @@ pub struct Turn {
     research: Option<Arc<Research>>,
     /// Functions that code can call, for the model's prompt.
     catalog: String,
+    /// Connectors that the request lends to its code.
+    lent: Vec<Arc<dyn Connector>>,
     suspension: Suspension,
 }
 
@@ -102,6 +105,8 @@ struct Telling<'a> {
     functions: Functions,
     /// Those that code may call.
     of_code: Arc<[CodeFunction]>,
+    /// Connectors that the request lends to its code.
+    lent: &'a [Arc<dyn Connector>],
     /// Whether outputs of code are sent to the client.
     outputs: bool,
     /// Files that code made and that no text has cited yet.
@@ -154,6 +159,7 @@ impl Turn {
             until: CancellationToken::new(),
             research: None,
             catalog: String::new(),
+            lent: Vec::new(),
             suspension: Suspension::default(),
         }
     }
@@ -162,6 +168,13 @@ impl Turn {
     #[must_use]
     pub fn catalog(mut self, catalog: String) -> Self {
         self.catalog = catalog;
+        self
+    }
+
+    /// Lends connectors to code, except code that derives from fetched data.
+    #[must_use]
+    pub fn lending(mut self, connectors: Vec<Arc<dyn Connector>>) -> Self {
+        self.lent = connectors;
         self
     }
 
@@ -292,6 +305,7 @@ impl Turn {
             runner: Arc::clone(&self.runner),
             code: request.tools.iter().any(Tool::is_interpreter),
             of_code: functions.of_code().into(),
+            lent: &self.lent,
             functions,
             outputs: request.includes_outputs(),
             made: Vec::new(),

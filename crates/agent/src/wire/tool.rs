@@ -152,6 +152,21 @@ pub enum AllowedTools {
     },
 }
 
+impl AllowedTools {
+    /// Returns whether a tool is selected. That it only reads is a claim of its server.
+    pub fn allows(&self, name: &str, reads: bool) -> bool {
+        let (names, read_only) = match self {
+            Self::Names(names) => (Some(names), None),
+            Self::Filter {
+                tool_names,
+                read_only,
+            } => (tool_names.as_ref(), *read_only),
+        };
+        names.is_none_or(|names| names.iter().any(|it| it == name))
+            && read_only.is_none_or(|wanted| wanted == reads)
+    }
+}
+
 /// A function of the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Function {

@@ -14,6 +14,7 @@ pub(crate) mod conversation;
 mod create;
 mod keep;
 mod prepare;
+mod programmatic;
 mod research;
 mod resolve;
 mod resume;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use cellblock_agent::provider::Provider;
 use cellblock_agent::turn::{Evidence, Turn, client_functions};
 use cellblock_agent::wire::{ApiError, Dialect, Ids, Item, Response, ResponseRequest, Tool, Truncation};
-use cellblock_interpreter::connector::{CATALOG_TOKENS, catalog};
+use cellblock_interpreter::connector::{CATALOG_TOKENS, Connector, catalog};
 
 use super::research::{Before, referenced, research};
 use super::resolve::{Resolved, resolve};
 use super::run::Job;
 use super::stow;
 use super::truncate::Truncating;
-use super::{container, conversation, keep, resume};
+use super::{container, conversation, keep, programmatic, resume};
 use crate::containers;
 use crate::now;
 use crate::quotas::Metered;
@@ -97,6 +97,7 @@ pub(super) async fn prepare(
         Before::Nothing => referenced(gateway, caller, &request.input).await?,
         before => before,
     };
+    let lent = programmatic::lent(gateway, &caller.owner, &request).await?;
     let research = research(
         gateway,
         &caller.owner,
@@ -111,7 +112,8 @@ pub(super) async fn prepare(
     let mut turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
-        .catalog(functions(gateway, caller, &request).await?)
+        .catalog(functions(gateway, caller, &request, &lent).await?)
+        .lending(lent)
         .research(research);
     // Last, because an error above would lose it.
     if let Some(resumed) = resumed {
@@ -245,11 +247,14 @@ async fn functions(
     gateway: &Gateway,
     caller: &Caller,
     request: &ResponseRequest,
+    lent: &[Arc<dyn Connector>],
 ) -> Result<String, ApiError> {
     if gateway.interpreter().is_err() || !request.tools.iter().any(Tool::is_interpreter) {
         return Ok(String::new());
     }
     let mut connectors = gateway.connectors(&caller.owner).await?;
+    connectors.retain(|own| lent.iter().all(|it| it.name() != own.name()));
+    connectors.extend_from_slice(lent);
     connectors.extend(client_functions(&request.tools));
     Ok(catalog(&connectors, CATALOG_TOKENS).await)
 }

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::sync::Arc;
 
 use cellblock_agent::tools::{ContractRule, OfferedToolset, Source, sources};
-use cellblock_agent::turn::{CLIENT_FUNCTIONS, ChartIntent, Deriving, Evidence, Plan, Research, Runner};
-use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest, Tool};
+use cellblock_agent::turn::{ChartIntent, Deriving, Evidence, Plan, Research, Runner};
+use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::DerivationPolicy;
 use cellblock_interpreter::toolset::ToolsetTerms;
@@ -42,7 +42,6 @@ pub(super) async fn research(
     runner: &dyn Runner,
     conversation: &mut Vec<Item>,
 ) -> Result<Option<Research>, ApiError> {
-    programmatic(gateway, owner, request).await?;
     let sources = sources(&gateway.options.tools, &toolsets(gateway, id), request)?;
     let earlier = !matches!(before, Before::Nothing);
     if sources.is_empty() && !earlier {
@@ -62,58 +61,6 @@ pub(super) async fn research(
         tokens: gateway.options.turn.max_tool_tokens,
         urls: urls(gateway),
     }))
-}
-
-/// Checks that code can call the tools that the request lets code call: servers of the operator are functions in every container of the caller,
-/// and functions of the client are lent to its code.
-async fn programmatic(gateway: &Gateway, owner: &str, request: &ResponseRequest) -> Result<(), ApiError> {
-    let by_code = |tool: &Tool| match tool {
-        Tool::Mcp(tool) => tool.is_programmatic(),
-        tool => tool.functions().any(|(_, function)| function.is_programmatic()),
-    };
-    let tools: Vec<_> = request
-        .tools
-        .iter()
-        .enumerate()
-        .filter(|(_, tool)| by_code(tool))
-        .collect();
-    if tools.is_empty() {
-        return Ok(());
-    }
-    let runs_code = request.tools.iter().any(Tool::is_interpreter);
-    let callable = gateway.connectors(owner).await?;
-    let named = |name: &str| callable.iter().any(|it| it.name() == name);
-    for (place, tool) in tools {
-        let problem = match tool {
-            _ if !runs_code => "the request has no `code_interpreter` that could call it".to_owned(),
-            Tool::Mcp(tool) => {
-                let label = &tool.server_label;
-                if tool.server_url.is_some() {
-                    "code can only call servers that the operator has configured; remove `server_url`"
-                        .to_owned()
-                } else if tool.allowed_tools.is_some() {
-                    "`allowed_tools` does not select functions of code; remove it".to_owned()
-                } else if named(label) {
-                    continue;
-                } else {
-                    format!(
-                        "code cannot call the server `{label}`; its operator has to set `offer: code` or `both`"
-                    )
-                }
-            }
-            _ if gateway.interpreter().is_err() => {
-                "code runs at another server here, and cannot call functions of the client".to_owned()
-            }
-            _ if named(CLIENT_FUNCTIONS) => format!(
-                "the operator has a server `{CLIENT_FUNCTIONS}`, which is what code calls the client's functions; rename the server"
-            ),
-            _ => continue,
-        };
-        let path = format!("tools[{place}].allowed_callers");
-        let message = format!("`{path}`: {problem}");
-        return Err(ApiError::invalid(path, "invalid_value", message));
-    }
-    Ok(())
 }
 
 /// Toolsets whose tools work where a response's code runs, so that a request may name them. Cells and

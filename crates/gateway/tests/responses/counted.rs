@@ -6,6 +6,7 @@ use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_agent::tools::ConfiguredServer;
 use cellblock_agent::{OfferedTools, ToolReply, ToolServer, ToolServerAddress, ToolServerError, ToolServers};
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::toolset::ToolDefinition;
 use cellblock_testkit::wait::until_ok;
 use futures_util::future::BoxFuture;
@@ -65,6 +66,13 @@ struct Anywhere;
 impl ToolServers for Anywhere {
     fn at(&self, _address: ToolServerAddress) -> Result<Arc<dyn ToolServer>, ToolServerError> {
         Ok(Arc::new(Desk))
+    }
+
+    fn connector(&self, address: ToolServerAddress) -> Result<Arc<dyn Connector>, ToolServerError> {
+        Err(ToolServerError::new(format!(
+            "`{}` is not for code",
+            address.label
+        )))
     }
 }
 

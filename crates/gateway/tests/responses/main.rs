@@ -15,6 +15,7 @@ mod full;
 #[path = "../../../mcp/tests/it/greeter.rs"]
 mod greeter;
 mod kept;
+mod lent;
 mod market;
 mod models;
 mod namespaces;

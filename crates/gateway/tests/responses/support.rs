@@ -67,7 +67,11 @@ pub(crate) async fn serve(provider: Arc<dyn Provider>) -> Server {
 pub(crate) async fn serve_with(provider: Arc<dyn Provider>, change: impl FnOnce(&mut Options)) -> Server {
     let mut options = Options::default();
     change(&mut options);
-    let gateway = gateway(provider, options, Records::in_memory().unwrap()).await;
+    listen(gateway(provider, options, Records::in_memory().unwrap()).await).await
+}
+
+/// Lets a gateway answer, with a header that stands for keys.
+pub(crate) async fn listen(gateway: Gateway) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     // Who calls is what the keys say; here a header stands for them.

@@ -217,14 +217,6 @@ fn a_request_lets_only_code_call_a_server() {
                 asking(only_code.clone(), json!({"server_label": "other"})),
                 "`offer: code`",
             ),
-            (
-                asking(only_code.clone(), json!({"server_url": "https://example.com"})),
-                "remove `server_url`",
-            ),
-            (
-                asking(only_code.clone(), json!({"allowed_tools": ["a"]})),
-                "`allowed_tools` does not select",
-            ),
             (asking(json!(["everyone"]), json!({})), "`everyone`"),
             (asking(json!([]), json!({})), "must list"),
         ] {

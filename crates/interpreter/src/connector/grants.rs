@@ -36,9 +36,12 @@ pub(crate) struct Grants(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// What code can call. A connector that is lent hides the session's own with its name.
     granted: Vec<Arc<Granted>>,
-    /// Number of connectors that the session has itself; the others are lent to it.
-    own: usize,
+    /// The session's own connectors.
+    own: Vec<Arc<Granted>>,
+    /// How often connectors were lent.
+    lendings: u64,
     memo: Arc<Memo>,
     log: Arc<FetchLog>,
     running: Arc<Semaphore>,
@@ -51,6 +54,8 @@ struct Inner {
 #[derive(Debug)]
 struct Granted {
     connector: Arc<dyn Connector>,
+    /// How often connectors had been lent before it was; another one with its name may be another server.
+    lending: u64,
     /// Empty until the connector has answered.
     functions: OnceCell<Vec<Offered>>,
 }
@@ -77,9 +82,11 @@ struct FetchCall {
 impl Grants {
     /// Without a store, tables are not kept.
     pub(crate) fn new(connectors: &[Arc<dyn Connector>], store: Option<Store>) -> Self {
+        let own: Vec<_> = connectors.iter().map(|it| Granted::new(it, 0)).collect();
         Self(Arc::new(Inner {
-            granted: connectors.iter().map(Granted::new).collect(),
-            own: connectors.len(),
+            granted: own.clone(),
+            own,
+            lendings: 0,
             memo: Arc::default(),
             log: Arc::default(),
             running: Arc::new(Semaphore::new(RUNNING)),
@@ -89,13 +96,18 @@ impl Grants {
         }))
     }
 
-    /// Returns the same with these connectors lent in addition, in the place of those that were lent before.
+    /// Returns the same with these connectors lent in addition, in the place of those that were lent before, and of its own with the
+    /// same names.
     pub(crate) fn lending(&self, connectors: &[Arc<dyn Connector>]) -> Self {
         let inner = &self.0;
-        let own = inner.granted.iter().take(inner.own).cloned();
+        let lendings = inner.lendings + 1;
+        let hidden = |own: &Granted| connectors.iter().any(|it| it.name() == own.connector.name());
+        let own = inner.own.iter().filter(|own| !hidden(own)).cloned();
+        let lent = connectors.iter().map(|it| Granted::new(it, lendings));
         Self(Arc::new(Inner {
-            granted: own.chain(connectors.iter().map(Granted::new)).collect(),
-            own: inner.own,
+            granted: own.chain(lent).collect(),
+            own: inner.own.clone(),
+            lendings,
             memo: Arc::clone(&inner.memo),
             log: Arc::clone(&inner.log),
             running: Arc::clone(&inner.running),
@@ -105,10 +117,12 @@ impl Grants {
         }))
     }
 
-    /// Returns what a kernel binds of the connectors that are lent.
-    pub(crate) async fn lent(&self) -> Vec<Bundle> {
-        let lent = self.0.granted.iter().skip(self.0.own);
-        join_all(lent.map(|granted| granted.bundle())).await
+    /// Returns what a kernel binds of the connectors that others did not have: those that are lent, and its own that are not hidden
+    /// any more.
+    pub(crate) async fn since(&self, before: &Self) -> Vec<Bundle> {
+        let had = |it: &Arc<Granted>| before.0.granted.iter().any(|other| Arc::ptr_eq(it, other));
+        let new = self.0.granted.iter().filter(|it| !had(it));
+        join_all(new.map(|granted| granted.bundle())).await
     }
 
     /// Returns how long calls have waited for the session's client.
@@ -231,7 +245,7 @@ impl Inner {
         let (answer, cached) = match offered.card.effect {
             FetchEffect::Writes => (call.await?, false),
             FetchEffect::Reads => {
-                let key = CallKey::new(&fetch.connector, &fetch.function, &bound.canonical);
+                let key = CallKey::new(&granted.identity(), &fetch.function, &bound.canonical);
                 self.memo.get(key, || call.boxed()).await?
             }
         };
@@ -246,7 +260,9 @@ impl Inner {
         arguments: Map<String, Value>,
         until: Instant,
     ) -> Result<StoredAnswer, ConnectorError> {
-        let Granted { connector, functions } = &*self.granted[at];
+        let Granted {
+            connector, functions, ..
+        } = &*self.granted[at];
         let Some(offered) = functions.get().and_then(|functions| functions.get(of)) else {
             return Err(ConnectorError::invalid("there is no such function"));
         };
@@ -295,11 +311,17 @@ impl Inner {
 }
 
 impl Granted {
-    fn new(connector: &Arc<dyn Connector>) -> Arc<Self> {
+    fn new(connector: &Arc<dyn Connector>, lending: u64) -> Arc<Self> {
         Arc::new(Self {
             connector: Arc::clone(connector),
+            lending,
             functions: OnceCell::new(),
         })
+    }
+
+    /// Returns what its answers are kept under.
+    fn identity(&self) -> String {
+        format!("{} {}", self.connector.name(), self.lending)
     }
 
     async fn functions(&self) -> Result<&Vec<Offered>, ConnectorError> {

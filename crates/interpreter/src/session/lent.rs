@@ -21,17 +21,18 @@ impl Actor {
     }
 
     async fn bind_lent(&mut self, connectors: &[Arc<dyn Connector>]) -> Result<()> {
-        self.grants = self.grants.lending(connectors);
-        let lent = self.grants.lent().await;
+        let grants = self.grants.lending(connectors);
+        let before = std::mem::replace(&mut self.grants, grants);
+        let new = self.grants.since(&before).await;
         // Binding a name again would undo what code has made of it.
-        let known = lent.iter().all(|bundle| self.bundles.contains(bundle));
+        let known = new.iter().all(|bundle| self.bundles.contains(bundle));
         if known || self.kernel.is_none() {
             return Ok(());
         }
         self.hear_out().await?;
         self.bundles
-            .retain(|bundle| lent.iter().all(|it| it.name != bundle.name));
-        self.bundles.extend(lent);
+            .retain(|bundle| new.iter().all(|it| it.name != bundle.name));
+        self.bundles.extend(new);
         let message = self.configuration(self.bundles.clone());
         if let Some(kernel) = &mut self.kernel {
             self.standby.sent(&message, 0);

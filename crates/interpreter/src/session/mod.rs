@@ -254,7 +254,7 @@ impl Session {
     }
 
     /// Lends connectors to the next cells, in the place of those that were lent before. Code that names one of these after that
-    /// has its calls rejected.
+    /// has its calls rejected. A connector that is lent hides the session's own with the same name.
     pub async fn lend(&self, connectors: Vec<Arc<dyn Connector>>) -> Result<()> {
         self.ask(|answer| Request::Lend { connectors, answer }).await
     }
