@@ -4,12 +4,14 @@
 //! options ──compiled──> HttpConnector ──> the fixed host of `base_url`
 //!                          │ arguments: encoded, never spliced       │ answers: bounded, typed
 //!                          └ secrets: inserted here, never returned <┘
+//!           ──> FilesConnector ──> files below `root`, never through a link or `..`
 //! ```
 //!
 //! A session grants connectors, checks arguments, answers equal calls once and removes secrets (`cellblock_interpreter::connector`).
 //! Nothing here knows sandboxes, cells or models. A mistake in the options is a [`OptionMistake`] with its key.
 
 mod address;
+mod files;
 mod http;
 mod mistake;
 mod options;
@@ -18,6 +20,7 @@ mod rows;
 mod template;
 
 pub use address::is_public;
+pub use files::FilesConnector;
 pub use http::{HttpConnector, retry_after};
 pub use mistake::OptionMistake;
 pub use options::{

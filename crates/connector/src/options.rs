@@ -62,6 +62,15 @@ pub struct ConnectorOptions {
     /// Functions by name.
     #[serde(default)]
     pub functions: IndexMap<String, FunctionOptions>,
+    /// Folder of the files. A relative path counts from the configuration's own folder.
+    #[serde(default)]
+    pub root: Option<PathBuf>,
+    /// Tables by name, each a function: a pattern of Parquet, CSV or JSON lines files below `root`, such as `trips/year=*/*.parquet`.
+    #[serde(default)]
+    pub tables: IndexMap<String, String>,
+    /// Types of columns of CSV and JSON lines files, by table and column. The types of others are inferred from the first file.
+    #[serde(default)]
+    pub columns: IndexMap<String, IndexMap<String, CellType>>,
 }
 
 /// Kind of a connector.
@@ -70,6 +79,42 @@ pub struct ConnectorOptions {
 pub enum ConnectorType {
     /// A JSON API over HTTP.
     Http,
+    /// Parquet, CSV and JSON lines files in a folder of the host.
+    Files,
+}
+
+impl ConnectorType {
+    /// Keys that have a meaning with one type only.
+    pub const KEYS: [(&'static str, Self); 13] = [
+        ("base_url", Self::Http),
+        ("allow_http", Self::Http),
+        ("allow_private", Self::Http),
+        ("allow_writes", Self::Http),
+        ("secrets", Self::Http),
+        ("query", Self::Http),
+        ("headers", Self::Http),
+        ("rate", Self::Http),
+        ("retries", Self::Http),
+        ("functions", Self::Http),
+        ("root", Self::Files),
+        ("tables", Self::Files),
+        ("columns", Self::Files),
+    ];
+
+    /// Returns whether a key of a connector has a meaning with this type.
+    pub fn has(self, key: &str) -> bool {
+        Self::KEYS
+            .iter()
+            .all(|(name, kind)| *name != key || *kind == self)
+    }
+
+    /// Returns its name in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Files => "files",
+        }
+    }
 }
 
 /// Where the value of a secret is read from: an environment variable or a file.

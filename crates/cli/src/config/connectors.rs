@@ -1,9 +1,10 @@
 //! What code can call by a configuration: its connectors, and the servers of tools that are offered to code.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use cellblock_connector::{ConnectorOptions, HttpConnector};
+use cellblock_connector::{ConnectorOptions, ConnectorType, FilesConnector, HttpConnector};
 use cellblock_interpreter::connector::{Connector, MIN_SECRET_BYTES};
 
 use super::check::Check;
@@ -23,8 +24,16 @@ impl Loaded {
             let Some(secrets) = self.secrets(name, options, &mut check) else {
                 continue;
             };
-            match HttpConnector::new(name, options, &secrets) {
-                Ok(connector) => connectors.push(Arc::new(connector) as Arc<dyn Connector>),
+            let connector = match options.kind {
+                ConnectorType::Http => HttpConnector::new(name, options, &secrets)
+                    .map(|connector| Arc::new(connector) as Arc<dyn Connector>),
+                ConnectorType::Files => {
+                    let root = self.path(options.root.as_deref().unwrap_or(Path::new("")));
+                    FilesConnector::new(name, options, root).map(|connector| Arc::new(connector) as _)
+                }
+            };
+            match connector {
+                Ok(connector) => connectors.push(connector),
                 Err(mistakes) => report(name, mistakes, &mut check),
             }
         }

@@ -1,8 +1,11 @@
 //! Connectors by name, whose functions code can call.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use cellblock_connector::{ConnectorOptions, HttpConnector, OptionMistake, SecretSource};
+use cellblock_connector::{
+    ConnectorOptions, ConnectorType, FilesConnector, HttpConnector, OptionMistake, SecretSource,
+};
 use cellblock_interpreter::connector::check_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +54,26 @@ fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'
     if !(1..=MAX_RESULT).contains(&connector.max_result) {
         check.wrong(&path("max_result"), "must be from 1 byte to 1GiB");
     }
+    for (key, _) in ConnectorType::KEYS {
+        if !connector.kind.has(key) && check.has(&path(key)) {
+            let text = format!("has no effect with `type: {}`; remove it", connector.kind.name());
+            check.wrong(&path(key), text);
+        }
+    }
+    let mistakes = match connector.kind {
+        ConnectorType::Http => check_http(connector, name, check),
+        ConnectorType::Files => {
+            for table in connector.tables.keys() {
+                check_function(&["connectors", name, "tables", table], table, check);
+            }
+            FilesConnector::new(name, connector, PathBuf::new()).err()
+        }
+    };
+    report(name, mistakes.unwrap_or_default(), check);
+}
+
+/// Checks what only requests have.
+fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -> Option<Vec<OptionMistake>> {
     if connector.retries.count > 10 {
         check.wrong(&["connectors", name, "retries", "count"], "must be at most 10");
     }
@@ -72,12 +95,7 @@ fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'
         }
     }
     for (function, options) in &connector.functions {
-        let mut letters = function.chars();
-        let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
-        if !starts || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-            let text = "the name of a function must have letters, digits and `_`, and begin with a letter";
-            check.wrong(&["connectors", name, "functions", function], text);
-        }
+        check_function(&["connectors", name, "functions", function], function, check);
         for (key, values) in [("query", &options.query), ("headers", &options.headers)] {
             for written in values.iter().filter(written_out) {
                 let path = ["connectors", name, "functions", function, key, written.0];
@@ -89,8 +107,15 @@ fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'
         .secrets
         .keys()
         .map(|name| (name.clone(), UNREAD.to_owned()));
-    if let Err(mistakes) = HttpConnector::new(name, connector, &unread.collect()) {
-        report(name, mistakes, check);
+    HttpConnector::new(name, connector, &unread.collect()).err()
+}
+
+fn check_function(path: &[&str], function: &str, check: &mut Check<'_>) {
+    let mut letters = function.chars();
+    let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
+    if !starts || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        let text = "the name of a function must have letters, digits and `_`, and begin with a letter";
+        check.wrong(path, text);
     }
 }
 

@@ -1,0 +1,259 @@
+//! Tables in files of the host: a folder, patterns below it, and reading of only what a call wants.
+
+mod condition;
+mod format;
+mod parquet;
+mod partition;
+mod read;
+mod root;
+mod types;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::connector::{
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, Redaction,
+};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use glob::Pattern;
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
+
+use crate::mistake::OptionMistake;
+use crate::options::ConnectorOptions;
+use format::Format;
+use read::{End, Table};
+use root::Root;
+
+/// A connector of the type `files`.
+#[derive(Debug)]
+pub struct FilesConnector {
+    name: String,
+    description: String,
+    root: PathBuf,
+    timeout: Duration,
+    max_result: u64,
+    tables: IndexMap<String, Arc<Table>>,
+    redaction: Redaction,
+}
+
+impl FilesConnector {
+    /// Compiles a connector whose folder is `root`. Opens nothing.
+    pub fn new(name: &str, options: &ConnectorOptions, root: PathBuf) -> Result<Self, Vec<OptionMistake>> {
+        let mut mistakes = Vec::new();
+        match options.root.as_ref().and_then(|root| root.to_str()) {
+            None => mistakes.push(OptionMistake::new(
+                &[],
+                "missing key `root`: the folder of the files, such as `data/`",
+            )),
+            Some(root) if root.contains("://") => {
+                let text = format!(
+                    "`{root}` is not a folder; object stores such as S3 are not supported, so mount or copy the files"
+                );
+                mistakes.push(OptionMistake::new(&["root"], text));
+            }
+            Some(_) => {}
+        }
+        if options.tables.is_empty() {
+            let text = "missing key `tables`: patterns of files by name, such as `{trips: \"trips/year=*/*.parquet\"}`";
+            mistakes.push(OptionMistake::new(&[], text));
+        }
+        for table in options
+            .columns
+            .keys()
+            .filter(|table| !options.tables.contains_key(*table))
+        {
+            mistakes.push(OptionMistake::new(
+                &["columns", table],
+                "is not the name of a table in `tables`",
+            ));
+        }
+        let mut tables = IndexMap::new();
+        for (table, pattern) in &options.tables {
+            match compiled(table, pattern, options) {
+                Ok(compiled) => drop(tables.insert(table.clone(), Arc::new(compiled))),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            description: options.description.clone(),
+            root,
+            timeout: options.timeout,
+            max_result: options.max_result,
+            tables,
+            redaction: Redaction::default(),
+        })
+    }
+
+    /// Runs work on files outside the threads of the runtime.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Root) -> Result<T, ConnectorError> + Send + 'static,
+    ) -> Result<T, ConnectorError> {
+        let path = self.root.clone();
+        let provider = ConnectorErrorKind::Provider { status: None };
+        let worked = tokio::task::spawn_blocking(move || {
+            let root = Root::open(&path).map_err(|error| {
+                // The path is not for the sandbox.
+                tracing::warn!(path = %path.display(), %error, "the folder of a connector cannot be opened");
+                ConnectorError::new(provider, format!("the folder `root` cannot be opened: {error}"))
+            })?;
+            work(&root)
+        });
+        worked
+            .await
+            .unwrap_or_else(|error| Err(ConnectorError::new(provider, format!("reading failed: {error}"))))
+    }
+}
+
+fn compiled(name: &str, pattern: &str, options: &ConnectorOptions) -> Result<Table, OptionMistake> {
+    let wrong = |text: String| OptionMistake::new(&["tables", name], text);
+    if pattern.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err(wrong(
+            "must be a path below `root`, without a leading `/`, `.` and `..`".to_owned(),
+        ));
+    }
+    let format = Format::of(pattern)
+        .ok_or_else(|| wrong("must end with `.parquet`, `.csv`, `.jsonl` or `.ndjson`".to_owned()))?;
+    let pattern = Pattern::new(pattern).map_err(|error| wrong(format!("is not a pattern: {error}")))?;
+    let mut declared = IndexMap::new();
+    for (column, kind) in options.columns.get(name).into_iter().flatten() {
+        let wrong = |text| OptionMistake::new(&["columns", name, column], text);
+        if format == Format::Parquet {
+            return Err(wrong(
+                "is a column of Parquet files, which have their types; remove it",
+            ));
+        }
+        let kind = types::declared(*kind)
+            .ok_or_else(|| wrong("`json` is not a type of columns of files; use another"))?;
+        declared.insert(column.clone(), kind);
+    }
+    Ok(Table {
+        pattern,
+        format,
+        declared,
+    })
+}
+
+/// Stops the reading of a call that is dropped.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Connector for FilesConnector {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
+        let tables = self.tables.clone();
+        async move {
+            // Columns are read from the first file of each table. Without them, functions can still be called.
+            let names: Vec<String> = tables.keys().cloned().collect();
+            let read = self.blocking(move |root| {
+                Ok(tables
+                    .values()
+                    .map(|table| table.schema(root).ok())
+                    .collect::<Vec<_>>())
+            });
+            let schemas = read
+                .await
+                .unwrap_or_default()
+                .into_iter()
+                .chain(std::iter::repeat(None));
+            let cards = names.iter().zip(schemas).map(|(name, schema)| {
+                let columns = schema.map(|schema| format!(" Columns: {}.", types::columns(&schema)));
+                card(name, &columns.unwrap_or_default())
+            });
+            Ok(cards.collect())
+        }
+        .boxed()
+    }
+
+    fn fetch(
+        &self,
+        function: &str,
+        arguments: Map<String, Value>,
+        until: Instant,
+    ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
+        let name = format!("{}.{function}", self.name);
+        let table = self.tables.get(function).cloned();
+        async move {
+            let Some(table) = table else {
+                let text = format!("{name}: there is no such table");
+                return Err(ConnectorError::new(ConnectorErrorKind::InvalidParameter, text));
+            };
+            let stop = Stop(Arc::default());
+            let end = End {
+                stopped: Arc::clone(&stop.0),
+                until: until.min(Instant::now() + self.timeout),
+            };
+            let max_result = self.max_result;
+            let answer = self
+                .blocking(move |root| table.read(root, &arguments, max_result, &end))
+                .await;
+            drop(stop);
+            answer.map_err(|error| ConnectorError::new(error.kind(), format!("{name}: {error}")))
+        }
+        .boxed()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
+        self.blocking(|_| Ok(())).boxed()
+    }
+
+    fn redaction(&self) -> &Redaction {
+        &self.redaction
+    }
+}
+
+/// Describes a table for code.
+fn card(name: &str, columns: &str) -> Card {
+    Card {
+        name: name.to_owned(),
+        description: format!("Rows of the table `{name}`.{columns}"),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "columns": {
+                    "description": "Columns to read; by default, all.",
+                    "type": ["array", "null"],
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "uniqueItems": true,
+                    "default": null,
+                },
+                "where": {
+                    "description": "Conditions by column, which all hold: a value, a list of values, null, or comparisons such as {\">=\": 10, \"<\": 20}.",
+                    "type": ["object", "null"],
+                    "default": null,
+                },
+                "limit": {
+                    "description": "Maximum number of rows.",
+                    "type": ["integer", "null"],
+                    "minimum": 1,
+                    "default": null,
+                },
+            },
+            "required": [],
+            "additionalProperties": false,
+        }),
+        effect: FetchEffect::Reads,
+        ..Card::default()
+    }
+}

@@ -1,0 +1,292 @@
+//! A call: finds the files of a table, and writes the rows that it wants to an Arrow stream as they are read.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_cast::cast;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use cellblock_interpreter::connector::{Blob, ConnectorError, ConnectorErrorKind, FetchAnswer};
+use cellblock_settings::Size;
+use glob::Pattern;
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use super::condition::Condition;
+use super::format::{Format, Part};
+use super::partition::Partitions;
+use super::root::Root;
+use super::types::{difference, named};
+
+/// A table: the files that match a pattern.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) pattern: Pattern,
+    pub(super) format: Format,
+    pub(super) declared: IndexMap<String, DataType>,
+}
+
+/// The files of a table and its columns.
+struct Opened {
+    paths: Vec<String>,
+    partitions: Partitions,
+    /// Columns that are in the files.
+    stored: Schema,
+    /// All columns.
+    schema: Schema,
+}
+
+/// When a call ends.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) stopped: Arc<AtomicBool>,
+    pub(super) until: Instant,
+}
+
+fn failed(kind: ConnectorErrorKind, text: impl Into<String>) -> ConnectorError {
+    ConnectorError::new(kind, text.into())
+}
+
+/// Returns the error for a file that cannot be read.
+fn broken(path: &str, error: impl std::fmt::Display) -> ConnectorError {
+    failed(
+        ConnectorErrorKind::Parse,
+        format!("`{path}` cannot be read: {error}"),
+    )
+}
+
+impl Table {
+    /// Returns the columns, read from the first file.
+    pub(super) fn schema(&self, root: &Root) -> Result<Schema, ConnectorError> {
+        Ok(self.open(root)?.schema)
+    }
+
+    fn open(&self, root: &Root) -> Result<Opened, ConnectorError> {
+        let pattern = self.pattern.as_str();
+        let provider = ConnectorErrorKind::Provider { status: None };
+        let paths = root.files(&self.pattern).map_err(|error| {
+            failed(
+                provider,
+                format!("the files `{pattern}` cannot be listed: {error}"),
+            )
+        })?;
+        let Some(first) = paths.first() else {
+            let text = format!("no file below `root` matches `{pattern}`; symbolic links are not followed");
+            return Err(failed(ConnectorErrorKind::EmptyData, text));
+        };
+        let partitions = Partitions::new(&paths).map_err(|text| failed(ConnectorErrorKind::Parse, text))?;
+        let file = root.file(first).map_err(|error| broken(first, error))?;
+        let own = self
+            .format
+            .schema(file, &self.declared)
+            .map_err(|error| broken(first, error))?;
+        let stored = partitions.without(&own);
+        let fields = stored.fields().iter().map(|field| field.as_ref().clone());
+        let schema = Schema::new(fields.chain(partitions.fields.clone()).collect::<Vec<_>>());
+        Ok(Opened {
+            paths,
+            partitions,
+            stored,
+            schema,
+        })
+    }
+
+    /// Answers a call.
+    pub(super) fn read(
+        &self,
+        root: &Root,
+        arguments: &Map<String, Value>,
+        max_result: u64,
+        end: &End,
+    ) -> Result<FetchAnswer, ConnectorError> {
+        let opened = self.open(root)?;
+        let invalid = |text: String| failed(ConnectorErrorKind::InvalidParameter, text);
+        let columns: Vec<Field> = match arguments.get("columns").and_then(Value::as_array) {
+            None => opened
+                .schema
+                .fields()
+                .iter()
+                .map(|field| field.as_ref().clone())
+                .collect(),
+            Some(names) => names
+                .iter()
+                .filter_map(Value::as_str)
+                .map(|name| named(&opened.schema, name).cloned())
+                .collect::<Result<_, _>>()
+                .map_err(invalid)?,
+        };
+        let written = arguments.get("where").and_then(Value::as_object);
+        let conditions = written.map_or(Ok(Vec::new()), |written| Condition::all(written, &opened.schema));
+        let conditions = conditions.map_err(invalid)?;
+        let limit = arguments.get("limit").and_then(Value::as_u64);
+        let mut left = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let (of_folders, of_files): (Vec<_>, Vec<_>) = conditions
+            .into_iter()
+            .partition(|condition| opened.stored.field_with_name(&condition.column).is_err());
+        let mut answer = Answer::new(columns, max_result).map_err(|error| unwritten(&error))?;
+        for (place, path) in opened.paths.iter().enumerate() {
+            if left == Some(0) {
+                break;
+            }
+            end.check()?;
+            let wanted = of_folders.iter().map(|condition| {
+                let value = opened.partitions.column(place, &condition.column, 1);
+                value.map_or(Ok(true), |value| Ok(condition.holds(&value)?.value(0)))
+            });
+            let wanted: Result<Vec<bool>, ArrowError> = wanted.collect();
+            if wanted.map_err(|error| broken(path, error))?.contains(&false) {
+                continue;
+            }
+            let own = self.checked(root, &opened, place)?;
+            let columns = answer.schema.fields().iter().map(|field| field.name().clone());
+            let part = Part {
+                schema: &own,
+                columns: columns
+                    .filter(|name| opened.stored.field_with_name(name).is_ok())
+                    .collect(),
+                conditions: of_files.clone(),
+            };
+            let file = root.file(path).map_err(|error| broken(path, error))?;
+            let batches = self
+                .format
+                .batches(file, part, left)
+                .map_err(|error| broken(path, error))?;
+            for batch in batches {
+                end.check()?;
+                let mut batch = batch.map_err(|error| broken(path, self.explained(&error)))?;
+                if let Some(left) = &mut left {
+                    batch = batch.slice(0, batch.num_rows().min(*left));
+                    *left -= batch.num_rows();
+                }
+                answer.add(&batch, |name, rows| opened.partitions.column(place, name, rows))?;
+                if left == Some(0) {
+                    break;
+                }
+            }
+        }
+        answer.finish()
+    }
+
+    /// Returns the columns of a file, which must be those of the first.
+    fn checked(&self, root: &Root, opened: &Opened, place: usize) -> Result<Schema, ConnectorError> {
+        let (first, path) = (&opened.paths[0], &opened.paths[place]);
+        let file = root.file(path).map_err(|error| broken(path, error))?;
+        let own = self
+            .format
+            .own_schema(file, &opened.schema)
+            .map_err(|error| broken(path, error))?;
+        match difference(&opened.stored, &opened.partitions.without(&own)) {
+            Some(difference) => {
+                let text = format!("`{first}` and `{path}` have different columns: {difference}");
+                Err(failed(ConnectorErrorKind::Parse, text))
+            }
+            // The columns of CSV are in the order of the file.
+            None if self.format == Format::JsonLines => Ok(opened.stored.clone()),
+            None => Ok(own),
+        }
+    }
+
+    fn explained(&self, error: &ArrowError) -> String {
+        match self.format {
+            Format::Parquet => error.to_string(),
+            Format::Csv | Format::JsonLines => format!(
+                "{error}; types and columns come from the first rows of the first file, unless the operator declares them in `columns`"
+            ),
+        }
+    }
+}
+
+impl End {
+    fn check(&self) -> Result<(), ConnectorError> {
+        if self.stopped.load(Ordering::Relaxed) || Instant::now() >= self.until {
+            let text = "reading the files took longer than the limit `timeout`, or than the cell; choose fewer columns or rows";
+            return Err(failed(ConnectorErrorKind::Timeout, text));
+        }
+        Ok(())
+    }
+}
+
+/// An answer as it is written, in an unlinked file.
+struct Answer {
+    schema: Arc<Schema>,
+    writer: StreamWriter<Counted>,
+    max_result: u64,
+}
+
+struct Counted(BufWriter<File>, u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.0.write(bytes)?;
+        self.1 += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn unwritten(error: &ArrowError) -> ConnectorError {
+    let kind = ConnectorErrorKind::Provider { status: None };
+    failed(kind, format!("the answer cannot be written: {error}"))
+}
+
+impl Answer {
+    fn new(columns: Vec<Field>, max_result: u64) -> Result<Self, ArrowError> {
+        let schema = Arc::new(Schema::new(columns));
+        let file = Counted(BufWriter::new(tempfile::tempfile()?), 0);
+        let writer = StreamWriter::try_new(file, &schema)?;
+        Ok(Self {
+            schema,
+            writer,
+            max_result,
+        })
+    }
+
+    /// Adds rows of a file; `folder` makes the columns that its folders name.
+    fn add(
+        &mut self,
+        batch: &RecordBatch,
+        folder: impl Fn(&str, usize) -> Option<ArrayRef>,
+    ) -> Result<(), ConnectorError> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let columns = self.schema.fields().iter().map(|field| {
+            let values = folder(field.name(), batch.num_rows())
+                .or_else(|| batch.column_by_name(field.name()).cloned());
+            let values =
+                values.ok_or_else(|| ArrowError::SchemaError(format!("no column `{}`", field.name())))?;
+            cast(&values, field.data_type())
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let written = columns
+            .collect::<Result<Vec<_>, _>>()
+            .and_then(|columns| {
+                RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            })
+            .and_then(|batch| self.writer.write(&batch));
+        written.map_err(|error| unwritten(&error))?;
+        if self.writer.get_ref().1 > self.max_result {
+            let text = format!(
+                "the answer is larger than {}, the limit `max_result`; choose fewer columns or rows with `columns`, `where` and `limit`",
+                Size(self.max_result)
+            );
+            return Err(failed(ConnectorErrorKind::Provider { status: None }, text));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<FetchAnswer, ConnectorError> {
+        let Counted(file, length) = self.writer.into_inner().map_err(|error| unwritten(&error))?;
+        let file = file
+            .into_inner()
+            .map_err(|error| unwritten(&error.into_error().into()))?;
+        Ok(FetchAnswer::Arrow(Blob::File(file, length)))
+    }
+}
