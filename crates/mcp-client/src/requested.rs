@@ -146,8 +146,10 @@ impl ToolServers for RequestedServers {
     }
 
     fn connector(&self, address: ToolServerAddress) -> Result<Arc<dyn Connector>, ToolServerError> {
-        let redaction = Redaction::new(address.headers.iter().flat_map(|(_, value)| secrets(value)));
+        let headers = address.headers.clone();
+        // First, because long secrets take a while to prepare for.
         let server = self.find(address)?;
+        let redaction = Redaction::new(headers.iter().flat_map(|(_, value)| secrets(value)));
         Ok(Arc::new(ServerConnector::new(server, redaction)))
     }
 }
