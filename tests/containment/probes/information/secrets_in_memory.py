@@ -7,19 +7,30 @@ from pathlib import Path
 
 from probe import bait, held, reached
 
-needle = "-".join((bait.mark[:-1], "")).encode()
+
+def in_environment(content: bytes, name: bytes) -> bool:
+    """Whether the name stands there as in an environment: behind a NUL, and before an equals sign. The two are never put
+    together here, because code would find its own copy."""
+    at = content.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if content[at - 1 : at] == b"\0" and content[end : end + 1] == b"=":
+            return True
+        at = content.find(name, end)
+    return False
+
+
 names = [name for name in bait.environment if len(name) > 12 and name.startswith(("CARGO_", "CELLBLOCK_", "NEXTEST_"))]
-needles = [f"{name}=".encode() for name in names]
 with open("/proc/self/mem", "rb", buffering=0) as memory:
     for line in Path("/proc/self/maps").read_text().splitlines():
         area, rights, *_ = line.split()
-        if ("[heap]" not in line and "[stack]" not in line) or "r" not in rights:
+        if "r" not in rights:
             continue
         start, end = (int(part, 16) for part in area.split("-"))
         with contextlib.suppress(OSError):
             memory.seek(start)
             content = memory.read(min(end - start, 64 << 20))
-            for found in needles:
-                if any(content[at - 1 : at] == b"\0" for at in [content.find(found)] if at > 0):
-                    reached(found)
+            for name in names:
+                if in_environment(content, name.encode()):
+                    reached(name)
 held(f"looked for {len(names)} names in {os.getpid()}")
