@@ -6,7 +6,7 @@
 //! publishers need no lock. `gc` explains how they and collectors agree.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -126,6 +126,24 @@ impl Store {
     /// Reads in pieces; the check follows the last one.
     pub async fn reader(&self, id: ArtifactId) -> Result<Reader, ArtifactError> {
         Ok(Reader::new(id, self.fetch(id).await?.into_stream()))
+    }
+
+    /// Opens the bytes as a file of the host, read from its start. Those of a remote store are copied and checked first.
+    pub async fn file(&self, id: ArtifactId) -> Result<File, ArtifactError> {
+        if let Some(path) = self.local_path(id) {
+            let opened = spawn_blocking(move || File::open(path)).await;
+            if let Ok(Ok(file)) = opened {
+                return Ok(file);
+            }
+        }
+        let mut file = tempfile::tempfile().map_err(ArtifactError::File)?;
+        let mut reader = self.reader(id).await?;
+        while let Some(piece) = reader.next().await? {
+            // Pieces are small, and the file is the page cache for the most part.
+            file.write_all(&piece).map_err(ArtifactError::File)?;
+        }
+        file.seek(SeekFrom::Start(0)).map_err(ArtifactError::File)?;
+        Ok(file)
     }
 
     /// Reads all bytes to check that they match the id.

@@ -1,9 +1,7 @@
 //! Pages of long values: of the rows that are stored of a table, and of texts.
 
 use std::fs::File;
-use std::io::Write as _;
 
-use bytes::Bytes;
 use cellblock_artifact::{ArtifactId, Kind, Metadata, Store};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -186,20 +184,7 @@ async fn stored<T: Send + 'static>(
     id: ArtifactId,
     read: impl FnOnce(File) -> Result<T, OutputError> + Send + 'static,
 ) -> Result<T> {
-    let path = store.local_path(id);
-    let remote = match path {
-        Some(_) => Bytes::new(),
-        None => store.get(id).await?,
-    };
-    let read = spawn_blocking(move || {
-        let file = if let Some(path) = path {
-            File::open(path)?
-        } else {
-            let mut file = tempfile::tempfile()?;
-            file.write_all(&remote)?;
-            file
-        };
-        read(file)
-    });
-    Ok(read.await.expect("reading rows does not panic")?)
+    let file = store.file(id).await?;
+    let read = spawn_blocking(move || read(file)).await;
+    Ok(read.expect("reading rows does not panic")?)
 }

@@ -132,7 +132,7 @@ async fn furnish(gateway: &Gateway, held: &HeldContainer, state: &mut ContainerS
             .sha256
             .parse::<ArtifactId>()
             .map_err(|error| failed(&error))?;
-        let bytes = fetch::open(&gateway.store, id).await;
+        let bytes = gateway.store.file(id).await;
         let bytes = bytes.map_err(|error| failed(&error))?;
         held.session.put_file(path::inside(&file.path), bytes).await?;
         state.placed.insert(file.id);

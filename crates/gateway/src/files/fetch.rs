@@ -1,14 +1,12 @@
 //! Bytes of files in the artifact store: kept, opened, and sent.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
-use cellblock_artifact::{ArtifactError, ArtifactId, Reader, Store};
+use cellblock_artifact::{ArtifactId, Reader};
 use futures_util::stream;
 
 use super::media::media_type;
@@ -30,24 +28,6 @@ pub(crate) async fn unpin(gateway: &Gateway, id: &str) {
             "let go of a file's bytes"
         );
     }
-}
-
-/// Opens bytes as a file of the host, read from its start.
-pub(crate) async fn open(store: &Store, id: ArtifactId) -> Result<File, ArtifactError> {
-    if let Some(path) = store.local_path(id) {
-        let opened = tokio::task::spawn_blocking(move || File::open(path)).await;
-        if let Ok(Ok(file)) = opened {
-            return Ok(file);
-        }
-    }
-    let mut file = tempfile::tempfile().map_err(ArtifactError::File)?;
-    let mut reader = store.reader(id).await?;
-    while let Some(piece) = reader.next().await? {
-        // Pieces are small, and the file is the page cache for the most part.
-        file.write_all(&piece).map_err(ArtifactError::File)?;
-    }
-    file.rewind().map_err(ArtifactError::File)?;
-    Ok(file)
 }
 
 /// Answers a file's bytes, piece by piece. No browser shows them as a page of ours.
