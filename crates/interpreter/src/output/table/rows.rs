@@ -1,6 +1,7 @@
 //! Rows that are stored of a table.
 
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow_schema::SchemaRef;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::reader::ChunkReader;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -29,23 +30,50 @@ fn rows_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "items": {"type": "array", "items": {"anyOf": types}}})
 }
 
-/// Reads so many rows of a table in Parquet. Row groups before the first of them are not read.
+/// Rows of a table in Parquet. Row groups before the first of them are not read.
+pub(super) struct SelectedRows {
+    pub(super) schema: SchemaRef,
+    /// Number of rows of the whole table.
+    pub(super) total: i64,
+    pub(super) batches: ParquetRecordBatchReader,
+    room: Room,
+}
+
+impl SelectedRows {
+    pub(super) fn of(
+        file: impl ChunkReader + 'static,
+        first_row: u64,
+        rows: u32,
+    ) -> Result<Self, OutputError> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
+        let schema = SchemaRef::clone(reader.schema());
+        Ok(Self {
+            total: reader.metadata().file_metadata().num_rows(),
+            room: Room::for_cells(schema.fields().len() * rows as usize),
+            schema,
+            batches: reader
+                .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
+                .with_limit(rows as usize)
+                .build()?,
+        })
+    }
+
+    /// Reads them in the form of `head`.
+    pub(super) fn values(self) -> Result<Vec<Vec<Value>>, OutputError> {
+        let mut all = Vec::new();
+        for batch in self.batches {
+            let batch = batch?;
+            all.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, self.room)));
+        }
+        Ok(all)
+    }
+}
+
+/// Reads so many rows of a table in Parquet.
 pub(crate) fn rows(
     file: impl ChunkReader + 'static,
     first_row: u64,
     rows: u32,
 ) -> Result<Vec<Vec<Value>>, OutputError> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
-    let columns = reader.schema().fields().len();
-    let room = Room::for_cells(columns * rows as usize);
-    let reader = reader
-        .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
-        .with_limit(rows as usize)
-        .build()?;
-    let mut all = Vec::new();
-    for batch in reader {
-        let batch = batch?;
-        all.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, room)));
-    }
-    Ok(all)
+    SelectedRows::of(file, first_row, rows)?.values()
 }

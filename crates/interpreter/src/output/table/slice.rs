@@ -4,13 +4,12 @@ use std::io::{self, Write};
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::ChunkReader;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::cell::{self, Room};
+use super::rows::SelectedRows;
 use crate::output::OutputError;
 
 /// Maximum number of bytes of a slice.
@@ -62,37 +61,31 @@ fn write(
     format: RowsFormat,
     into: &mut Bounded,
 ) -> Result<(), OutputError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
-    let total = builder.metadata().file_metadata().num_rows();
-    let schema = builder.schema().clone();
-    let batches = builder
-        .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
-        .with_limit(rows as usize)
-        .build()?;
+    let selected = SelectedRows::of(file, first_row, rows)?;
     match format {
         RowsFormat::Json => {
-            let columns: Vec<_> = schema.fields().iter().map(|field| field.name().clone()).collect();
-            let room = Room::for_cells(columns.len() * rows as usize);
-            let mut read = Vec::new();
-            for batch in batches {
-                let batch = batch?;
-                read.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, room)));
-            }
-            let answer =
-                json!({"columns": columns, "total_rows": total, "first_row": first_row, "rows": read});
+            let fields = selected.schema.fields().iter();
+            let columns: Vec<_> = fields.map(|field| field.name().clone()).collect();
+            let total = selected.total;
+            let answer = json!({
+                "columns": columns,
+                "total_rows": total,
+                "first_row": first_row,
+                "rows": selected.values()?,
+            });
             serde_json::to_writer(into, &answer)?;
         }
         RowsFormat::Csv => {
             let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(into);
             // A page without rows still has a header.
-            writer.write(&RecordBatch::new_empty(schema))?;
-            for batch in batches {
+            writer.write(&RecordBatch::new_empty(selected.schema))?;
+            for batch in selected.batches {
                 writer.write(&batch?)?;
             }
         }
         RowsFormat::Arrow => {
-            let mut writer = StreamWriter::try_new(into, &schema)?;
-            for batch in batches {
+            let mut writer = StreamWriter::try_new(into, &selected.schema)?;
+            for batch in selected.batches {
                 writer.write(&batch?)?;
             }
             writer.finish()?;
