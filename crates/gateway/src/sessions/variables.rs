@@ -5,7 +5,7 @@ use cellblock_interpreter::Output;
 use cellblock_interpreter::lineage::VariableOrigin;
 use cellblock_interpreter::output::OutputPage;
 use cellblock_interpreter::page::PageSelection;
-use cellblock_interpreter::render::{self, Block, Detail};
+use cellblock_interpreter::render::{self, Detail};
 use cellblock_interpreter::session::Variable;
 use serde::Serialize;
 
@@ -115,7 +115,10 @@ pub(crate) async fn get(
     } else {
         None
     };
-    let text = view.view.map(|detail| text(&output, page.as_ref(), detail));
+    let text = view.view.map(|detail| match &page {
+        Some(page) => render::page(&output, page, TOKENS),
+        None => render::text(&output, detail, TOKENS),
+    });
     let made = output.artifacts();
     let made: Vec<_> = made.iter().map(|artifact| artifact.sha256.to_string()).collect();
     artifacts::grant(&gateway.records, &held.owner, made).await?;
@@ -127,16 +130,4 @@ pub(crate) async fn get(
         text,
         origin,
     }))
-}
-
-fn text(output: &Output, page: Option<&OutputPage>, detail: Detail) -> String {
-    if let Some(page) = page {
-        return render::page(output, page, TOKENS);
-    }
-    let blocks = render::detailed(std::slice::from_ref(output), detail, TOKENS);
-    let texts = blocks.into_iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text),
-        Block::Image { .. } => None,
-    });
-    texts.collect()
 }

@@ -101,6 +101,16 @@ pub fn detailed(outputs: &[Output], detail: Detail, tokens: usize) -> Vec<Block>
     blocks
 }
 
+/// Shows the text of one output in this detail, within so many tokens.
+pub fn text(output: &Output, detail: Detail, tokens: usize) -> String {
+    let blocks = detailed(std::slice::from_ref(output), detail, tokens);
+    let texts = blocks.into_iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text),
+        Block::Image { .. } => None,
+    });
+    texts.collect()
+}
+
 /// Shows a page of an output within so many tokens. If not even narrow cells of a table fit, the output is shown as usual.
 pub fn page(output: &Output, page: &OutputPage, tokens: usize) -> String {
     let chars = tokens.saturating_mul(CHARS_PER_TOKEN);

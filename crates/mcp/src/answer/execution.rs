@@ -5,7 +5,7 @@ use cellblock_interpreter::Execution;
 use cellblock_interpreter::connector::fetch_log;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::{ArtifactRef, Exception, Output, Scalar};
-use cellblock_interpreter::render::{self, Block, CHARS_PER_TOKEN};
+use cellblock_interpreter::render::{self, Block, CHARS_PER_TOKEN, Detail};
 use serde_json::Value;
 
 use super::hints;
@@ -212,12 +212,6 @@ fn message_of(raised: Option<&Exception>, tokens: usize) -> String {
 }
 
 pub(super) fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> ShownValue {
-    let text = render::to_model(std::slice::from_ref(output), tokens)
-        .into_iter()
-        .filter_map(|block| match block {
-            Block::Text { text } => Some(text),
-            Block::Image { .. } => None,
-        });
     let (rows, columns) = match output {
         Output::Dataframe(table) => {
             let columns = table.columns.iter().take(OUTPUTS).map(|column| TableColumn {
@@ -238,7 +232,7 @@ pub(super) fn shown(entry: &SessionEntry, output: &Output, tokens: usize) -> Sho
     });
     ShownValue {
         kind: kind(output).to_owned(),
-        text: text.collect(),
+        text: render::text(output, Detail::Full, tokens),
         rows,
         columns,
         value: value(output, tokens),
