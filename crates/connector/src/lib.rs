@@ -21,7 +21,7 @@ mod template;
 
 pub use address::is_public;
 pub use files::FilesConnector;
-pub use http::{HttpConnector, retry_after};
+pub use http::{BodyError, HttpConnector, retry_after, whole_body};
 pub use mistake::OptionMistake;
 pub use options::{
     CellType, ConnectorOptions, ConnectorType, FunctionOptions, PageOptions, Rate, ResultOptions,

@@ -9,20 +9,23 @@ const CHARS: usize = 300;
 
 /// Why there is no body.
 #[derive(Debug)]
-pub(super) enum BodyError {
-    TooLarge,
+pub enum BodyError {
+    /// It has more bytes than the limit; the number that was announced, if any.
+    TooLarge(Option<u64>),
+    /// The connection failed.
     Broken(reqwest::Error),
 }
 
 /// Reads a body of at most so many bytes.
-pub(super) async fn whole(mut response: Response, limit: u64) -> Result<Vec<u8>, BodyError> {
-    if response.content_length().is_some_and(|length| length > limit) {
-        return Err(BodyError::TooLarge);
+pub async fn whole(mut response: Response, limit: u64) -> Result<Vec<u8>, BodyError> {
+    let announced = response.content_length();
+    if announced.is_some_and(|announced| announced > limit) {
+        return Err(BodyError::TooLarge(announced));
     }
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(BodyError::Broken)? {
         if (body.len() + piece.len()) as u64 > limit {
-            return Err(BodyError::TooLarge);
+            return Err(BodyError::TooLarge(None));
         }
         body.extend_from_slice(&piece);
     }

@@ -27,6 +27,7 @@ use crate::mistake::OptionMistake;
 use crate::options::{ConnectorOptions, RetryOptions};
 use crate::rate::Turns;
 use crate::template::Template;
+pub use body::{BodyError, whole as whole_body};
 use plan::Operation;
 pub use retry_after::retry_after;
 

@@ -144,7 +144,7 @@ impl HttpConnector {
 
     fn no_body(&self, error: &BodyError) -> ConnectorError {
         match error {
-            BodyError::TooLarge => {
+            BodyError::TooLarge(_) => {
                 let text = format!(
                     "the answer is larger than {}, the limit `max_result`; ask for less at once",
                     Size(self.max_result)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cellblock_connector::{BodyError, whole_body};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use reqwest::Response;
@@ -11,18 +12,12 @@ use crate::failure::Failure;
 use crate::wire::Wire;
 
 /// Reads a whole body.
-pub(super) async fn whole(mut response: Response, wire: &Wire) -> Result<String, Failure> {
-    let announced = response.content_length();
-    if announced.is_some_and(|announced| announced > wire.most()) {
-        return Err(wire.too_large(announced));
-    }
-    let mut body = Vec::new();
-    while let Some(bytes) = response.chunk().await.map_err(broken)? {
-        if (body.len() + bytes.len()) as u64 > wire.most() {
-            return Err(wire.too_large(None));
-        }
-        body.extend_from_slice(&bytes);
-    }
+pub(super) async fn whole(response: Response, wire: &Wire) -> Result<String, Failure> {
+    let body = whole_body(response, wire.most()).await;
+    let body = body.map_err(|error| match error {
+        BodyError::TooLarge(announced) => wire.too_large(announced),
+        BodyError::Broken(error) => broken(error),
+    })?;
     String::from_utf8(body).map_err(|error| Failure::unread("it is not UTF-8", error.utf8_error()))
 }
 
