@@ -77,6 +77,13 @@ pub enum ItemStatus {
     Failed,
 }
 
+impl ItemStatus {
+    /// Returns whether the code of a [`CodeInterpreterCall`] has not ended.
+    pub const fn is_running(self) -> bool {
+        matches!(self, Self::InProgress | Self::Interpreting)
+    }
+}
+
 /// A message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {

@@ -165,8 +165,8 @@ pub(super) async fn leave(
         .output
         .iter()
         .zip(known(&response.output, &played.conversation));
-    // Code that goes on is told by the response in which it ends.
-    let goes_on = |item: &Item| matches!(item, Item::CodeInterpreterCall(call) if matches!(call.status, ItemStatus::InProgress | ItemStatus::Interpreting));
+    // Code that goes on is recorded with the response in which it ends.
+    let goes_on = |item: &Item| matches!(item, Item::CodeInterpreterCall(call) if call.status.is_running());
     let output = output.filter(|(item, _)| !cut(item) && !goes_on(item));
     let output = output.map(|(item, (id, items))| ItemRow {
         id,

@@ -56,9 +56,9 @@ pub(super) async fn prepare(
     if request.truncation == Truncation::Auto {
         provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
     }
-    let resumed = resume::find(gateway, caller, &request)?;
-    let (earlier, input) = if let Some(resumed) = &resumed {
-        (goes_on(&resumed.turn, &request), resumed.others.clone())
+    let mut resumed = resume::find(gateway, caller, &request)?;
+    let (earlier, input) = if let Some(resumed) = &mut resumed {
+        (goes_on(&mut resumed.turn, &request), resumed.others.clone())
     } else {
         let mut earlier = earlier(gateway, caller, &request, memory).await?;
         // Its code may have waited in vain for the client.
@@ -138,11 +138,11 @@ pub(super) async fn prepare(
 }
 
 /// What came before a request that answers calls of code.
-fn goes_on(turn: &WaitingTurn, request: &ResponseRequest) -> Earlier {
+fn goes_on(turn: &mut WaitingTurn, request: &ResponseRequest) -> Earlier {
     Earlier {
-        items: turn.items.clone(),
-        container: turn.container.clone(),
-        evidence: turn.evidence.clone().map_or(Before::Nothing, Before::Live),
+        items: std::mem::take(&mut turn.items),
+        container: turn.container.take(),
+        evidence: turn.evidence.take().map_or(Before::Nothing, Before::Live),
         stored: turn.stored && request.previous_response_id.is_some(),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use cellblock_agent::turn::SuspendedCode;
-use cellblock_agent::wire::{ApiError, FunctionOutput, Item, ItemStatus, ResponseRequest, ToolCaller};
+use cellblock_agent::wire::{ApiError, FunctionOutput, Item, ResponseRequest, ToolCaller};
 use serde_json::json;
 
 use crate::records::ItemRow;
@@ -125,7 +125,7 @@ pub(super) fn without_calls_of_code(input: &[Item]) -> Result<Vec<Item>, ApiErro
                     running.insert(caller_id.as_str());
                 }
             }
-            Item::CodeInterpreterCall(call) if !runs(call.status) => {
+            Item::CodeInterpreterCall(call) if !call.status.is_running() => {
                 running.remove(call.id.as_str());
             }
             _ => {}
@@ -143,13 +143,9 @@ pub(super) fn without_calls_of_code(input: &[Item]) -> Result<Vec<Item>, ApiErro
                 );
                 return Err(ApiError::invalid("input", "unknown_call_id", message));
             }
-            Item::CodeInterpreterCall(call) if runs(call.status) => {}
+            Item::CodeInterpreterCall(call) if call.status.is_running() => {}
             item => kept.push(item.clone()),
         }
     }
     Ok(kept)
-}
-
-const fn runs(status: ItemStatus) -> bool {
-    matches!(status, ItemStatus::InProgress | ItemStatus::Interpreting)
 }

@@ -113,13 +113,14 @@ pub(super) struct CellTerms<'a> {
 
 /// Sends a message and follows the kernel until it is done or gone.
 pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: CellTerms<'_>) -> Result<Ran> {
+    let deadline = Instant::now() + terms.timeout;
     let mut run = Run {
         stdout: Capture::new(terms.limits.stream_kept_bytes),
         stderr: Capture::new(terms.limits.stream_kept_bytes),
         outputs: Vec::new(),
         stopped: None,
-        next: Some(Instant::now() + terms.timeout),
-        deadline: Instant::now() + terms.timeout,
+        next: Some(deadline),
+        deadline,
         waited_before: terms.host.waited(),
         buffer: vec![0; READ],
         open: [true, true],
