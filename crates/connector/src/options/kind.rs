@@ -1,0 +1,50 @@
+//! Kinds of connectors, and which keys each has.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Kind of a connector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectorType {
+    /// A JSON API over HTTP.
+    Http,
+    /// Parquet, CSV and JSON lines files in a folder of the host.
+    Files,
+}
+
+use ConnectorType::{Files, Http};
+
+impl ConnectorType {
+    /// Keys that have a meaning with some types only, with these types.
+    pub const KEYS: [(&'static str, &'static [Self]); 13] = [
+        ("base_url", &[Http]),
+        ("allow_http", &[Http]),
+        ("allow_private", &[Http]),
+        ("allow_writes", &[Http]),
+        ("secrets", &[Http]),
+        ("query", &[Http]),
+        ("headers", &[Http]),
+        ("rate", &[Http]),
+        ("retries", &[Http]),
+        ("functions", &[Http]),
+        ("root", &[Files]),
+        ("tables", &[Files]),
+        ("columns", &[Files]),
+    ];
+
+    /// Returns whether a key of a connector has a meaning with this type.
+    pub fn has(self, key: &str) -> bool {
+        Self::KEYS
+            .iter()
+            .all(|(name, types)| *name != key || types.contains(&self))
+    }
+
+    /// Returns its name in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Http => "http",
+            Files => "files",
+        }
+    }
+}

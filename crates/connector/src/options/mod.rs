@@ -1,0 +1,108 @@
+//! Settings of connectors, as an operator writes them.
+
+mod function;
+mod kind;
+mod rate;
+mod secret;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cellblock_settings::{Size, Time};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use function::{CellType, FunctionOptions, PageOptions, ResultOptions};
+pub use kind::ConnectorType;
+pub use rate::Rate;
+pub use secret::SecretSource;
+
+/// A connector: functions that code in sessions with the toolset `notebook` can call. The host answers the calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Connector")]
+#[serde(deny_unknown_fields)]
+pub struct ConnectorOptions {
+    /// Kind of the connector.
+    #[serde(rename = "type")]
+    pub kind: ConnectorType,
+    /// Description for the model.
+    #[serde(default)]
+    pub description: String,
+    /// URL below which all requests are made, such as `https://api.example.com/v1`. Redirects to
+    /// another host are not followed.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// Allow sending requests and secrets to another machine over unencrypted `http://`.
+    #[serde(default)]
+    pub allow_http: bool,
+    /// Allow connections to private, link-local and loopback addresses.
+    #[serde(default)]
+    pub allow_private: bool,
+    /// Allow functions with `effect: writes`.
+    #[serde(default)]
+    pub allow_writes: bool,
+    /// Secrets by name, for `{{ secrets.NAME }}` in `query` and `headers`. They are removed from
+    /// everything that comes back.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// Query parameters of every request.
+    #[serde(default)]
+    pub query: IndexMap<String, String>,
+    /// Headers of every request.
+    #[serde(default)]
+    pub headers: IndexMap<String, String>,
+    /// Maximum rate of requests, such as `120/min`. Further requests wait.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+    /// Timeout of a call, including waits, retries and all pages.
+    #[serde(with = "Time", default = "timeout")]
+    pub timeout: Duration,
+    /// Maximum size of an answer, of all its pages together.
+    #[serde(with = "Size", default = "max_result")]
+    pub max_result: u64,
+    /// Retries of requests of functions that only read.
+    #[serde(default)]
+    pub retries: RetryOptions,
+    /// Functions by name.
+    #[serde(default)]
+    pub functions: IndexMap<String, FunctionOptions>,
+    /// Folder of the files. A relative path counts from the configuration's own folder.
+    #[serde(default)]
+    pub root: Option<PathBuf>,
+    /// Tables by name, each a function: a pattern of Parquet, CSV or JSON lines files below `root`, such as `trips/year=*/*.parquet`.
+    #[serde(default)]
+    pub tables: IndexMap<String, String>,
+    /// Types of columns of CSV and JSON lines files, by table and column. The types of others are inferred from the first file.
+    #[serde(default)]
+    pub columns: IndexMap<String, IndexMap<String, CellType>>,
+}
+
+/// Retries of a connector's requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryOptions {
+    /// Number of retries after the first attempt.
+    pub count: u32,
+    /// HTTP statuses after which a request is repeated. A `Retry-After` of the answer is obeyed; if
+    /// it ends after the call's timeout or its cell, the call fails at once.
+    pub on: Vec<u16>,
+}
+
+impl Default for RetryOptions {
+    fn default() -> Self {
+        Self {
+            count: 2,
+            on: vec![429, 502, 503, 504],
+        }
+    }
+}
+
+const fn timeout() -> Duration {
+    Duration::from_secs(30)
+}
+
+const fn max_result() -> u64 {
+    64 << 20
+}
