@@ -77,6 +77,28 @@ pub enum ArtifactError {
         #[source]
         source: std::io::Error,
     },
+    /// A head or a version of a series cannot be read.
+    #[error("could not read `{path}`; remove the series and publish it again")]
+    Series {
+        /// Path of the object in the store.
+        path: String,
+        /// The parse error.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Other publishers moved the head of a series all the time.
+    #[error(
+        "could not move the head of `{path}` in {attempts} attempts, because others moved it; publish again"
+    )]
+    Busy {
+        /// Path of the series in the store.
+        path: String,
+        /// Number of attempts.
+        attempts: u32,
+    },
+    /// The lock of a series cannot be taken.
+    #[error("could not lock a series")]
+    Lock(#[source] std::io::Error),
     /// The underlying object store failed.
     #[error("could not {action}")]
     Store {

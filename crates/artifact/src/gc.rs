@@ -64,8 +64,8 @@ struct Found {
 }
 
 impl Store {
-    /// Removes each artifact that is old, that no owner has pinned, and that is not in the caller's
-    /// `referenced`.
+    /// Removes each artifact that is old, that no owner has pinned, that is no version of a series,
+    /// and that is not in the caller's `referenced`.
     ///
     /// It may run concurrently with publishers, readers and other collections. It removes artifacts
     /// like [`remove`](Self::remove), bytes last, so that every artifact with metadata can be read,
@@ -218,8 +218,9 @@ impl Store {
     }
 
     async fn pinned(&self) -> Result<HashSet<ArtifactId>, ArtifactError> {
-        let owners = self.owners().await?;
-        Ok(owners.into_iter().flat_map(|owner| owner.pins).collect())
+        let mut pinned = self.in_series().await?;
+        pinned.extend(self.owners().await?.into_iter().flat_map(|owner| owner.pins));
+        Ok(pinned)
     }
 
     async fn forget_owners(&self, limit: Duration) -> Result<u64, ArtifactError> {

@@ -3,6 +3,7 @@
 mod address;
 #[cfg(feature = "s3")]
 mod s3;
+mod series;
 #[cfg(feature = "s3")]
 mod server;
 mod suite;

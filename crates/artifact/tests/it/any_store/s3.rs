@@ -11,7 +11,7 @@ async fn a_store_in_a_bucket_passes_the_suite() {
     require!(S3Server);
     let server = Server::start();
     let mut stores = Vec::new();
-    for n in 0..8 {
+    for n in 0..12 {
         stores.push(
             Store::s3(server.bucket(&format!("bucket-{n}"), "some/prefix"))
                 .await

@@ -7,7 +7,9 @@ use std::time::Duration;
 use cellblock_artifact::{About, ArtifactError, ArtifactId, Kind, Origin, Retention, Store};
 use tokio::task::JoinSet;
 
-const ALL: Retention = Retention {
+use super::series;
+
+pub(super) const ALL: Retention = Retention {
     keep: Duration::ZERO,
     pins: None,
 };
@@ -26,9 +28,10 @@ pub(crate) async fn run(mut fresh: impl FnMut() -> Store) {
     pinned_and_young_artifacts_are_not_collected(&fresh()).await;
     publishers_need_no_lock(&fresh()).await;
     publishers_and_collectors_need_no_lock(&fresh()).await;
+    series::run(fresh).await;
 }
 
-fn about(cell: u64) -> About {
+pub(super) fn about(cell: u64) -> About {
     About {
         kind: Kind::Result,
         media_type: "application/json".into(),
