@@ -5,25 +5,33 @@
 //!                          │ arguments: encoded, never spliced       │ answers: bounded, typed
 //!                          └ secrets: inserted here, never returned <┘
 //!           ──> FilesConnector ──> files below `root`, never through a link or `..`
+//!           ──> CommandConnector ──> a program of the operator, in a process of its own
 //! ```
 //!
 //! A session grants connectors, checks arguments, answers equal calls once and removes secrets (`cellblock_interpreter::connector`).
 //! Nothing here knows sandboxes, cells or models. A mistake in the options is a [`OptionMistake`] with its key.
 
 mod address;
+mod command;
 mod files;
+mod given;
 mod http;
 mod mistake;
 mod options;
+pub mod process;
 mod rate;
 mod rows;
 mod template;
+mod words;
 
 pub use address::is_public;
+pub use command::CommandConnector;
 pub use files::FilesConnector;
+pub use given::GivenValues;
 pub use http::{BodyError, HttpConnector, retry_after, whole_body};
 pub use mistake::OptionMistake;
 pub use options::{
-    CellType, ConnectorOptions, ConnectorType, FunctionOptions, PageOptions, Rate, ResultOptions,
+    CellType, ConnectorOptions, ConnectorType, FunctionOptions, GivenValue, PageOptions, Rate, ResultOptions,
     RetryOptions, SecretSource,
 };
+pub use words::short_line;

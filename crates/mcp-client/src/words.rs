@@ -1,19 +1,10 @@
 //! Text of other parties in our messages: short, on one line, without special characters.
 
+pub(super) use cellblock_connector::short_line as told;
 use cellblock_interpreter::text::or_space;
 
 /// Maximum number of a server's characters in a message.
 pub(super) const MOST: usize = 500;
-
-/// Formats a text on one line, cut after `most` characters.
-pub(super) fn told(text: &str, most: usize) -> String {
-    let shown = text.trim().chars().map(or_space);
-    let mut told: String = shown.clone().take(most).collect();
-    if shown.count() > most {
-        told.push('…');
-    }
-    told
-}
 
 /// Formats a text with its lines, cut after `most` characters.
 pub(super) fn told_lines(text: &str, most: usize) -> String {
@@ -48,9 +39,6 @@ mod tests {
 
     #[test]
     fn foreign_text_is_short_and_harmless() {
-        assert_eq!(told(" a\nb\u{1b}[31m\u{202e}c ", 20), "a b [31m c");
-        assert_eq!(told("ééé", 2), "éé…");
-        assert_eq!(told("éé", 2), "éé");
         assert_eq!(told_lines("a\u{1b}b\r\n\tc\n", 20), "a b\n\tc");
         assert_eq!(told_lines("abcdef", 4), "abcd… (2 characters more)");
     }

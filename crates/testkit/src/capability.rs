@@ -38,6 +38,8 @@ pub enum Capability {
     AppArmorParser,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/node` pins beside its tests.
     NodeClients,
+    /// Node is on PATH.
+    Node,
     /// Node is on PATH, and the server that `tests/clients/everything` pins is installed there.
     EverythingServer,
     /// The packages that `tests/clients/python` pins are in a virtual environment beside its tests.
@@ -52,7 +54,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -65,6 +67,7 @@ impl Capability {
         Self::S3Server,
         Self::AppArmorParser,
         Self::NodeClients,
+        Self::Node,
         Self::EverythingServer,
         Self::PythonClients,
         Self::Openai2Clients,
@@ -87,6 +90,7 @@ impl Capability {
             Self::S3Server => "s3_server",
             Self::AppArmorParser => "apparmor_parser",
             Self::NodeClients => "node_clients",
+            Self::Node => "node",
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
             Self::Openai2Clients => "openai2_clients",
@@ -125,8 +129,9 @@ impl Capability {
             Self::S3Server => succeeds(Command::new("moto_server").arg("--help")),
             Self::AppArmorParser => apparmor_parser(),
             Self::NodeClients => node_with("node"),
+            Self::Node => succeeds(Command::new("node").arg("--version")),
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
-                .and_then(|_| succeeds(Command::new("node").arg("--version"))),
+                .and_then(|_| Self::Node.detect()),
             Self::McpNode => node_with("mcp/node"),
             Self::PythonClients => python_with(
                 "python",

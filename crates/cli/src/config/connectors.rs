@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use cellblock_connector::{ConnectorOptions, ConnectorType, FilesConnector, HttpConnector};
+use cellblock_connector::{
+    CommandConnector, ConnectorOptions, ConnectorType, FilesConnector, GivenValue, GivenValues,
+    HttpConnector, SecretSource,
+};
 use cellblock_interpreter::connector::{Connector, MIN_SECRET_BYTES};
 
 use super::check::Check;
 use super::sections::connectors::report;
-use super::tool_servers::{file, variable};
+use super::tool_servers::{SecretError, file, variable};
 use super::{ConfigError, Loaded, OfferedServer};
 
 impl Loaded {
@@ -30,6 +33,13 @@ impl Loaded {
                 ConnectorType::Files => {
                     let root = self.path(options.root.as_deref().unwrap_or(Path::new("")));
                     FilesConnector::new(name, options, root).map(|connector| Arc::new(connector) as _)
+                }
+                ConnectorType::Command => {
+                    let Some(environment) = self.given(name, "env", &options.env, &mut check) else {
+                        continue;
+                    };
+                    CommandConnector::new(name, options, environment, self.folder())
+                        .map(|connector| Arc::new(connector) as _)
                 }
             };
             match connector {
@@ -55,22 +65,57 @@ impl Loaded {
         let mut secrets = BTreeMap::new();
         for (secret, source) in &options.secrets {
             let path = ["connectors", name, "secrets", secret];
-            let read = match (&source.env, &source.file) {
-                (Some(name), _) => variable(name),
-                (None, Some(path)) => file(&self.path(path)),
-                (None, None) => continue,
-            };
-            match read {
-                Ok(value) if value.len() < MIN_SECRET_BYTES => {
-                    let text = format!(
-                        "the value is shorter than {MIN_SECRET_BYTES} bytes, so it could not be removed from answers; use a longer one"
-                    );
-                    check.wrong(&path, text);
-                }
-                Ok(value) => drop(secrets.insert(secret.clone(), value)),
-                Err(error) => check.failed(&path, &error),
+            if let Some(value) = self.secret(&path, source, check) {
+                secrets.insert(secret.clone(), value);
             }
         }
         (check.mistakes.len() == before).then_some(secrets)
+    }
+
+    /// Reads the values that a program gets, which are written below a key of its connector.
+    fn given(
+        &self,
+        name: &str,
+        key: &str,
+        written: &BTreeMap<String, GivenValue>,
+        check: &mut Check<'_>,
+    ) -> Option<GivenValues> {
+        let before = check.mistakes.len();
+        let mut given = GivenValues::default();
+        for (variable, value) in written {
+            let value = match value {
+                GivenValue::Text(text) => Some(text.clone()),
+                GivenValue::Secret(source) => {
+                    let secret = self.secret(&["connectors", name, key, variable], source, check);
+                    given.secrets.extend(secret.clone());
+                    secret
+                }
+            };
+            given.values.extend(value.map(|value| (variable.clone(), value)));
+        }
+        (check.mistakes.len() == before).then_some(given)
+    }
+
+    /// Reads a secret, which is at this path.
+    fn secret(&self, path: &[&str], source: &SecretSource, check: &mut Check<'_>) -> Option<String> {
+        let read: Result<String, SecretError> = match (&source.env, &source.file) {
+            (Some(name), _) => variable(name),
+            (None, Some(path)) => file(&self.path(path)),
+            (None, None) => return None,
+        };
+        match read {
+            Ok(value) if value.len() < MIN_SECRET_BYTES => {
+                let text = format!(
+                    "the value is shorter than {MIN_SECRET_BYTES} bytes, so it could not be removed from answers; use a longer one"
+                );
+                check.wrong(path, text);
+                None
+            }
+            Ok(value) => Some(value),
+            Err(error) => {
+                check.failed(path, &error);
+                None
+            }
+        }
     }
 }

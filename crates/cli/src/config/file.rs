@@ -133,6 +133,16 @@ impl Loaded {
         base.map_or_else(|| path.to_owned(), |base| base.join(path))
     }
 
+    /// Returns the configuration's own folder, from which relative paths count.
+    pub(crate) fn folder(&self) -> PathBuf {
+        let folder = self.path(Path::new(""));
+        if folder.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            folder
+        }
+    }
+
     /// Returns the options of the gateway.
     pub(crate) fn options(&self) -> Options {
         let mut options = self.settings.options();

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod connectors;
+mod connectors_command;
 mod connectors_files;
 mod connectors_http;
 mod ctrl_c;

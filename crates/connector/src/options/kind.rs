@@ -11,17 +11,19 @@ pub enum ConnectorType {
     Http,
     /// Parquet, CSV and JSON lines files in a folder of the host.
     Files,
+    /// A program of any language that answers calls over its stdin and stdout.
+    Command,
 }
 
-use ConnectorType::{Files, Http};
+use ConnectorType::{Command, Files, Http};
 
 impl ConnectorType {
     /// Keys that have a meaning with some types only, with these types.
-    pub const KEYS: [(&'static str, &'static [Self]); 13] = [
+    pub const KEYS: [(&'static str, &'static [Self]); 16] = [
         ("base_url", &[Http]),
         ("allow_http", &[Http]),
         ("allow_private", &[Http]),
-        ("allow_writes", &[Http]),
+        ("allow_writes", &[Http, Command]),
         ("secrets", &[Http]),
         ("query", &[Http]),
         ("headers", &[Http]),
@@ -31,6 +33,9 @@ impl ConnectorType {
         ("root", &[Files]),
         ("tables", &[Files]),
         ("columns", &[Files]),
+        ("command", &[Command]),
+        ("env", &[Command]),
+        ("start_timeout", &[Command]),
     ];
 
     /// Returns whether a key of a connector has a meaning with this type.
@@ -45,6 +50,7 @@ impl ConnectorType {
         match self {
             Http => "http",
             Files => "files",
+            Command => "command",
         }
     }
 }

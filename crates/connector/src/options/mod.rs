@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use function::{CellType, FunctionOptions, PageOptions, ResultOptions};
 pub use kind::ConnectorType;
 pub use rate::Rate;
-pub use secret::SecretSource;
+pub use secret::{GivenValue, SecretSource};
 
 /// A connector: functions that code in sessions with the toolset `notebook` can call. The host answers the calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +77,17 @@ pub struct ConnectorOptions {
     /// Types of columns of CSV and JSON lines files, by table and column. The types of others are inferred from the first file.
     #[serde(default)]
     pub columns: IndexMap<String, IndexMap<String, CellType>>,
+    /// The program and its arguments. It runs on the host in the configuration's own folder, is started on first use and again after
+    /// its end.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Environment variables of the program, in addition to `PATH`, `HOME` and `LANG`: text, or a secret by `{env: NAME}` or
+    /// `{file: PATH}`.
+    #[serde(default)]
+    pub env: BTreeMap<String, GivenValue>,
+    /// Timeout for starting the program, and for listing its functions.
+    #[serde(with = "Time", default = "start_timeout")]
+    pub start_timeout: Duration,
 }
 
 /// Retries of a connector's requests.
@@ -101,6 +112,10 @@ impl Default for RetryOptions {
 
 const fn timeout() -> Duration {
     Duration::from_secs(30)
+}
+
+const fn start_timeout() -> Duration {
+    Duration::from_mins(1)
 }
 
 const fn max_result() -> u64 {

@@ -5,6 +5,19 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// A value that a program gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "must be text, or `{env: NAME}` or `{file: PATH}` with a secret"
+)]
+pub enum GivenValue {
+    /// The value itself, which `config show` prints.
+    Text(String),
+    /// A secret.
+    Secret(SecretSource),
+}
+
 /// Where the value of a secret is read from: an environment variable or a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

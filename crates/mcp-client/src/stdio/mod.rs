@@ -1,7 +1,6 @@
 //! Servers that are programs, started here and connected over their stdin and stdout.
 
 mod child;
-mod lines;
 mod transport;
 
 use std::fmt;

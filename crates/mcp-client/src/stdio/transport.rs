@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_connector::process::{Line, Lines, Process};
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::service::RoleClient;
 use rmcp::transport::Transport;
@@ -11,8 +12,6 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::child::Process;
-use super::lines::{Line, Lines};
 use crate::failure::Failure;
 use crate::wire::Wire;
 use crate::words;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cellblock_connector::{
-    ConnectorOptions, ConnectorType, FilesConnector, HttpConnector, OptionMistake, SecretSource,
+    CommandConnector, ConnectorOptions, ConnectorType, FilesConnector, GivenValue, GivenValues,
+    HttpConnector, OptionMistake, SecretSource,
 };
 use cellblock_interpreter::connector::check_name;
 use schemars::JsonSchema;
@@ -68,6 +69,7 @@ fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'
             }
             FilesConnector::new(name, connector, PathBuf::new()).err()
         }
+        ConnectorType::Command => check_command(connector, name, check),
     };
     report(name, mistakes.unwrap_or_default(), check);
 }
@@ -82,11 +84,7 @@ fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -
         check.wrong(&["connectors", name], text);
     }
     for (secret, source) in &connector.secrets {
-        let SecretSource { env, file } = source;
-        if env.is_some() == file.is_some() {
-            let text = "must have `env`, an environment variable, or `file`, and not both";
-            check.wrong(&["connectors", name, "secrets", secret], text);
-        }
+        check_source(&["connectors", name, "secrets", secret], source, check);
     }
     let shared = [("query", &connector.query), ("headers", &connector.headers)];
     for (key, values) in shared {
@@ -108,6 +106,43 @@ fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -
         .keys()
         .map(|name| (name.clone(), UNREAD.to_owned()));
     HttpConnector::new(name, connector, &unread.collect()).err()
+}
+
+/// Checks what only programs have.
+fn check_command(
+    connector: &ConnectorOptions,
+    name: &str,
+    check: &mut Check<'_>,
+) -> Option<Vec<OptionMistake>> {
+    check.positive(&["connectors", name, "start_timeout"], connector.start_timeout);
+    for (variable, value) in &connector.env {
+        let path = ["connectors", name, "env", variable];
+        if variable.is_empty() || variable.contains(['=', '\0']) {
+            check.wrong(&path, "the name of a variable must not be empty or have `=`");
+        }
+        check_given(&path, value, check);
+    }
+    CommandConnector::new(name, connector, GivenValues::default(), PathBuf::new()).err()
+}
+
+/// Checks a value whose name is the last key of its path.
+fn check_given(path: &[&str], value: &GivenValue, check: &mut Check<'_>) {
+    match value {
+        GivenValue::Secret(source) => check_source(path, source, check),
+        GivenValue::Text(_) if path.last().is_some_and(|name| is_secret(name)) => {
+            let text = "a configuration must not contain secrets; write `{env: NAME}` or `{file: PATH}` with its source";
+            check.wrong(path, text);
+        }
+        GivenValue::Text(text) if text.contains('\0') => check.wrong(path, "must not have a NUL character"),
+        GivenValue::Text(_) => {}
+    }
+}
+
+fn check_source(path: &[&str], source: &SecretSource, check: &mut Check<'_>) {
+    if source.env.is_some() == source.file.is_some() {
+        let text = "must have `env`, an environment variable, or `file`, and not both";
+        check.wrong(path, text);
+    }
 }
 
 fn check_function(path: &[&str], function: &str, check: &mut Check<'_>) {

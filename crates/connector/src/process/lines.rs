@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// Reads lines. A canceled read loses nothing.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub struct Lines<R> {
     from: R,
     line: Vec<u8>,
     limit: usize,
@@ -12,7 +12,7 @@ pub(super) struct Lines<R> {
 
 /// The next part of the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
     /// The line exceeds the limit. Its rest would be read as another line.
@@ -22,7 +22,8 @@ pub(super) enum Line {
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
-    pub(super) const fn new(from: R, limit: usize) -> Self {
+    /// Reads lines of at most so many bytes.
+    pub const fn new(from: R, limit: usize) -> Self {
         Self {
             from,
             line: Vec::new(),
@@ -30,8 +31,13 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         }
     }
 
+    /// Returns the stream after the lines that were read.
+    pub fn rest(&mut self) -> &mut R {
+        &mut self.from
+    }
+
     /// Returns the next line. Text after the last line end is also a line.
-    pub(super) async fn next(&mut self) -> std::io::Result<Line> {
+    pub async fn next(&mut self) -> std::io::Result<Line> {
         loop {
             let read = self.from.fill_buf().await?;
             if read.is_empty() {

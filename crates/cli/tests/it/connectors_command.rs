@@ -1,0 +1,94 @@
+//! `connectors` of the type `command`: code calls functions of a program of the operator.
+
+use anyhow::Result;
+use cellblock_testkit::{Cli, fenced, workspace_root};
+
+use crate::support::{answer, folder, run};
+
+const CONFIG: &str = "
+connectors:
+  house:
+    type: command
+    command: [python3, house.py]
+    env: {MODE: test, HOUSE_KEY: {env: KEY_OF_THE_HOUSE}}
+";
+
+#[test]
+fn functions_of_a_program_are_called_from_code_and_from_a_shell() -> Result<()> {
+    let page = std::fs::read_to_string(workspace_root().join("docs/connector-programs.md"))?;
+    let program = fenced(&page, "python")[0].as_bytes();
+    let (_folder, path) = folder(&[("cellblock.yaml", CONFIG.as_bytes()), ("house.py", program)])?;
+    let code = "got = house.temperatures('kitchen')\n\
+                try:\n    house.temperatures('attic')\n\
+                except cellblock.EmptyDataError as error:\n    print(error)\n\
+                [type(got).__name__, float(got['celsius'].mean())]";
+    let finished = run(["--toolset", "notebook", "--json", "-c", code])?
+        .folder(&path)
+        .env("KEY_OF_THE_HOUSE", "s3cret-of-the-house")
+        .run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(
+        report["outputs"][0]["value"], "['DataFrame', 20.75]",
+        "{report:#}"
+    );
+    let printed = report["stdout"].as_str().unwrap_or_default();
+    assert!(printed.contains("`attic` is not a room"), "{printed}");
+    let finished = Cli::new(["connector", "call", "house.temperatures", "room=cellar"])
+        .folder(&path)
+        .env("KEY_OF_THE_HOUSE", "s3cret-of-the-house")
+        .run()?;
+    assert!(
+        finished.stdout.contains("12.0"),
+        "{}{}",
+        finished.stdout,
+        finished.stderr
+    );
+    let finished = Cli::new(["connector", "check", "house"]).folder(&path).run()?;
+    assert!(
+        finished
+            .stderr
+            .contains("the environment variable `KEY_OF_THE_HOUSE` is not set"),
+        "{}",
+        finished.stderr
+    );
+    Ok(())
+}
+
+#[test]
+fn mistakes_of_connectors_over_programs_are_reported_with_their_lines() -> Result<()> {
+    for (config, words) in [
+        ("house: {type: command}", "missing key `command`"),
+        (
+            "house: {type: command, command: [a], env: {API_KEY: abc}}",
+            "`connectors.house.env.API_KEY`: a configuration must not contain secrets",
+        ),
+        (
+            "house: {type: command, command: [a], env: {A: {env: B, file: c}}}",
+            "must have `env`, an environment variable, or `file`, and not both",
+        ),
+        (
+            "house: {type: command, command: [a], env: {A: {url: b}}}",
+            "must be text, or `{env: NAME}` or `{file: PATH}` with a secret",
+        ),
+        (
+            "house: {type: command, command: [a], start_timeout: 0s}",
+            "`connectors.house.start_timeout`: must be greater than 0",
+        ),
+        (
+            "house: {type: command, command: [a], rate: 1/s}",
+            "`connectors.house.rate`: has no effect with `type: command`; remove it",
+        ),
+    ] {
+        let text = format!("connectors:\n  {config}\n");
+        let (_folder, path) = folder(&[("cellblock.yaml", text.as_bytes())])?;
+        let finished = Cli::new(["config", "check"]).folder(path).run()?;
+        assert!(finished.stderr.contains(words), "{words}: {}", finished.stderr);
+        assert!(
+            finished.stderr.contains("cellblock.yaml:2:"),
+            "{}",
+            finished.stderr
+        );
+    }
+    Ok(())
+}
