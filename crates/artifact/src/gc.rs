@@ -64,7 +64,7 @@ struct Found {
 }
 
 impl Store {
-    /// Removes each artifact that is old, that no owner has pinned, that is no version of a series,
+    /// Removes each artifact that is old, that no owner has pinned, that is not a version of a series,
     /// and that is not in the caller's `referenced`.
     ///
     /// It may run concurrently with publishers, readers and other collections. It removes artifacts

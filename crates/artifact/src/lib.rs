@@ -5,7 +5,7 @@
 //! [`Store`] keeps [`Metadata`], written once, and any number of [`Origin`]s, which record who made
 //! these bytes from what; each is a separate object and is only ever added. A [`Store`] works over
 //! any `object_store`, including a folder. Artifacts without references are removed after a while
-//! ([`Store::collect`]). A [`Series`] gives artifacts a name and versions. [`ArtifactEnvelope`] describes an artifact in a response.
+//! ([`Store::collect`]). A [`VersionSeries`] gives artifacts a name and versions. [`ArtifactEnvelope`] describes an artifact in a response.
 
 mod envelope;
 mod error;
@@ -30,6 +30,6 @@ pub use pin::PinOwner;
 pub use reader::Reader;
 #[cfg(feature = "s3")]
 pub use s3::{Credentials, S3};
-pub use series::Series;
+pub use series::VersionSeries;
 pub use store::Store;
 pub use urls::{Urls, UrlsError, extension};

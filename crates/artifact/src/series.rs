@@ -31,15 +31,15 @@ const AT_ONCE: usize = 16;
 
 /// A series of versions.
 #[derive(Debug, Clone)]
-pub struct Series {
+pub struct VersionSeries {
     store: Store,
     path: Path,
 }
 
 impl Store {
     /// Returns the series at a path, such as `["local", "macro", "gdp"]`. It may be empty.
-    pub fn series(&self, path: &[&str]) -> Series {
-        Series {
+    pub fn series(&self, path: &[&str]) -> VersionSeries {
+        VersionSeries {
             store: self.clone(),
             path: below(path),
         }
@@ -68,7 +68,7 @@ impl Store {
     }
 }
 
-impl Series {
+impl VersionSeries {
     /// Adds a version, whose artifact must exist, at about this time. Returns the time that it got.
     pub async fn append<V: Serialize>(
         &self,

@@ -18,6 +18,7 @@ use cellblock_settings::Size;
 pub(crate) mod artifact;
 pub(crate) mod config;
 pub(crate) mod connector;
+pub(crate) mod dataset;
 pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod renamed;
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Config(config::ConfigArgs),
     /// List, call and check the connectors of the configuration
     Connector(connector::ConnectorArgs),
+    /// List, show, export and remove the datasets that code has published in a project
+    Dataset(dataset::DatasetArgs),
     /// Serve tools over stdin and stdout to an MCP client that starts this command
     ///
     /// For agents on a desktop or in an IDE. The command and all its sessions end when the client

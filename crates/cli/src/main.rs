@@ -89,6 +89,7 @@ fn start(cli: CliArgs) -> ExitCode {
             Command::Config(args) => commands::config::run(args.command).await,
             Command::Mcp(args) => commands::mcp::run(*args).await,
             Command::Connector(args) => commands::connector::run(args).await,
+            Command::Dataset(args) => commands::dataset::run(args).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Warm(args) => commands::warm::run(args.command).await,

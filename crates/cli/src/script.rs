@@ -48,8 +48,8 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
         }
         for part in cells::split(&script) {
             let mut cell = Cell::new(part.code).from_file(name.clone(), part.line);
-            // Only JSON shows the origins.
-            if args.json && !is_stdin(path) {
+            // Only JSON and datasets show the origins.
+            if (args.json || args.toolset.project.is_some()) && !is_stdin(path) {
                 cell = cell.produced_by(path.to_string_lossy());
             }
             found.push(NamedCell {

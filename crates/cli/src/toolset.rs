@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds};
+use cellblock_interpreter::artifact::Store;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{self, COVERAGE_THRESHOLD, DerivationPolicy, LowCoverage};
 use cellblock_interpreter::execution::Rejection;
 use cellblock_interpreter::input::InputFormat;
+use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook};
 use clap::Args;
@@ -42,6 +44,12 @@ pub(crate) struct ToolsetArgs {
     /// `cellblock.yaml`, if it exists]
     #[arg(long, value_name = "FILE", requires = "toolset")]
     pub(crate) config: Option<PathBuf>,
+    /// Let the code of `notebook` publish and load datasets of this project
+    #[arg(long, value_name = "NAME", requires = "toolset")]
+    pub(crate) project: Option<String>,
+    /// Let code load this dataset of the project without having looked at it; repeat it for several
+    #[arg(long, value_name = "SLUG", requires = "project")]
+    pub(crate) seen: Vec<String>,
     /// Record a file as a tool result under this alias: JSON or NDJSON, or a table as Parquet or
     /// Arrow; a pipe, such as `x=<(command)`, is read to its end
     #[arg(long = "alias", value_name = "NAME=PATH", value_parser = crate::input_arg::parse_input, requires = "toolset")]
@@ -71,11 +79,16 @@ pub(crate) struct ToolsetSession {
     prelude: Option<&'static [&'static str]>,
     pub(crate) guard: Guard,
     pub(crate) setup: Vec<SetupSnippet>,
+    /// Name of its project.
+    pub(crate) project: Option<String>,
+    /// Datasets that it may load without having looked at them.
+    pub(crate) seen: Vec<String>,
 }
 
 impl ToolsetSession {
     /// Returns the options of a session for one run.
-    pub(crate) fn options(self) -> SessionOptions {
+    pub(crate) fn options(self, store: &Store) -> Result<SessionOptions> {
+        let project = self.project.as_deref().map(|name| project(store, name));
         let mut options = SessionOptions {
             pooled: false,
             // A run stops at the first cell that does not complete: nobody would use what was rescued.
@@ -83,13 +96,20 @@ impl ToolsetSession {
             guard: self.guard,
             setup: self.setup,
             connectors: self.connectors,
+            project: project.transpose()?,
+            seen: self.seen,
             ..SessionOptions::default()
         };
         if let Some(names) = self.prelude {
             options.prelude = names.iter().copied().map(str::to_owned).collect();
         }
-        options
+        Ok(options)
     }
+}
+
+/// Returns a project of this machine's user.
+pub(crate) fn project(store: &Store, name: &str) -> Result<Project> {
+    Ok(Project::new(store.clone(), "local", name)?)
 }
 
 /// Accepts the name of one of these toolsets.
@@ -110,6 +130,7 @@ pub(crate) fn of_configuration(config: Option<PathBuf>) -> Result<ToolsetSession
         prelude: Some(notebook::KIND.prelude),
         guard: cells.guard,
         setup: cells.snippets,
+        ..ToolsetSession::default()
     })
 }
 
@@ -117,10 +138,14 @@ impl ToolsetArgs {
     /// Checks that the options belong to the toolset, and returns what its session has. Reads the configuration, and starts nothing.
     pub(crate) fn session(&self) -> Result<ToolsetSession> {
         if self.toolset != Some(notebook::KIND) {
-            return match self.config {
-                Some(_) => Err(Error::Refused(
-                    "`--config` is for `--toolset notebook`; remove one of the two".to_owned(),
-                )),
+            let foreign = [
+                ("--config", self.config.is_some()),
+                ("--project", self.project.is_some()),
+            ];
+            return match foreign.into_iter().find(|(_, given)| *given) {
+                Some((option, _)) => Err(Error::Refused(format!(
+                    "`{option}` is for `--toolset notebook`; remove one of the two"
+                ))),
                 None => Ok(ToolsetSession::default()),
             };
         }
@@ -134,7 +159,11 @@ impl ToolsetArgs {
                     .to_owned(),
             ));
         }
-        of_configuration(self.config.clone())
+        Ok(ToolsetSession {
+            project: self.project.clone(),
+            seen: self.seen.clone(),
+            ..of_configuration(self.config.clone())?
+        })
     }
 
     /// The rules for the call.

@@ -45,6 +45,9 @@ pub struct VariableOrigin {
     /// The sha256 of the stored tables of these calls; as many at most.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub artifacts: BTreeSet<ArtifactId>,
+    /// Datasets that it is made from, as `slug@sha256`; as many at most.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub loads: BTreeSet<String>,
     /// Whether it, or a variable that it is made from, was bound or changed afterwards by a cell that has no producer or did not complete.
     pub rebound_by_scratch: bool,
 }
@@ -81,6 +84,8 @@ pub(crate) struct EndedCell<'a> {
     pub(crate) fetches: BTreeSet<String>,
     /// The stored tables among it.
     pub(crate) artifacts: BTreeSet<ArtifactId>,
+    /// The datasets that it loaded.
+    pub(crate) loads: BTreeSet<String>,
 }
 
 impl Ledger {
@@ -155,6 +160,7 @@ impl Ledger {
             cell: cell.number,
             fetches: cell.fetches.iter().take(room).cloned().collect(),
             artifacts: cell.artifacts.iter().take(room).copied().collect(),
+            loads: cell.loads.iter().take(room).cloned().collect(),
             rebound_by_scratch: false,
         };
         for origin in read {
@@ -183,6 +189,7 @@ impl VariableOrigin {
         self.rebound_by_scratch |= other.rebound_by_scratch;
         include(&mut self.fetches, &other.fetches, most);
         include(&mut self.artifacts, &other.artifacts, most);
+        include(&mut self.loads, &other.loads, most);
     }
 }
 
@@ -212,6 +219,7 @@ mod tests {
             },
             fetches: BTreeSet::new(),
             artifacts: BTreeSet::new(),
+            loads: BTreeSet::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use arrow_array::RecordBatchReader;
 use cellblock_artifact::{ArtifactId, Kind, Metadata, Store};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use tokio::task::spawn_blocking;
 use crate::error::{Error, Result};
 use crate::output::{
     Dataframe, Output, OutputError, OutputPage, Primitive, Rich, RowsFormat, Scalar, TablePage, TextPage,
-    table_rows, table_slice,
+    table_batches, table_rows, table_slice,
 };
 
 /// Number of rows of a page by default.
@@ -176,6 +177,25 @@ fn wrong(name: &'static str, reason: String) -> Error {
         missing: false,
         reason,
     }
+}
+
+impl Dataframe {
+    /// Opens the stored rows as Arrow batches. The stored bytes are checked first.
+    pub async fn open(&self, store: &Store) -> Result<impl RecordBatchReader + use<>> {
+        let Some(artifact) = &self.table else {
+            return Err(wrong(
+                "table",
+                "it could not be stored; see its `note`".to_owned(),
+            ));
+        };
+        open(store, artifact.sha256).await
+    }
+}
+
+/// Opens a table that the host has stored, after its bytes are checked.
+pub(crate) async fn open(store: &Store, id: ArtifactId) -> Result<impl RecordBatchReader + use<>> {
+    store.verify(id).await?;
+    stored(store, id, table_batches).await
 }
 
 /// Reads a stored table in a thread for such work.

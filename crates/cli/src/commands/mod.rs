@@ -3,6 +3,7 @@
 pub(crate) mod artifact;
 pub(crate) mod config;
 pub(crate) mod connector;
+pub(crate) mod dataset;
 pub(crate) mod doctor;
 pub(crate) mod image;
 pub(crate) mod key;

@@ -178,8 +178,8 @@ impl Run {
     /// Starts an interpreter, and its session unless the derivation toolset makes its own.
     async fn start(&mut self, args: &RunArgs, display: &Display) -> Result<(Interpreter, Option<Session>)> {
         let interpreter = self.interpreter(args, display).await?;
-        let session = (args.toolset.toolset != Some(DERIVATION))
-            .then(|| interpreter.session(mem::take(&mut self.of_session).options()));
+        let options = mem::take(&mut self.of_session).options(interpreter.store())?;
+        let session = (args.toolset.toolset != Some(DERIVATION)).then(|| interpreter.session(options));
         if !self.warm {
             display.wait_for("starting Python");
             // A template that cannot start reports why, which its kernel does not know.

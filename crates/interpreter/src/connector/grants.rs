@@ -1,10 +1,10 @@
 //! The connectors of a session: which there are, and the calls of its code.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cellblock_artifact::Store;
+use cellblock_artifact::{ArtifactId, Store};
 use cellblock_protocol::{CallError, FetchEffect};
 use cellblock_sandbox::backend::BoxFuture;
 use futures_util::FutureExt as _;
@@ -157,6 +157,11 @@ impl Grants {
     /// Takes what the code has fetched since the last time, and the number of calls that were not recorded.
     pub(crate) async fn take_records(&self) -> (Vec<FetchRecord>, u32) {
         self.0.log.take().await
+    }
+
+    /// Returns what the code has fetched in this cell so far: the calls, and their tables that are stored.
+    pub(crate) fn references(&self) -> (BTreeSet<String>, BTreeSet<ArtifactId>) {
+        self.0.log.references()
     }
 
     /// Forgets the answers of earlier calls.

@@ -1,5 +1,6 @@
 //! What code fetched in a cell.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -156,6 +157,14 @@ impl FetchLog {
             }
         }
         (kept, dropped)
+    }
+
+    /// Returns the calls that have ended so far, and the tables of these that are stored.
+    pub(super) fn references(&self) -> (BTreeSet<String>, BTreeSet<ArtifactId>) {
+        let records = self.lock();
+        let references = records.kept.iter().filter_map(FetchRecord::reference).collect();
+        let stored = records.storing.iter().filter_map(|(_, storing)| storing.stored());
+        (references, stored.map(|artifact| artifact.sha256).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, Records> {

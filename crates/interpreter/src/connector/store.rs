@@ -42,6 +42,11 @@ impl Storing {
         Self(ended.boxed().shared())
     }
 
+    /// Returns the artifact, if it is already stored.
+    pub(super) fn stored(&self) -> Option<ArtifactRef> {
+        self.0.peek()?.as_ref().ok().cloned()
+    }
+
     /// Waits for the end.
     pub(super) async fn ended(&self) -> Result<ArtifactRef, String> {
         self.0.clone().await

@@ -21,7 +21,7 @@ const MEDIA_TYPE_CHARS: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Decoding {
     store: Store,
-    pub(super) limits: DecodingLimits,
+    pub(crate) limits: DecodingLimits,
 }
 
 impl Decoding {

@@ -11,7 +11,7 @@ use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::attribution::Made;
-use super::calls::{BuiltIn, CallLimits, HostMethods, ResultsOnly};
+use super::calls::{BuiltIn, CallLimits, HostMethods};
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
@@ -32,6 +32,7 @@ use crate::handle::mint;
 use crate::input::Input;
 use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::output::Output;
+use crate::project::{Project, ProjectMember};
 use crate::shared::Shared;
 
 /// How a session is set up.
@@ -55,6 +56,10 @@ pub struct SessionOptions {
     pub id: Option<String>,
     /// Connectors that its code may call. Cells that derive from tool results may call none.
     pub connectors: Vec<Arc<dyn Connector>>,
+    /// Project whose datasets its code may publish and load.
+    pub project: Option<Project>,
+    /// Datasets of the project that it may load without having looked at them, by slug.
+    pub seen: Vec<String>,
 }
 
 impl Default for SessionOptions {
@@ -69,6 +74,8 @@ impl Default for SessionOptions {
             idle: Duration::from_mins(15),
             id: None,
             connectors: Vec::new(),
+            project: None,
+            seen: Vec::new(),
         }
     }
 }
@@ -121,6 +128,8 @@ pub(super) struct Actor {
     pub(super) whole: Whole,
     /// Commands that were run.
     pub(super) commands: u64,
+    /// Its part in a project.
+    pub(super) member: Option<Arc<ProjectMember>>,
     /// The session's connectors.
     pub(super) grants: Grants,
     /// What the kernel that is there has bound of them.
@@ -130,7 +139,12 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    pub(super) fn new(shared: Arc<Shared>, options: SessionOptions, interrupts: Interrupted) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        options: SessionOptions,
+        member: Option<Arc<ProjectMember>>,
+        interrupts: Interrupted,
+    ) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
         let grants = Grants::new(&options.connectors, Some(shared.store.clone()));
         let id = options.id.clone().unwrap_or_else(|| mint("session_"));
@@ -162,6 +176,7 @@ impl Actor {
             handed_over: HandedOver::default(),
             whole: Whole::default(),
             commands: 0,
+            member,
             grants,
             bundles: Vec::new(),
         }
@@ -324,14 +339,15 @@ impl Actor {
             references,
             report_names: self.lineage.needs_names(cell.producer.as_deref()),
         };
-        let started = std::time::Instant::now();
         let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables) = (true, true);
         self.lost_files = None;
-        // What is derived from tool results comes from them alone.
         let grants = self.grants.clone();
-        let host: &dyn HostMethods = if binding.is_some() { &ResultsOnly } else { &grants };
-        let ran = self.run(&message, timeout, events, Some(asker), true, host).await;
+        let host = self.offered(binding.is_some(), &grants, number, cell.producer.clone());
+        let started = std::time::Instant::now();
+        let ran = self
+            .run(&message, timeout, events, Some(asker), true, &*host)
+            .await;
         let duration = started.elapsed();
         let (fetches, fetches_dropped) = grants.take_records().await;
         let mut ran = match ran {
@@ -366,6 +382,7 @@ impl Actor {
             names,
             fetches: fetches.iter().filter_map(FetchRecord::reference).collect(),
             artifacts,
+            loads: self.take_loads(),
         });
         let collected = if cell.collect_files && ran.files && self.sandbox.is_some() {
             self.collect().await?

@@ -17,6 +17,7 @@ use crate::execution::{Event, Execution};
 use crate::input::Input;
 use crate::lineage::VariableOrigin;
 use crate::output::Output;
+use crate::project::ProjectMember;
 use crate::shared::Shared;
 
 mod actor;
@@ -37,6 +38,7 @@ mod interrupts;
 mod judge;
 mod kept;
 mod lent;
+mod offered;
 mod outputs;
 mod program;
 mod rescue;
@@ -80,6 +82,7 @@ pub struct Session {
     /// Whether they can be mounted there.
     mounts: bool,
     added: Arc<Mutex<Vec<Mounted>>>,
+    member: Option<Arc<ProjectMember>>,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -202,18 +205,20 @@ pub(crate) enum Request {
 }
 
 impl Session {
-    pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
+    pub(crate) fn start(shared: Arc<Shared>, mut options: SessionOptions) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE);
         let mounts = datasets::can_mount(&shared);
         let spool = shared.base.spool().into();
         let (interrupts, interrupted) = interrupts::interrupts();
-        tokio::spawn(Actor::new(shared, options, interrupted).serve(queue));
+        let member = options.join();
+        tokio::spawn(Actor::new(shared, options, member.clone(), interrupted).serve(queue));
         Self {
             requests,
             interrupts: Arc::new(interrupts),
             spool,
             mounts,
             added: Arc::default(),
+            member,
         }
     }
 
@@ -273,6 +278,11 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Returns its part in its project, if it has one.
+    pub fn member(&self) -> Option<&ProjectMember> {
+        self.member.as_deref()
     }
 
     /// Where a variable comes from; `None` if no cell with a [producer](Cell::produced_by) has made it.

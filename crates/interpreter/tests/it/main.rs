@@ -6,6 +6,7 @@ mod alias;
 mod bad_inputs;
 mod chart;
 mod connectors;
+mod datasets;
 mod derivation;
 mod display;
 mod dry_run;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cellblock_artifact::{ArtifactError, ArtifactId, Series, Store};
+use cellblock_artifact::{ArtifactError, ArtifactId, Store, VersionSeries};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -15,7 +15,7 @@ pub(super) async fn run(mut fresh: impl FnMut() -> Store) {
     versions_are_not_collected_until_their_series_is_removed(&fresh()).await;
 }
 
-async fn publish(store: &Store, series: &Series, text: &str) -> ArtifactId {
+async fn publish(store: &Store, series: &VersionSeries, text: &str) -> ArtifactId {
     let id = store.put(text.to_owned(), &about(1)).await.unwrap();
     let made = series.append(id, 5, |unix_ms| json!({"text": text, "at": unix_ms}));
     let at = made.await.unwrap();

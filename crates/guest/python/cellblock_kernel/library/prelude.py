@@ -39,8 +39,12 @@ def names(preludes: list[str]) -> dict[str, Any]:
             bound["set_result"] = result.set_result
             bound["save_figure"] = emission.save_figure
             bound["render_chart"] = emission.render_chart
+        elif prelude == "datasets":
+            from cellblock_kernel.datasets import functions
+
+            bound.update(functions.names())
         elif prelude != "notebook":
-            raise ValueError(f"unknown prelude {prelude!r}: expected analysis, documents, derivation or notebook")
+            raise ValueError(f"unknown prelude {prelude!r}: expected analysis, datasets, derivation, documents or notebook")
     return bound
 
 

@@ -8,14 +8,19 @@ from cellblock_kernel.outputs.registry import register
 
 
 class _Public(ModuleType):
-    """Imports the errors of connectors when code names one."""
+    """Imports the errors of connectors and datasets when code names one."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module 'cellblock' has no attribute {name!r}", name=name, obj=self)
+        from cellblock_kernel.datasets import functions
         from cellblock_kernel.library import connector_errors
 
-        errors = connector_errors.by_name()
+        errors: dict[str, type[Exception]] = {
+            **connector_errors.by_name(),
+            "LoadDatasetError": functions.LoadDatasetError,
+            "PublishDatasetError": functions.PublishDatasetError,
+        }
         offered = {"__all__": ["register", *errors], **errors}
         if name not in offered:
             raise AttributeError(f"module 'cellblock' has no attribute {name!r}", name=name, obj=self)
@@ -26,7 +31,7 @@ class _Public(ModuleType):
         return list(self.__all__)
 
 
-module = _Public("cellblock", "What Cellblock offers to code in a cell: `register`, and the errors of connectors.")
+module = _Public("cellblock", "What Cellblock offers to code in a cell: `register`, and the errors of connectors and datasets.")
 module.__dict__["register"] = register
 
 

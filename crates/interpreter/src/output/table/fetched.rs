@@ -47,7 +47,7 @@ pub(crate) fn batches_to_parquet(
         tail_rows: 0,
         series: false,
     };
-    let mut writer = match Writer::new(&announced, schema)? {
+    let mut writer = match Writer::new(&announced, schema, None)? {
         Ok(writer) => writer,
         Err(why) => return Ok(Err(why)),
     };

@@ -5,9 +5,11 @@
 
 mod batch;
 mod cell;
+mod digest;
 pub(crate) mod fetched;
 mod message;
 mod parquet;
+pub(crate) mod published;
 mod rows;
 mod schema;
 mod slice;
@@ -22,7 +24,7 @@ use cellblock_protocol::Blob;
 use serde_json::Value;
 
 pub use self::rows::TablePage;
-pub(crate) use self::rows::rows;
+pub(crate) use self::rows::{batches, rows};
 pub use self::slice::RowsFormat;
 pub(crate) use self::slice::slice;
 
@@ -58,7 +60,7 @@ pub(super) fn store(
     compare(announced, &schema)?;
     let stored = stored_rows(announced)?;
     let columns = schema.fields().len();
-    let mut writer = match Writer::new(announced, &schema)? {
+    let mut writer = match Writer::new(announced, &schema, None)? {
         Ok(writer) => writer,
         Err(why) => return Ok(unsupported(announced, why)),
     };

@@ -20,15 +20,18 @@ const GROUP_ROWS: usize = 65_536;
 const GROUP_BYTES: usize = 128 << 20;
 /// The annotation with what Parquet does not say of a table: its names and types cover its identity.
 const DESCRIPTION: &str = "cellblock";
+/// The annotation by which a kernel restores a frame of a dataset.
+const FRAME: &str = "cellblock.frame";
 
 /// Writes one table to an unlinked file.
 pub(super) struct Writer(ArrowWriter<File>);
 
 impl Writer {
-    /// Begins a file; the inner error says why Parquet has no such table.
+    /// Begins a file, with what restores a dataset's frame; the inner error says why Parquet has no such table.
     pub(super) fn new(
         announced: &protocol::Dataframe,
         schema: &SchemaRef,
+        frame: Option<&str>,
     ) -> Result<Result<Self, String>, OutputError> {
         if schema.fields().is_empty() {
             return Ok(Err("a table without columns has no Parquet form".into()));
@@ -42,6 +45,7 @@ impl Writer {
             "head_rows": announced.truncated.then_some(announced.head_rows),
         });
         let mut annotations = vec![KeyValue::new(DESCRIPTION.to_owned(), description.to_string())];
+        annotations.extend(frame.map(|frame| KeyValue::new(FRAME.to_owned(), frame.to_owned())));
         // It tells pandas how many rows there are, which is not so for a part of them.
         let pandas = schema.metadata().get(PANDAS).filter(|_| !announced.truncated);
         annotations.extend(pandas.map(|value| KeyValue::new(PANDAS.to_owned(), value.clone())));

@@ -69,6 +69,11 @@ impl SelectedRows {
     }
 }
 
+/// Opens a table in Parquet as Arrow batches.
+pub(crate) fn batches(file: impl ChunkReader + 'static) -> Result<ParquetRecordBatchReader, OutputError> {
+    Ok(ParquetRecordBatchReaderBuilder::try_new(file)?.build()?)
+}
+
 /// Reads so many rows of a table in Parquet.
 pub(crate) fn rows(
     file: impl ChunkReader + 'static,

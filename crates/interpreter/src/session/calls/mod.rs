@@ -21,6 +21,7 @@ use tokio::io::AsyncWrite;
 use crate::connector::Grants;
 use crate::host_call::shown;
 pub(crate) use crate::host_call::{HostCall, HostMethods, HostReply};
+use crate::project::ProjectCalls;
 
 mod chart;
 
@@ -51,10 +52,10 @@ pub(crate) struct ResultsOnly;
 
 impl HostMethods for ResultsOnly {
     fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
-        if call.method != "fetch" {
+        if call.method != "fetch" && !call.method.starts_with("dataset.") {
             return BuiltIn.call(call);
         }
-        let text = "code that derives from tool results cannot call connectors; use the results that its contract names";
+        let text = "code that derives from tool results cannot call connectors or use datasets; use the results that its contract names";
         Box::pin(async { Err(refused("not_granted", text.to_owned())) })
     }
 }
@@ -69,6 +70,26 @@ impl HostMethods for Grants {
 
     fn waited(&self) -> Duration {
         Self::waited(self)
+    }
+}
+
+/// What a cell of a session in a project can call.
+#[derive(Debug)]
+pub(crate) struct InProject {
+    pub(crate) grants: Grants,
+    pub(crate) project: ProjectCalls,
+}
+
+impl HostMethods for InProject {
+    fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>> {
+        if call.method.starts_with("dataset.") {
+            return Box::pin(self.project.clone().call(call));
+        }
+        self.grants.call(call)
+    }
+
+    fn waited(&self) -> Duration {
+        self.grants.waited()
     }
 }
 

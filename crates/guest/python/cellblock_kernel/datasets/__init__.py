@@ -1,0 +1,1 @@
+"""Datasets of a project: publishing data frames whole, and loading equal ones."""

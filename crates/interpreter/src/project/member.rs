@@ -1,0 +1,88 @@
+//! A session's part in a project: which datasets it has looked at, and which its cell has loaded.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::load::{self, LoadError};
+use super::{Project, PublishedDataset};
+
+/// A session in a project.
+#[derive(Debug)]
+pub struct ProjectMember {
+    pub(super) project: Project,
+    /// Id of the session.
+    pub(super) session: String,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Datasets that the session has looked at or published.
+    seen: BTreeSet<String>,
+    /// Datasets that the code of the current cell has read. They count as seen once the cell has ended, when its caller can see
+    /// what it printed.
+    read: BTreeSet<String>,
+    /// What the current cell has loaded, as `slug@sha256`.
+    loads: BTreeSet<String>,
+}
+
+impl ProjectMember {
+    /// Makes a session a member, which has already looked at some datasets.
+    pub(crate) fn new(project: Project, session: String, seen: &[String]) -> Self {
+        let known = Known {
+            seen: seen.iter().cloned().collect(),
+            ..Known::default()
+        };
+        Self {
+            project,
+            session,
+            known: Mutex::new(known),
+        }
+    }
+
+    /// Returns the project.
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// Returns a dataset; from now on, the session may load it.
+    pub async fn read_dataset(&self, slug: &str) -> Result<PublishedDataset, LoadError> {
+        let dataset = load::find(&self.project, slug).await?;
+        self.known().seen.insert(slug.to_owned());
+        Ok(dataset)
+    }
+
+    /// Returns whether the session may load a dataset.
+    pub fn has_seen(&self, slug: &str) -> bool {
+        self.known().seen.contains(slug)
+    }
+
+    pub(super) fn published(&self, slug: &str) {
+        self.known().seen.insert(slug.to_owned());
+    }
+
+    pub(super) fn read_by_code(&self, slug: &str) {
+        self.known().read.insert(slug.to_owned());
+    }
+
+    pub(super) fn loaded(&self, reference: String) {
+        self.known().loads.insert(reference);
+    }
+
+    /// Returns what the current cell has loaded so far.
+    pub(super) fn loads(&self) -> BTreeSet<String> {
+        self.known().loads.clone()
+    }
+
+    /// Ends a cell, and returns what it has loaded.
+    pub(crate) fn end_cell(&self) -> BTreeSet<String> {
+        let mut known = self.known();
+        let Known { seen, read, loads } = &mut *known;
+        seen.append(read);
+        std::mem::take(loads)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,59 @@
+//! What the host offers to the code of a session.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::actor::{Actor, SessionOptions};
+use super::calls::{HostMethods, InProject, ResultsOnly};
+use crate::connector::Grants;
+use crate::handle::mint;
+use crate::project::{ProjectCalls, ProjectMember};
+
+/// The set of names that binds the functions for datasets.
+const DATASETS: &str = "datasets";
+
+impl SessionOptions {
+    /// Makes the session a member of its project, if it has one, and binds the functions for datasets.
+    pub(super) fn join(&mut self) -> Option<Arc<ProjectMember>> {
+        let project = self.project.clone()?;
+        let id = self.id.get_or_insert_with(|| mint("session_"));
+        if self.prelude.iter().all(|it| it != DATASETS) {
+            self.prelude.push(DATASETS.to_owned());
+        }
+        Some(Arc::new(ProjectMember::new(project, id.clone(), &self.seen)))
+    }
+}
+
+impl Actor {
+    /// Returns what a cell can call. What is derived from tool results comes from them alone.
+    pub(super) fn offered(
+        &self,
+        derives: bool,
+        grants: &Grants,
+        cell: u64,
+        producer: Option<String>,
+    ) -> Box<dyn HostMethods> {
+        match &self.member {
+            _ if derives => Box::new(ResultsOnly),
+            Some(member) => Box::new(InProject {
+                grants: grants.clone(),
+                project: ProjectCalls {
+                    member: Arc::clone(member),
+                    cell,
+                    producer,
+                    origins: Arc::new(self.lineage.origins().clone()),
+                    grants: grants.clone(),
+                    limits: self.shared.decoding.limits,
+                },
+            }),
+            None => Box::new(grants.clone()),
+        }
+    }
+
+    /// Ends a cell, and returns the datasets that it has loaded.
+    pub(super) fn take_loads(&self) -> BTreeSet<String> {
+        self.member
+            .as_ref()
+            .map_or_else(BTreeSet::new, |member| member.end_cell())
+    }
+}
