@@ -193,7 +193,8 @@ fn python(root: &Path) -> Result<()> {
     let properties = root.join("tests/timeseries");
     let clients = root.join("tests/clients");
     let client = root.join("python");
-    let linted_folders = [&package, &probes, &properties, &clients, &client];
+    let bundle = root.join("crates/connector/python");
+    let linted_folders = [&package, &bundle, &probes, &properties, &clients, &client];
     let linted = spawn(
         Command::new(&ruff)
             .args(["check", "--no-cache"])
@@ -205,11 +206,14 @@ fn python(root: &Path) -> Result<()> {
             .args(linted_folders),
     );
     let mypy = find_program("mypy").context("mypy is missing; run `pip install mypy`")?;
-    let typed = spawn(
-        Command::new(mypy)
-            .arg("--cache-dir=/dev/null")
-            .current_dir(&client),
-    );
+    let typed = |folder: &Path| {
+        spawn(
+            Command::new(&mypy)
+                .arg("--cache-dir=/dev/null")
+                .current_dir(folder),
+        )
+    };
+    let typed = typed(&client).and(typed(&bundle));
     let scripts = root.join("bench/python");
     let rules = package.join("pyproject.toml");
     let benched = spawn(

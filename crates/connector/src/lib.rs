@@ -19,6 +19,7 @@ mod http;
 mod mistake;
 mod options;
 pub mod process;
+mod python;
 mod rate;
 mod rows;
 mod template;
@@ -34,4 +35,5 @@ pub use options::{
     CellType, ConnectorOptions, ConnectorType, FunctionOptions, GivenValue, PageOptions, Rate, ResultOptions,
     RetryOptions, SecretSource,
 };
+pub use python::PythonValues;
 pub use words::short_line;

@@ -14,6 +14,7 @@ mod elf;
 mod error;
 mod fuzz;
 mod home;
+mod host_packages;
 #[cfg(feature = "download")]
 mod http;
 mod install;
@@ -43,6 +44,7 @@ pub use copy::PYTHON_IN_SANDBOX;
 pub use error::{ImageError, Result};
 pub use fuzz::fuzz_manifest;
 pub use home::Home;
+pub use host_packages::host_packages;
 pub use manifest::{LAYOUT, Manifest, Package};
 pub use mirror::{Mirror, MirrorEntry, add_to_mirror};
 pub use open::OpenImage;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cellblock_connector::{
     CommandConnector, ConnectorOptions, ConnectorType, FilesConnector, GivenValue, GivenValues,
-    HttpConnector, SecretSource,
+    HttpConnector, PythonValues, SecretSource,
 };
 use cellblock_interpreter::connector::{Connector, MIN_SECRET_BYTES};
 
@@ -39,6 +39,16 @@ impl Loaded {
                         continue;
                     };
                     CommandConnector::new(name, options, environment, self.folder())
+                        .map(|connector| Arc::new(connector) as _)
+                }
+                ConnectorType::Python => {
+                    let environment = self.given(name, "env", &options.env, &mut check);
+                    let bound = self.given(name, "bind", &options.bind, &mut check);
+                    let (Some(environment), Some(bound)) = (environment, bound) else {
+                        continue;
+                    };
+                    let values = PythonValues { environment, bound };
+                    CommandConnector::python(name, options, values, &self.folder(), None)
                         .map(|connector| Arc::new(connector) as _)
                 }
             };

@@ -56,6 +56,36 @@ fn functions_of_a_program_are_called_from_code_and_from_a_shell() -> Result<()> 
 }
 
 #[test]
+fn functions_of_a_python_module_are_called_from_code() -> Result<()> {
+    let config = b"connectors: {macro: {type: python, module: rates, bind: {token: {file: token}}}}\n";
+    let module = b"import datetime\n\
+                   def rate(day: datetime.date, token: str, factor: float = 2) -> list:\n    \
+                   print('called')\n    return [{'day': day, 'rate': factor * day.day, 'token': token}]\n";
+    let files: [(&str, &[u8]); 3] = [
+        ("cellblock.yaml", config),
+        ("rates.py", module),
+        ("token", b"t0ken-of-the-bank\n"),
+    ];
+    let (_folder, path) = folder(&files)?;
+    let finished = run([
+        "--toolset",
+        "notebook",
+        "--json",
+        "-c",
+        "macro.rate('2026-01-03')",
+    ])?
+    .folder(&path)
+    .run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(
+        report["outputs"][0]["value"], "[{'day': '2026-01-03', 'rate': 6, 'token': '[redacted]'}]",
+        "{report:#}"
+    );
+    Ok(())
+}
+
+#[test]
 fn mistakes_of_connectors_over_programs_are_reported_with_their_lines() -> Result<()> {
     for (config, words) in [
         ("house: {type: command}", "missing key `command`"),
@@ -74,6 +104,19 @@ fn mistakes_of_connectors_over_programs_are_reported_with_their_lines() -> Resul
         (
             "house: {type: command, command: [a], start_timeout: 0s}",
             "`connectors.house.start_timeout`: must be greater than 0",
+        ),
+        ("house: {type: python}", "missing key `module`"),
+        (
+            "house: {type: python, module: a, packages: ['-e .']}",
+            "`connectors.house.packages`: `-e .` is not a usable requirement",
+        ),
+        (
+            "house: {type: python, module: a, bind: {api_key: abc}}",
+            "`connectors.house.bind.api_key`: a configuration must not contain secrets",
+        ),
+        (
+            "house: {type: python, module: a, command: [b]}",
+            "`connectors.house.command`: has no effect with `type: python`; remove it",
         ),
         (
             "house: {type: command, command: [a], rate: 1/s}",

@@ -13,17 +13,19 @@ pub enum ConnectorType {
     Files,
     /// A program of any language that answers calls over its stdin and stdout.
     Command,
+    /// Functions of a Python module, in a process of its own.
+    Python,
 }
 
-use ConnectorType::{Command, Files, Http};
+use ConnectorType::{Command, Files, Http, Python};
 
 impl ConnectorType {
     /// Keys that have a meaning with some types only, with these types.
-    pub const KEYS: [(&'static str, &'static [Self]); 16] = [
+    pub const KEYS: [(&'static str, &'static [Self]); 20] = [
         ("base_url", &[Http]),
         ("allow_http", &[Http]),
         ("allow_private", &[Http]),
-        ("allow_writes", &[Http, Command]),
+        ("allow_writes", &[Http, Command, Python]),
         ("secrets", &[Http]),
         ("query", &[Http]),
         ("headers", &[Http]),
@@ -34,8 +36,12 @@ impl ConnectorType {
         ("tables", &[Files]),
         ("columns", &[Files]),
         ("command", &[Command]),
-        ("env", &[Command]),
-        ("start_timeout", &[Command]),
+        ("env", &[Command, Python]),
+        ("start_timeout", &[Command, Python]),
+        ("module", &[Python]),
+        ("packages", &[Python]),
+        ("python", &[Python]),
+        ("bind", &[Python]),
     ];
 
     /// Returns whether a key of a connector has a meaning with this type.
@@ -51,6 +57,7 @@ impl ConnectorType {
             Http => "http",
             Files => "files",
             Command => "command",
+            Python => "python",
         }
     }
 }

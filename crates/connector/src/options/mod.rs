@@ -85,6 +85,19 @@ pub struct ConnectorOptions {
     /// `{file: PATH}`.
     #[serde(default)]
     pub env: BTreeMap<String, GivenValue>,
+    /// Python module with the functions, such as `macro`, or a bundle, list or dict in it, such as `macro:CONNECTORS`. It is installed,
+    /// or beside the configuration.
+    #[serde(default)]
+    pub module: Option<String>,
+    /// Python packages that are installed for the module, such as `parsimony-fred` or `pandas>=2.2,<3`.
+    #[serde(default)]
+    pub packages: Vec<String>,
+    /// Interpreter of the module, version 3.11 or newer: a name on `PATH`, or a path; by default, `python3`.
+    #[serde(default)]
+    pub python: Option<String>,
+    /// Arguments of the module's functions that code neither sees nor sets: text, or a secret by `{env: NAME}` or `{file: PATH}`.
+    #[serde(default)]
+    pub bind: BTreeMap<String, GivenValue>,
     /// Timeout for starting the program, and for listing its functions.
     #[serde(with = "Time", default = "start_timeout")]
     pub start_timeout: Duration,

@@ -1,11 +1,11 @@
 //! Connectors by name, whose functions code can call.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cellblock_connector::{
     CommandConnector, ConnectorOptions, ConnectorType, FilesConnector, GivenValue, GivenValues,
-    HttpConnector, OptionMistake, SecretSource,
+    HttpConnector, OptionMistake, PythonValues, SecretSource,
 };
 use cellblock_interpreter::connector::check_name;
 use schemars::JsonSchema;
@@ -69,7 +69,17 @@ fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'
             }
             FilesConnector::new(name, connector, PathBuf::new()).err()
         }
-        ConnectorType::Command => check_command(connector, name, check),
+        ConnectorType::Command => {
+            check_program(connector, name, check);
+            CommandConnector::new(name, connector, GivenValues::default(), PathBuf::new()).err()
+        }
+        ConnectorType::Python => {
+            check_program(connector, name, check);
+            for (parameter, value) in &connector.bind {
+                check_given(&["connectors", name, "bind", parameter], value, check);
+            }
+            CommandConnector::python(name, connector, PythonValues::default(), Path::new(""), None).err()
+        }
     };
     report(name, mistakes.unwrap_or_default(), check);
 }
@@ -109,11 +119,7 @@ fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -
 }
 
 /// Checks what only programs have.
-fn check_command(
-    connector: &ConnectorOptions,
-    name: &str,
-    check: &mut Check<'_>,
-) -> Option<Vec<OptionMistake>> {
+fn check_program(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) {
     check.positive(&["connectors", name, "start_timeout"], connector.start_timeout);
     for (variable, value) in &connector.env {
         let path = ["connectors", name, "env", variable];
@@ -122,7 +128,6 @@ fn check_command(
         }
         check_given(&path, value, check);
     }
-    CommandConnector::new(name, connector, GivenValues::default(), PathBuf::new()).err()
 }
 
 /// Checks a value whose name is the last key of its path.
