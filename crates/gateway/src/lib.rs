@@ -27,6 +27,7 @@ mod models;
 mod openapi;
 pub mod options;
 mod problem;
+mod projects;
 pub mod quotas;
 pub mod records;
 pub mod remote;

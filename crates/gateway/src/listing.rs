@@ -1,11 +1,28 @@
-//! Lists in pages: `?after&limit&order`, and `{object, data, first_id, last_id, has_more}`.
+//! Lists: whole ones, and those in pages with `?after&limit&order` and `{object, data, first_id, last_id, has_more}`.
 
 use std::collections::HashMap;
 
 use cellblock_agent::wire::ApiError;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::records::{Page, Paged};
+
+/// A whole list.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed<T> {
+    /// `list`.
+    object: &'static str,
+    /// What is in it.
+    data: Vec<T>,
+}
+
+impl<T> Listed<T> {
+    pub(crate) fn new(data: Vec<T>) -> Self {
+        let object = "list";
+        Self { object, data }
+    }
+}
 
 /// What an address asks for after its `?`.
 pub(crate) type Queried = axum::extract::Query<HashMap<String, String>>;

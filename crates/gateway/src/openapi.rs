@@ -54,10 +54,14 @@ names! {
     Mounted
     /// A recorded tool result.
     Alias
+    /// A dataset of a project, with its current version.
+    PublishedDataset
     SessionList
     CellList
     VariableList
     MountedList
     ToolList
     AliasList
+    PublishedDatasetList
+    DatasetVersionList
 }

@@ -43,6 +43,10 @@ pub struct Options {
     pub task_after: Duration,
     /// Read-only files in `/tmp/data` of every session, by their name there without an extension.
     pub datasets: BTreeMap<String, PathBuf>,
+    /// Project of all sessions, whose datasets their code can publish and load. Each key has its own
+    /// project of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Default timeout of code: that of the interpreter's limits.
     #[serde(skip)]
     pub cell_timeout: Duration,
@@ -96,6 +100,7 @@ impl Default for Options {
             max_sessions_per_key: 16,
             task_after: Duration::from_secs(5),
             datasets: BTreeMap::new(),
+            project: None,
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
             meter: Arc::new(Unmetered),

@@ -24,6 +24,9 @@ pub(crate) struct McpArgs {
     /// `cellblock.yaml`, if it exists]
     #[arg(long, value_name = "FILE", requires = "toolsets")]
     pub(crate) config: Option<PathBuf>,
+    /// Let code publish and load datasets of this project
+    #[arg(long, value_name = "NAME")]
+    pub(crate) project: Option<String>,
     /// Make a file available in `/tmp/data` of every session, read-only, under this name; repeat it
     /// for several
     #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]

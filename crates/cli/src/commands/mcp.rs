@@ -6,6 +6,7 @@ use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::project::check_name;
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook};
 use cellblock_mcp::{LazyInterpreter, Options, Server, StartError, serve_stdio};
 use tokio::signal::unix::{SignalKind, signal};
@@ -80,8 +81,12 @@ fn options(args: &McpArgs) -> Result<Options> {
         idle_timeout: args.idle_timeout,
         max_sessions_per_key: args.max_sessions.into(),
         max_sessions: args.max_sessions.into(),
+        project: args.project.clone(),
         ..Options::default()
     };
+    if let Some(name) = &args.project {
+        check_name(name).map_err(|reason| Error::Refused(format!("`--project`: {reason}")))?;
+    }
     if !args.toolsets.is_empty() {
         let chosen = |kind: &ToolsetKind| args.toolsets.contains(kind);
         options.toolsets = TOOLSETS.into_iter().filter(chosen).collect();

@@ -1,6 +1,6 @@
 //! Schemas of the JSON that every interface writes, under the names that handlers give it.
 
-use cellblock_interpreter::workbench;
+use cellblock_interpreter::{project, workbench};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
@@ -25,7 +25,17 @@ pub(super) fn fill(document: &mut Value) {
     }
     // Only those lists that a route answers with were asked for.
     if let Some(schemas) = schemas.as_object_mut() {
-        let lists = ["Session", "Cell", "Variable", "Mounted", "Tool", "Alias", "File"];
+        let lists = [
+            "Session",
+            "Cell",
+            "Variable",
+            "Mounted",
+            "Tool",
+            "Alias",
+            "File",
+            "PublishedDataset",
+            "DatasetVersion",
+        ];
         schemas.retain(|name, _| name.strip_suffix("List").is_none_or(|of| lists.contains(&of)));
     }
 }
@@ -50,6 +60,8 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Mounted" => workbench::Mounted,
         "Tool" => sessions::tools::ToolAnswer,
         "Alias" => sessions::aliases::AliasAnswer,
+        "PublishedDataset" => project::PublishedDataset,
+        "DatasetVersion" => project::DatasetVersion,
     }
 }
 

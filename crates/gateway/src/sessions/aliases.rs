@@ -11,10 +11,10 @@ use cellblock_interpreter::input::InputFormat;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::Listed;
 use super::body;
 use super::inputs::{Given, file_of};
 use crate::json::Json;
+use crate::listing::Listed;
 use crate::problem::Problem;
 use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};

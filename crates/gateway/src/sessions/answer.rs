@@ -1,4 +1,4 @@
-//! What the API says of a session, and of lists of things.
+//! What the API says of a session.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,22 +10,6 @@ use cellblock_interpreter::toolset::ToolsetKind;
 use serde::Serialize;
 
 use crate::state::sessions::{HostedSession, lock};
-
-/// A list.
-#[derive(Debug, Serialize)]
-pub(crate) struct Listed<T> {
-    /// `list`.
-    object: &'static str,
-    /// What is in it.
-    data: Vec<T>,
-}
-
-impl<T> Listed<T> {
-    pub(super) fn new(data: Vec<T>) -> Self {
-        let object = "list";
-        Self { object, data }
-    }
-}
 
 /// A session.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -49,6 +33,9 @@ pub(crate) struct SessionAnswer {
     prelude: Vec<String>,
     /// Connectors that its code can call.
     connectors: Vec<String>,
+    /// Project whose datasets its code can publish and load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
     guard: Guard,
     rescue: Rescue,
     /// Number of cells that it has run.
@@ -104,6 +91,7 @@ impl SessionAnswer {
             idle_seconds: held.terms.idle.as_secs_f64(),
             prelude: held.terms.prelude.clone(),
             connectors: held.connectors.clone(),
+            project: held.session.member().map(|it| it.project().name().to_owned()),
             guard: held.terms.guard,
             rescue: held.terms.rescue,
             cells: lock(&held.cells).ran(),

@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use cellblock_interpreter::report::CellReport;
 use serde::Serialize;
 
-use super::answer::Listed;
 use crate::json::Json;
+use crate::listing::Listed;
 use crate::problem::Problem;
 use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};

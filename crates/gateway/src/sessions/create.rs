@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::Ids;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::renamed::IDLE_SECONDS;
@@ -23,6 +24,7 @@ use super::inputs::{self, Given};
 use super::limits;
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::projects;
 use crate::renamed::{RenamedWarning, either};
 use crate::state::sessions::{RestSession, SessionTerms, StoredCells};
 use crate::state::{Caller, Gateway};
@@ -64,6 +66,10 @@ pub(crate) struct CreateRequest {
     /// Connectors that code can call, of those that the operator offers to code. By default all of them in
     /// a `notebook`, and none in a session with another toolset.
     connectors: Option<Vec<String>>,
+    /// Project of the caller whose datasets code can publish and load. A derivation has none.
+    project: Option<String>,
+    /// Datasets of the project that code may load without having looked at them, by slug.
+    seen: Vec<String>,
     /// Inputs to bind before the first cell.
     #[schema(value_type = Object)]
     inputs: BTreeMap<String, Given>,
@@ -93,6 +99,7 @@ pub(crate) async fn create(
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
     let terms = terms(&gateway, toolset, &request)?;
     let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;
+    let project = joined(&gateway, &caller, toolset, &request)?;
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
@@ -108,6 +115,8 @@ pub(crate) async fn create(
         idle: terms.idle,
         id: Some(id.clone()),
         connectors: connectors.clone(),
+        project,
+        seen: request.seen,
         ..SessionOptions::default()
     });
     let usual = ToolsetTerms::default();
@@ -151,6 +160,26 @@ fn toolset(gateway: &Gateway, name: Option<&str>) -> Result<ToolsetKind, Problem
             let message = format!("there is no toolset {name:?}; there are {}", known.join(", "));
             Problem::invalid("toolset", message)
         })
+}
+
+fn joined(
+    gateway: &Gateway,
+    caller: &Caller,
+    toolset: ToolsetKind,
+    request: &CreateRequest,
+) -> Result<Option<Project>, Problem> {
+    match &request.project {
+        Some(_) if toolset.on_results => {
+            let message = "a derivation uses only the results that its contract names; leave the project out";
+            Err(Problem::invalid("project", message))
+        }
+        Some(name) => projects::project(gateway, caller, name).map(Some),
+        None if request.seen.is_empty() => Ok(None),
+        None => Err(Problem::invalid(
+            "seen",
+            "it names datasets of a project; give `project`, too, or leave it out",
+        )),
+    }
 }
 
 async fn connectors(

@@ -8,9 +8,9 @@ use cellblock_interpreter::workbench::{DatasetSource, Mounted, Workbench};
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
-use super::answer::Listed;
 use super::body;
 use crate::json::Json;
+use crate::listing::Listed;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 

@@ -3,9 +3,10 @@
 use axum::extract::{Path, State};
 use serde::Serialize;
 
-use super::answer::{Deleted, Listed, SessionAnswer};
+use super::answer::{Deleted, SessionAnswer};
 use super::run::attended;
 use crate::json::Json;
+use crate::listing::Listed;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 

@@ -13,12 +13,12 @@ use cellblock_interpreter::toolset::{ToolDefinition, ToolEvent, ToolResult, pyth
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::Listed;
 use super::body;
 use super::inputs::unknown;
 use super::run::{attended, finish};
 use crate::artifacts;
 use crate::json::Json;
+use crate::listing::Listed;
 use crate::problem::Problem;
 use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};

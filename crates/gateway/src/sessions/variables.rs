@@ -9,10 +9,10 @@ use cellblock_interpreter::render::{self, Detail};
 use cellblock_interpreter::session::Variable;
 use serde::Serialize;
 
-use super::answer::Listed;
 use super::run::attended;
 use crate::artifacts;
 use crate::json::Json;
+use crate::listing::Listed;
 use crate::problem::Problem;
 use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};

@@ -14,6 +14,7 @@ mod longest;
 mod openapi;
 mod owners;
 mod prepared;
+mod projects;
 mod remote;
 mod stopping;
 mod support;

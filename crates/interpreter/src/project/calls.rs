@@ -71,23 +71,17 @@ impl ProjectCalls {
         let datasets = self.member.project.datasets().await;
         let datasets = datasets.map_err(|error| stored(&error))?;
         let listed = datasets.iter().take(LISTED).map(|dataset| {
-            let PublishedDataset {
-                slug,
-                title,
-                versions,
-                current,
-                ..
-            } = dataset;
+            let current = &dataset.current;
             json!({
-                "slug": slug,
-                "title": title,
+                "slug": dataset.slug,
+                "title": dataset.title,
                 "rows": current.rows,
                 "columns": current.columns.len(),
-                "versions": versions,
+                "versions": dataset.versions,
                 "published_at": load::at(current.published_unix_ms),
                 "session": current.session,
                 "producer": current.producer,
-                "seen": self.member.has_seen(slug) || current.session == self.member.session,
+                "seen": self.member.may_load(dataset),
             })
         });
         Ok(answer(listed.collect()))

@@ -128,7 +128,7 @@ pub(super) async fn load(member: &ProjectMember, name: &str) -> Result<Loaded, L
         None => (name, None),
     };
     let dataset = find(&member.project, slug).await?;
-    if !member.has_seen(slug) && dataset.current.session != member.session {
+    if !member.may_load(&dataset) {
         return Err(LoadError::NotSeen {
             slug: slug.to_owned(),
             session: dataset.current.session,

@@ -52,9 +52,9 @@ impl ProjectMember {
         Ok(dataset)
     }
 
-    /// Returns whether the session may load a dataset.
-    pub fn has_seen(&self, slug: &str) -> bool {
-        self.known().seen.contains(slug)
+    /// Returns whether the session may load a dataset: it has published the current version, or looked at the dataset.
+    pub fn may_load(&self, dataset: &PublishedDataset) -> bool {
+        dataset.current.session == self.session || self.known().seen.contains(&dataset.slug)
     }
 
     pub(super) fn published(&self, slug: &str) {

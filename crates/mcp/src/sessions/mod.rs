@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry};
 use cellblock_interpreter::mint;
+use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::DatasetSource;
 use tokio_util::task::AbortOnDropHandle;
@@ -67,12 +68,17 @@ impl McpSessions {
         let place = self.registry.reserve(owner.name(), &handle).map_err(refused)?;
         let permit = self.options.meter.session(owner).await?;
         let connectors = self.options.connectors(owner).await?;
+        let project = self.options.project.as_deref().map(|name| {
+            let store = interpreter.store().clone();
+            Project::new(store, owner.name(), name)
+        });
         let mut options = SessionOptions {
             idle: self.options.idle_timeout,
             id: Some(handle.clone()),
             guard: self.options.guard,
             setup: self.options.setup.clone(),
             connectors: connectors.clone(),
+            project: project.transpose()?,
             ..SessionOptions::default()
         };
         for name in self.options.toolsets.iter().flat_map(|kind| kind.prelude) {

@@ -21,6 +21,7 @@ use crate::sessions::{SessionTurn, Use};
 use crate::shared::McpShared;
 
 mod cell;
+mod datasets;
 mod derivation;
 mod files;
 mod json;
@@ -105,6 +106,16 @@ impl OfferedTool {
                 Box::pin(files::list(server, call))
             }),
         ]);
+        if options.project.is_some() {
+            tools.extend([
+                Self::own(datasets::list_definition(), |server, call| {
+                    Box::pin(datasets::list(server, call))
+                }),
+                Self::own(datasets::read_definition(), |server, call| {
+                    Box::pin(datasets::read(server, call))
+                }),
+            ]);
+        }
         for kind in others {
             if kind.on_results {
                 tools.push(Self::own(derivation::record_definition(), |server, call| {

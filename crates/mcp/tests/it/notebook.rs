@@ -148,3 +148,37 @@ fn sessions_have_the_operators_guard_and_setup_code() {
         );
     });
 }
+
+#[test]
+fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
+    block_on(async {
+        let server = server(|options| options.project = Some("macro".to_owned()));
+        let client = connect(&server.await, Client::default(), newest()).await;
+        let (one, other) = (session(&client).await, session(&client).await);
+        let run = |session: &str, code: &str| json!({"session": session, "code": code});
+        let publish = "publish_dataset(pd.DataFrame({'x': [1, 2]}), 'gdp', title='GDP')['versions']";
+        done(&client, "run_python", run(&one, publish)).await;
+        let load = "load_dataset('gdp')['x'].sum()";
+        let rejected = answer(&client, "run_python", run(&other, load)).await;
+        assert!(text(&rejected).contains("look at it first"), "{rejected:?}");
+        let listed = done(&client, "list_datasets", json!({"session": other})).await;
+        assert_eq!(
+            listed["datasets"][0],
+            json!({"slug": "gdp", "title": "GDP", "rows": 2, "versions": 1, "seen": false})
+        );
+        let arguments = json!({"session": other, "slug": "gdp"});
+        let read = done(&client, "read_dataset", arguments).await;
+        assert_eq!(
+            read["current"]["columns"],
+            json!([{"name": "x", "dtype": "int64"}])
+        );
+        let loaded = answer(&client, "run_python", run(&other, load)).await;
+        assert!(text(&loaded).contains('3'), "{loaded:?}");
+        let arguments = json!({"session": other, "slug": "cpi"});
+        let message = refused(&client, "read_dataset", arguments).await;
+        assert!(
+            message.contains("has no dataset \"cpi\"; it has `gdp`"),
+            "{message}"
+        );
+    });
+}

@@ -1,5 +1,6 @@
 //! MCP over HTTP, `/mcp`.
 
+use cellblock_interpreter::project::check_name;
 use cellblock_mcp::Options;
 
 use crate::config::check::Check;
@@ -31,6 +32,9 @@ pub(in crate::config) fn check(options: &Options, check: &mut Check<'_>) {
                 "must be at least 1; to offer no sessions, set `serve: false`",
             );
         }
+    }
+    if let Some(Err(reason)) = options.project.as_deref().map(check_name) {
+        check.wrong(&["mcp", "project"], reason);
     }
     if options.datasets.contains_key("") {
         check.wrong(&["mcp", "datasets"], "a dataset must have a name");
