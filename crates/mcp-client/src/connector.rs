@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::failure::Failure;
 use super::server::ForeignServer;
+use super::words::told;
 
 /// JSON-RPC's code for invalid parameters.
 const INVALID_PARAMS: i32 = -32602;
@@ -25,29 +26,61 @@ const INVALID_PARAMS: i32 = -32602;
 pub struct ServerConnector {
     server: Arc<ForeignServer>,
     redaction: Redaction,
+    name: String,
+    description: String,
+    /// The tools that are functions, if not all.
+    tools: Option<Vec<String>>,
 }
 
 impl ServerConnector {
     /// Offers a server's tools to code, without the secrets that the server gets and may repeat.
-    pub const fn new(server: Arc<ForeignServer>, redaction: Redaction) -> Self {
-        Self { server, redaction }
+    pub fn new(server: Arc<ForeignServer>, redaction: Redaction) -> Self {
+        Self {
+            name: server.label().to_owned(),
+            description: "Tools of an MCP server.".to_owned(),
+            tools: None,
+            server,
+            redaction,
+        }
+    }
+
+    /// Returns the same under another name, with some of the tools, and with a description unless it is empty.
+    #[must_use]
+    pub fn selected(self, name: &str, description: &str, tools: Option<Vec<String>>) -> Self {
+        let description = if description.is_empty() {
+            self.description
+        } else {
+            description.to_owned()
+        };
+        Self {
+            name: name.to_owned(),
+            description,
+            tools,
+            ..self
+        }
+    }
+
+    fn has(&self, tool: &str) -> bool {
+        let tools = self.tools.as_ref();
+        tools.is_none_or(|tools| tools.iter().any(|selected| selected == tool))
     }
 }
 
 impl Connector for ServerConnector {
     fn name(&self) -> &str {
-        self.server.label()
+        &self.name
     }
 
-    fn description(&self) -> &'static str {
-        "Tools of an MCP server."
+    fn description(&self) -> &str {
+        &self.description
     }
 
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
         async {
             let offered = self.server.offered().await;
             let offered = offered.map_err(|failure| error(failure, self.server.label()))?;
-            Ok(offered.tools.iter().map(card).collect())
+            let selected = offered.tools.iter().filter(|tool| self.has(&tool.name));
+            Ok(selected.map(card).collect())
         }
         .boxed()
     }
@@ -60,10 +93,14 @@ impl Connector for ServerConnector {
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
         let function = function.to_owned();
         async move {
+            if !self.has(&function) {
+                let text = format!("{}: there is no function `{function}`", self.name);
+                return Err(ConnectorError::new(ConnectorErrorKind::InvalidParameter, text));
+            }
             match self.server.called_and_reported(&function, arguments).await {
                 Ok(ToolReply::Result(value)) => Ok(value.into()),
                 Ok(ToolReply::Failed(text)) => {
-                    let text = format!("{}.{function}: {text}", self.server.label());
+                    let text = format!("{}.{function}: {text}", self.name);
                     Err(ConnectorError::new(
                         ConnectorErrorKind::Provider { status: None },
                         text,
@@ -71,6 +108,23 @@ impl Connector for ServerConnector {
                 }
                 Err(failure) => Err(error(failure, self.server.label())),
             }
+        }
+        .boxed()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
+        async {
+            let found = self.cards().await?;
+            let selected = self.tools.iter().flatten();
+            let mut missing = selected.filter(|tool| found.iter().all(|card| card.name != **tool));
+            missing.next().map_or(Ok(()), |tool| {
+                let (name, server) = (&self.name, self.server.label());
+                let text = format!(
+                    "{name}: the server `{server}` offers no tool `{}`; check `tools`, and `allowed_tools` of the server",
+                    told(tool, 128)
+                );
+                Err(ConnectorError::new(ConnectorErrorKind::InvalidParameter, text))
+            })
         }
         .boxed()
     }

@@ -41,6 +41,15 @@ impl Loaded {
                     CommandConnector::new(name, options, environment, self.folder())
                         .map(|connector| Arc::new(connector) as _)
                 }
+                ConnectorType::Mcp => {
+                    let of = options.server.as_deref().unwrap_or_default();
+                    // A missing server is a mistake that is reported when the configuration is read.
+                    let Some(server) = servers.iter().find(|server| server.name() == of) else {
+                        continue;
+                    };
+                    let (description, tools) = (&options.description, options.tools.clone());
+                    Ok(Arc::new(server.for_code().selected(name, description, tools)) as _)
+                }
                 ConnectorType::Python => {
                     let environment = self.given(name, "env", &options.env, &mut check);
                     let bound = self.given(name, "bind", &options.bind, &mut check);

@@ -34,10 +34,18 @@ impl OfferedServer {
 
     /// Returns the server for code, if code may call it.
     pub(crate) fn connector(&self) -> Option<Arc<dyn Connector>> {
-        self.offer.to_code().then(|| {
-            let connector = ServerConnector::new(Arc::clone(&self.server), self.redaction.clone());
-            Arc::new(connector) as Arc<dyn Connector>
-        })
+        self.offer
+            .to_code()
+            .then(|| Arc::new(self.for_code()) as Arc<dyn Connector>)
+    }
+
+    /// Returns the server as a connector, also if code may not call all its tools.
+    pub(super) fn for_code(&self) -> ServerConnector {
+        ServerConnector::new(Arc::clone(&self.server), self.redaction.clone())
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.server.label()
     }
 }
 

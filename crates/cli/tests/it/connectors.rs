@@ -56,6 +56,58 @@ fn variables_of_files_have_origins_across_cells() -> Result<()> {
 }
 
 #[test]
+fn tools_of_a_server_are_selected_under_another_name() -> Result<()> {
+    let server = workspace_root().join("examples/notebook/weather.py");
+    let config = |tool: &str| {
+        format!(
+            "mcp_servers: {{weather: {{command: [python3, {}], offer: on_request}}}}\n\
+             connectors:\n  forecasts: {{type: mcp, server: weather, tools: [{tool}]}}\n",
+            server.display()
+        )
+    };
+    let (_folder, path) = folder(&[("cellblock.yaml", config("get_forecast").as_bytes())])?;
+    let code = "['weather' in globals(), len(forecasts.get_forecast(city='Kyiv'))]";
+    let finished = run(["--toolset", "notebook", "--json", "-c", code])?
+        .folder(&path)
+        .run()?;
+    let (code, report) = answer(&finished)?;
+    assert_eq!(
+        (code, &report["outputs"][0]["value"]),
+        (0, &json!("[False, 3]")),
+        "{report:#}"
+    );
+    let check = |name: &'static str, path| Cli::new(["connector", "check", name]).folder(path).run();
+    let finished = check("forecasts", &path)?;
+    assert_eq!(finished.code(), 0, "{}{}", finished.stdout, finished.stderr);
+    let (_folder, path) = folder(&[("cellblock.yaml", config("get_rain").as_bytes())])?;
+    let finished = check("forecasts", &path)?;
+    let text = finished.stdout + &finished.stderr;
+    assert!(
+        text.contains("the server `weather` offers no tool `get_rain`"),
+        "{text}"
+    );
+    for (config, words) in [
+        ("{type: mcp}", "missing key `server`"),
+        ("{type: mcp, server: wether}", "`wether` is not in `mcp_servers`"),
+        (
+            "{type: mcp, server: weather, timeout: 1s}",
+            "write it in `mcp_servers.weather`",
+        ),
+        (
+            "{type: mcp, server: weather, tools: []}",
+            "must have at least one tool",
+        ),
+    ] {
+        let text =
+            format!("mcp_servers: {{weather: {{command: [a]}}}}\nconnectors:\n  forecasts: {config}\n");
+        let (_folder, path) = folder(&[("cellblock.yaml", text.as_bytes())])?;
+        let finished = Cli::new(["config", "check"]).folder(path).run()?;
+        assert!(finished.stderr.contains(words), "{words}: {}", finished.stderr);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_slow_tool_is_waited_for() -> Result<()> {
     let started = Instant::now();
     let finished = weather(["-c", "weather.slow(seconds=1.5); 1"])?.run()?;

@@ -15,13 +15,15 @@ pub enum ConnectorType {
     Command,
     /// Functions of a Python module, in a process of its own.
     Python,
+    /// Tools of a server of `mcp_servers`, under a name of their own.
+    Mcp,
 }
 
-use ConnectorType::{Command, Files, Http, Python};
+use ConnectorType::{Command, Files, Http, Mcp, Python};
 
 impl ConnectorType {
     /// Keys that have a meaning with some types only, with these types.
-    pub const KEYS: [(&'static str, &'static [Self]); 20] = [
+    pub const KEYS: [(&'static str, &'static [Self]); 22] = [
         ("base_url", &[Http]),
         ("allow_http", &[Http]),
         ("allow_private", &[Http]),
@@ -42,6 +44,8 @@ impl ConnectorType {
         ("packages", &[Python]),
         ("python", &[Python]),
         ("bind", &[Python]),
+        ("server", &[Mcp]),
+        ("tools", &[Mcp]),
     ];
 
     /// Returns whether a key of a connector has a meaning with this type.
@@ -58,6 +62,7 @@ impl ConnectorType {
             Files => "files",
             Command => "command",
             Python => "python",
+            Mcp => "mcp",
         }
     }
 }

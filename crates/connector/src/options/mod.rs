@@ -98,6 +98,12 @@ pub struct ConnectorOptions {
     /// Arguments of the module's functions that code neither sees nor sets: text, or a secret by `{env: NAME}` or `{file: PATH}`.
     #[serde(default)]
     pub bind: BTreeMap<String, GivenValue>,
+    /// Server of `mcp_servers`, which also has the limits.
+    #[serde(default)]
+    pub server: Option<String>,
+    /// Tools of the server that are functions; by default, all that it offers.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
     /// Timeout for starting the program, and for listing its functions.
     #[serde(with = "Time", default = "start_timeout")]
     pub start_timeout: Duration,

@@ -36,7 +36,7 @@ impl Connectors {
                 let text = "`mcp_servers` offers a server of this name to code; rename one of the two";
                 check.wrong(&["connectors", name], text);
             }
-            check_connector(connector, name, check);
+            check_connector(connector, name, servers, check);
         }
     }
 }
@@ -49,7 +49,7 @@ impl Settings {
     }
 }
 
-fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) {
+fn check_connector(connector: &ConnectorOptions, name: &str, servers: &McpServers, check: &mut Check<'_>) {
     let path = |key| ["connectors", name, key];
     check.positive(&path("timeout"), connector.timeout);
     if !(1..=MAX_RESULT).contains(&connector.max_result) {
@@ -72,6 +72,10 @@ fn check_connector(connector: &ConnectorOptions, name: &str, check: &mut Check<'
         ConnectorType::Command => {
             check_program(connector, name, check);
             CommandConnector::new(name, connector, GivenValues::default(), PathBuf::new()).err()
+        }
+        ConnectorType::Mcp => {
+            check_selection(connector, name, servers, check);
+            None
         }
         ConnectorType::Python => {
             check_program(connector, name, check);
@@ -116,6 +120,29 @@ fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -
         .keys()
         .map(|name| (name.clone(), UNREAD.to_owned()));
     HttpConnector::new(name, connector, &unread.collect()).err()
+}
+
+/// Checks what only tools of a server have.
+fn check_selection(connector: &ConnectorOptions, name: &str, servers: &McpServers, check: &mut Check<'_>) {
+    let Some(server) = &connector.server else {
+        let text = "missing key `server`: the server of `mcp_servers` that has the tools";
+        check.wrong(&["connectors", name], text);
+        return;
+    };
+    if !servers.0.contains_key(server) {
+        let text = format!("`{server}` is not in `mcp_servers`; write the server there");
+        check.wrong(&["connectors", name, "server"], text);
+    }
+    if connector.tools.as_ref().is_some_and(Vec::is_empty) {
+        let text = "must have at least one tool; remove the key for all tools of the server";
+        check.wrong(&["connectors", name, "tools"], text);
+    }
+    for key in ["timeout", "max_result"] {
+        if check.has(&["connectors", name, key]) {
+            let text = format!("has no effect with `type: mcp`; write it in `mcp_servers.{server}`");
+            check.wrong(&["connectors", name, key], text);
+        }
+    }
 }
 
 /// Checks what only programs have.
