@@ -275,13 +275,13 @@ async fn a_second_answer_to_a_call_ends_the_program() {
 }
 
 #[tokio::test]
-async fn invalid_arrow_is_an_error_of_its_call_only() {
+async fn invalid_arrow_is_an_error_that_names_the_function() {
     let house = house("good", &json!({}));
     let (outcome, _, error) = direct(&house, "invalid arrow").await;
     assert_eq!(outcome, "parse");
     let error = error.unwrap();
     assert!(
-        error.contains("the answer is not a valid Arrow IPC stream"),
+        error.starts_with("house.work: the answer is not a valid Arrow IPC stream"),
         "{error}"
     );
     assert_eq!(house.value("value").await["greeting"], "hello");

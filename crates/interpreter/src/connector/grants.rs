@@ -289,9 +289,17 @@ impl Inner {
         let read = spawn_blocking(move || {
             StoredAnswer::new(fetched, returns.as_deref(), connector.redaction(), &limits)
         });
-        let (mut answer, table) = read.await.unwrap_or_else(|_| {
+        let read = read.await.unwrap_or_else(|_| {
             let kind = ConnectorErrorKind::Provider { status: None };
             Err(ConnectorError::new(kind, "the host could not read the answer"))
+        });
+        let (mut answer, table) = read.map_err(|error| {
+            let message = format!(
+                "{}.{}: {error}",
+                self.granted[at].connector.name(),
+                offered.card.function
+            );
+            ConnectorError::new(error.kind(), message)
         })?;
         if let (Some(table), Some(store)) = (table, &self.store) {
             answer.storing = Some(Storing::start(table, store.clone(), limits, running));
