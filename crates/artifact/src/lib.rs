@@ -5,7 +5,8 @@
 //! [`Store`] keeps [`Metadata`], written once, and any number of [`Origin`]s, which record who made
 //! these bytes from what; each is a separate object and is only ever added. A [`Store`] works over
 //! any `object_store`, including a folder. Artifacts without references are removed after a while
-//! ([`Store::collect`]). A [`VersionSeries`] gives artifacts a name and versions. [`ArtifactEnvelope`] describes an artifact in a response.
+//! ([`Store::collect`]). A [`VersionSeries`] gives artifacts a name and versions;
+//! [`Store::tiered`] keeps them on this machine and in a remote store. [`ArtifactEnvelope`] describes an artifact in a response.
 
 mod envelope;
 mod error;
@@ -19,6 +20,7 @@ mod reader;
 mod s3;
 mod series;
 mod store;
+mod tiered;
 mod urls;
 
 pub use envelope::{ArtifactEnvelope, CHART, ChartArtifact, ImageArtifact, Picture};

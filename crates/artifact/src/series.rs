@@ -40,14 +40,18 @@ impl Store {
     /// Returns the series at a path, such as `["local", "macro", "gdp"]`. It may be empty.
     pub fn series(&self, path: &[&str]) -> VersionSeries {
         VersionSeries {
-            store: self.clone(),
+            store: self.shared().clone(),
             path: below(path),
         }
     }
 
     /// Returns the names of the series directly below a path, sorted.
     pub async fn series_below(&self, path: &[&str]) -> Result<Vec<String>, ArtifactError> {
-        let found = self.objects.list_with_delimiter(Some(&below(path))).await;
+        let found = self
+            .shared()
+            .objects
+            .list_with_delimiter(Some(&below(path)))
+            .await;
         let found = found.map_err(ArtifactError::store("list series"))?;
         let mut names: Vec<_> = found
             .common_prefixes
@@ -60,7 +64,7 @@ impl Store {
 
     /// Returns the artifacts of all versions of all series.
     pub(crate) async fn in_series(&self) -> Result<HashSet<ArtifactId>, ArtifactError> {
-        let objects = self.objects.list(Some(&Path::from(FOLDER)));
+        let objects = self.shared().objects.list(Some(&Path::from(FOLDER)));
         let ids = objects.try_filter_map(async |found| Ok(version_id(&found.location)));
         ids.try_collect()
             .await

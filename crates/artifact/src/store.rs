@@ -37,6 +37,8 @@ const PARTS_IN_FLIGHT: usize = 4;
 pub struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) folder: Option<PathBuf>,
+    /// Where artifacts are kept, too.
+    pub(crate) remote: Option<Box<Self>>,
 }
 
 impl Store {
@@ -45,6 +47,7 @@ impl Store {
         Self {
             objects,
             folder: None,
+            remote: None,
         }
     }
 
@@ -64,6 +67,7 @@ impl Store {
         Ok(Self {
             objects: Arc::new(objects),
             folder: Some(folder),
+            remote: None,
         })
     }
 
@@ -88,6 +92,7 @@ impl Store {
             }
             self.describe(id, length, about).await?;
             if self.stays(id).await? {
+                self.write_through(id, about).await?;
                 return Ok(id);
             }
         }
@@ -104,6 +109,7 @@ impl Store {
             }
             self.describe(id, length, about).await?;
             if self.stays(id).await? {
+                self.write_through(id, about).await?;
                 return Ok(id);
             }
         }
@@ -111,6 +117,16 @@ impl Store {
 
     /// Reads all bytes, and checks that they match the id.
     pub async fn get(&self, id: ArtifactId) -> Result<Bytes, ArtifactError> {
+        match self.read_whole(id).await {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                self.heal(id, error).await?;
+                self.read_whole(id).await
+            }
+        }
+    }
+
+    pub(crate) async fn read_whole(&self, id: ArtifactId) -> Result<Bytes, ArtifactError> {
         let bytes = self
             .fetch(id)
             .await?
@@ -125,11 +141,18 @@ impl Store {
 
     /// Reads in pieces; the check follows the last one.
     pub async fn reader(&self, id: ArtifactId) -> Result<Reader, ArtifactError> {
+        if self.remote.is_some() {
+            // Damage that is noticed at the end could not be repaired any more.
+            self.verify(id).await?;
+        }
         Ok(Reader::new(id, self.fetch(id).await?.into_stream()))
     }
 
     /// Opens the bytes as a file of the host, read from its start. Those of a remote store are copied and checked first.
     pub async fn file(&self, id: ArtifactId) -> Result<File, ArtifactError> {
+        if self.remote.is_some() {
+            self.verify(id).await?;
+        }
         if let Some(path) = self.local_path(id) {
             let opened = spawn_blocking(move || File::open(path)).await;
             if let Ok(Ok(file)) = opened {
@@ -137,7 +160,7 @@ impl Store {
             }
         }
         let mut file = tempfile::tempfile().map_err(ArtifactError::File)?;
-        let mut reader = self.reader(id).await?;
+        let mut reader = Reader::new(id, self.fetch(id).await?.into_stream());
         while let Some(piece) = reader.next().await? {
             // Pieces are small, and the file is the page cache for the most part.
             file.write_all(&piece).map_err(ArtifactError::File)?;
@@ -146,8 +169,16 @@ impl Store {
         Ok(file)
     }
 
-    /// Reads all bytes to check that they match the id.
+    /// Reads all bytes to check that they match the id. With a remote store, repairs them if they do not.
     pub async fn verify(&self, id: ArtifactId) -> Result<(), ArtifactError> {
+        match self.check(id).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.heal(id, error).await,
+        }
+    }
+
+    /// Reads all bytes to check that they match the id, and repairs nothing.
+    pub async fn check(&self, id: ArtifactId) -> Result<(), ArtifactError> {
         if let Some(path) = self.local_path(id) {
             // In one go: a store reads a file in small pieces, each on another thread.
             let hashed = spawn_blocking(move || hash_file(File::open(path).map_err(ArtifactError::File)?));
@@ -156,7 +187,7 @@ impl Store {
                 (_, actual, _) => Err(ArtifactError::Damaged { id, actual }),
             };
         }
-        let mut reader = self.reader(id).await?;
+        let mut reader = Reader::new(id, self.fetch(id).await?.into_stream());
         while reader.next().await?.is_some() {}
         Ok(())
     }
@@ -164,7 +195,12 @@ impl Store {
     /// Reads a part. A part cannot be checked against the id: use it only if damage is noticed in
     /// another way.
     pub async fn get_range(&self, id: ArtifactId, range: Range<u64>) -> Result<Bytes, ArtifactError> {
-        let bytes = self.bytes(id).await?.ok_or(ArtifactError::NotFound { id })?;
+        let bytes = if let Some(bytes) = self.bytes(id).await? {
+            bytes
+        } else {
+            self.heal(id, ArtifactError::NotFound { id }).await?;
+            self.bytes(id).await?.ok_or(ArtifactError::NotFound { id })?
+        };
         if range.start > range.end || range.end > bytes {
             return Err(ArtifactError::Range {
                 id,
@@ -184,12 +220,24 @@ impl Store {
 
     /// Returns whether the artifact exists.
     pub async fn exists(&self, id: ArtifactId) -> Result<bool, ArtifactError> {
-        Ok(self.bytes(id).await?.is_some())
+        if self.bytes(id).await?.is_some() {
+            return Ok(true);
+        }
+        match &self.remote {
+            Some(remote) => Ok(remote.bytes(id).await?.is_some()),
+            None => Ok(false),
+        }
     }
 
     /// Reads an artifact's metadata.
     pub async fn metadata(&self, id: ArtifactId) -> Result<Metadata, ArtifactError> {
-        let mut metadata: Metadata = self.json(id, &sidecar(id)).await?;
+        let mut metadata: Metadata = match self.json(id, &sidecar(id)).await {
+            Ok(metadata) => metadata,
+            Err(error) => match &self.remote {
+                Some(remote) => return Box::pin(remote.metadata(id)).await,
+                None => return Err(error),
+            },
+        };
         let mut origins: Vec<_> = self
             .objects
             .list(Some(&origins(id)))
@@ -207,7 +255,11 @@ impl Store {
     pub async fn add_origin(&self, id: ArtifactId, origin: &Origin) -> Result<(), ArtifactError> {
         let json = serde_json::to_vec(origin).map_err(ArtifactError::Encode)?;
         let location = origins(id).join(format!("{}.json", ArtifactId::of(&json)));
-        self.create(&location, origin).await.map(drop)
+        self.create(&location, origin).await?;
+        match &self.remote {
+            Some(remote) => Box::pin(remote.add_origin(id, origin)).await,
+            None => Ok(()),
+        }
     }
 
     /// Lists all artifacts, sorted by id.
@@ -236,7 +288,7 @@ impl Store {
     }
 
     /// Writes a file's bytes, which must match the id.
-    async fn upload(&self, mut file: File, id: ArtifactId) -> Result<File, ArtifactError> {
+    pub(crate) async fn upload(&self, mut file: File, id: ArtifactId) -> Result<File, ArtifactError> {
         file.seek(SeekFrom::Start(0)).map_err(ArtifactError::File)?;
         let start = self.objects.put_multipart(&object(id)).await;
         let mut upload = WriteMultipart::new(start.map_err(ArtifactError::store("write an artifact"))?);
@@ -292,7 +344,7 @@ impl Store {
         if self.bytes(id).await? != Some(length) {
             return Ok(false);
         }
-        match self.verify(id).await {
+        match self.check(id).await {
             Ok(()) => Ok(true),
             // Unreadable bytes are written again for any reason; if that also fails, its error
             // explains why.
@@ -300,7 +352,12 @@ impl Store {
         }
     }
 
-    async fn describe(&self, id: ArtifactId, bytes: u64, about: &About) -> Result<(), ArtifactError> {
+    pub(crate) async fn describe(
+        &self,
+        id: ArtifactId,
+        bytes: u64,
+        about: &About,
+    ) -> Result<(), ArtifactError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let metadata = Metadata {
             sha256: id,

@@ -43,6 +43,14 @@ pub(crate) const LOG_FORMAT: EnvVar = EnvVar {
     help: "`json` logs one JSON object per line. Default: text.",
 };
 
+/// Where artifacts are kept, too.
+pub(crate) const REMOTE_STORE: EnvVar = EnvVar {
+    name: "CELLBLOCK_REMOTE_STORE",
+    help: "Store that also keeps every artifact and dataset: `s3://BUCKET/PREFIX`, with the credentials in `AWS_ACCESS_KEY_ID` and \
+           `AWS_SECRET_ACCESS_KEY`, or an absolute path. Missing and damaged artifacts of this machine are restored from it. \
+           Default: none.",
+};
+
 /// The longest time that `--timeout` may ask for.
 pub(crate) const MAX_TIMEOUT: EnvVar = EnvVar {
     name: "CELLBLOCK_MAX_TIMEOUT",
@@ -83,12 +91,13 @@ pub(crate) const COLUMNS: EnvVar = EnvVar {
 };
 
 /// All of them, in the order of the help.
-const ALL: [EnvVar; 11] = [
+const ALL: [EnvVar; 12] = [
     HOME,
     IMAGE,
     IMAGE_MIRROR,
     LOG,
     LOG_FORMAT,
+    REMOTE_STORE,
     OTLP,
     MAX_TIMEOUT,
     WITHOUT_NAMESPACES,

@@ -1,6 +1,7 @@
 //! The `cellblock` command: Python for AI agents, in a sandbox that nothing leaves.
 
 mod args;
+mod artifact_store;
 mod cancel;
 mod cells;
 mod commands;

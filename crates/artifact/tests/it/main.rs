@@ -5,3 +5,4 @@
 mod any_store;
 mod collect;
 mod store;
+mod tiered;

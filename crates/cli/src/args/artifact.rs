@@ -31,6 +31,17 @@ pub(crate) enum ArtifactCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Check that the bytes of all artifacts match their sha256
+    ///
+    /// Exits with 1 if some do not.
+    Verify {
+        /// Restore missing and damaged artifacts from the store that `CELLBLOCK_REMOTE_STORE` names
+        #[arg(long)]
+        repair: bool,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
     /// Open an artifact in the desktop's default program
     ///
     /// Charts open as a page in the browser. Without a desktop, the path of the file is printed.

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 mod convert;
 mod find;
+mod verify;
 
 use crate::args::artifact::{ArtifactArgs, ArtifactCommand, ChartFormat};
+use crate::artifact_store;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
@@ -28,18 +30,19 @@ pub(crate) async fn run(args: ArtifactArgs) -> ExitCode {
     let json = match args.command {
         ArtifactCommand::List { json }
         | ArtifactCommand::Get { json, .. }
+        | ArtifactCommand::Verify { json, .. }
         | ArtifactCommand::Open { json, .. }
         | ArtifactCommand::Export { json, .. } => json,
     };
     match act(args.command).await {
-        Ok(()) => ExitCode::Success,
+        Ok(code) => code,
         Err(error) => json::failed(&error, json),
     }
 }
 
-async fn act(command: ArtifactCommand) -> Result<()> {
+async fn act(command: ArtifactCommand) -> Result<ExitCode> {
     let home = Home::find()?;
-    let store = Store::local(home.root().join("artifacts")).map_err(failed("open the store of artifacts"))?;
+    let store = artifact_store::open(&home).await?;
     match command {
         ArtifactCommand::List { json } => {
             let all = find::all(&store).await?;
@@ -66,6 +69,7 @@ async fn act(command: ArtifactCommand) -> Result<()> {
                 .await?;
             }
         }
+        ArtifactCommand::Verify { repair, json } => return verify::verify(&store, repair, json).await,
         ArtifactCommand::Open {
             artifact,
             renderer,
@@ -106,7 +110,7 @@ async fn act(command: ArtifactCommand) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(ExitCode::Success)
 }
 
 /// Writes an artifact, or what it is converted to, into a file.

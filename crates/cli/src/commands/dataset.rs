@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::project::{DatasetVersion, Project, PublishedDataset};
 use chrono::{DateTime, SecondsFormat};
 use serde_json::json;
 
 use crate::args::dataset::{DatasetArgs, DatasetCommand};
+use crate::artifact_store;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
@@ -35,7 +35,7 @@ async fn act(args: DatasetArgs) -> Result<()> {
         ));
     };
     let home = Home::find()?;
-    let store = Store::local(home.root().join("artifacts")).map_err(failed("open the store of artifacts"))?;
+    let store = artifact_store::open(&home).await?;
     let project = project(&store, name)?;
     match args.command {
         DatasetCommand::List => {

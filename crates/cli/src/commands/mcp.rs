@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
@@ -14,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::image;
 use crate::args::mcp::McpArgs;
+use crate::artifact_store;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -50,10 +50,7 @@ async fn serve(args: McpArgs) -> Result<()> {
 async fn started(args: &McpArgs) -> Result<Interpreter> {
     let display = Display::on_stderr();
     let home = Home::find()?;
-    let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
-        action: "open the store of artifacts",
-        source,
-    })?;
+    let store = artifact_store::open(&home).await?;
     let image = image::ready(&home, &args.image, None, &display).await?;
     display.clear();
     let mut limits = Limits::default();

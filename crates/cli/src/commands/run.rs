@@ -23,6 +23,7 @@ mod derivation;
 
 use super::image;
 use crate::args::RunArgs;
+use crate::artifact_store;
 use crate::cancel::Cancel;
 use crate::config::snippet;
 use crate::error::{self, Error, Result};
@@ -211,10 +212,7 @@ impl Run {
     /// Returns the interpreter of a warm host if there is one, or starts another.
     async fn interpreter(&mut self, args: &RunArgs, display: &Display) -> Result<Interpreter> {
         let home = Home::find()?;
-        let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
-            action: "open the store of artifacts",
-            source,
-        })?;
+        let store = artifact_store::open(&home).await?;
         let image = self
             .cancel
             .unless(image::ready(&home, &args.image, None, display))

@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::image;
 use crate::args::serve::ServeArgs;
+use crate::artifact_store;
 use crate::config::{Loaded, RECORDS};
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
@@ -123,10 +124,7 @@ fn in_use(state: &Path) -> String {
 /// What runs code: sandboxes of this machine, or what is at `sandbox_url`.
 async fn engine(loaded: &Loaded, site: Option<&Site>, warm: WarmSetting, home: &Home) -> Result<Engine> {
     let settings = &loaded.settings;
-    let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
-        action: "open the store of artifacts",
-        source,
-    })?;
+    let store = artifact_store::open(home).await?;
     let Some(site) = site else {
         return Ok(here(loaded, warm, home, store).await?.into());
     };

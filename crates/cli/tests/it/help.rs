@@ -18,6 +18,7 @@ fn the_short_help_fits_a_screen() -> Result<()> {
       key        Create, list and revoke API keys
       config     Check and show the configuration of `serve`
       connector  List, call and check the connectors of the configuration
+      dataset    List, show, export and remove the datasets that code has published in a project
       mcp        Serve tools over stdin and stdout to an MCP client that starts this command
       tools      List tools, and call them in sessions that outlive a command
       session    Start, list and stop sessions that outlive a command
@@ -88,6 +89,10 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
                                         notebook]
           --config <FILE>               Configuration file with the `connectors` and `mcp_servers` of
                                         `notebook` [default: `cellblock.yaml`, if it exists]
+          --project <NAME>              Let the code of `notebook` publish and load datasets of this
+                                        project
+          --seen <SLUG>                 Let code load this dataset of the project without having looked
+                                        at it; repeat it for several
           --alias <NAME=PATH>           Record a file as a tool result under this alias: JSON or NDJSON,
                                         or a table as Parquet or Arrow; a pipe, such as `x=<(command)`,
                                         is read to its end

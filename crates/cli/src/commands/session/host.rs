@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::cell::Rescue;
@@ -12,8 +11,9 @@ use cellblock_interpreter::toolset::ToolsetTerms;
 use cellblock_interpreter::workbench::Profile as Asked;
 use tokio::sync::broadcast;
 
+use crate::artifact_store;
 use crate::commands::run::without_namespaces;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exit_code::ExitCode;
 use crate::sanitize;
 use crate::session::host::answers::SessionService;
@@ -37,10 +37,7 @@ pub(crate) fn run(id: &SessionId) -> ExitCode {
 /// Opens the toolset that was planned; also returns notes for the user.
 async fn open(home: Home, place: SessionPlace) -> Result<(SessionService<OwnToolset>, Vec<String>)> {
     let plan: SessionPlan = place.plan()?;
-    let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
-        action: "open the store of artifacts",
-        source,
-    })?;
+    let store = artifact_store::open(&home).await?;
     let mut limits = Limits::default();
     if let Some(bytes) = plan.memory_bytes {
         limits.memory_bytes = bytes;

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_artifact::Store;
 use cellblock_image::{Home, ImageStore};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::{Hosted, Resident};
@@ -12,6 +11,7 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::remote::{ServeTerms, framed};
 use tokio::net::UnixStream;
 
+use crate::artifact_store;
 use crate::commands::run::without_namespaces;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
@@ -40,10 +40,7 @@ struct WarmHost {
 /// Opens what was planned, and waits until kernels start at once; also returns notes for the user.
 async fn open(home: Home, place: SessionPlace) -> Result<(WarmHost, Vec<String>)> {
     let plan: WarmPlan = place.plan()?;
-    let store = Store::local(home.root().join("artifacts")).map_err(|source| Error::Store {
-        action: "open the store of artifacts",
-        source,
-    })?;
+    let store = artifact_store::open(&home).await?;
     let interpreter = Interpreter::builder()
         .image(ImageStore::new(home).resolve(&plan.image)?)
         .demands(plan.demands.clone())
