@@ -6,6 +6,7 @@ mod connectors_command;
 mod connectors_files;
 mod connectors_http;
 mod ctrl_c;
+mod datasets;
 mod deploy;
 mod derivation;
 mod doctor;
