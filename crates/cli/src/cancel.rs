@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use cellblock_connector::process::end_programs;
 use cellblock_image::stop_builds;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,8 +24,9 @@ impl Cancel {
         let pressed = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
         let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
         tokio::spawn(async move {
-            // SIGTERM ends the process as it always does, but for programs of a build, which would go on alone.
+            // SIGTERM ends the process as it always does, but for programs of the host, which would go on alone.
             if terminated.recv().await.is_some() {
+                end_programs();
                 stop_builds(BUILD_END);
                 std::process::exit(TERMINATED);
             }

@@ -1,7 +1,9 @@
 //! `connectors` of the type `command`: code calls functions of a program of the operator.
 
 use anyhow::Result;
+use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, fenced, workspace_root};
+use rustix::process::Signal;
 
 use crate::support::{answer, folder, run};
 
@@ -82,6 +84,38 @@ fn functions_of_a_python_module_are_called_from_code() -> Result<()> {
         report["outputs"][0]["value"], "[{'day': '2026-01-03', 'rate': 6, 'token': '[redacted]'}]",
         "{report:#}"
     );
+    Ok(())
+}
+
+/// Notes its process and one that it starts, and does not notice the end of its stdin.
+const DEAF: &[u8] = br#"
+import json, os, subprocess, sys, time
+request = json.loads(sys.stdin.readline())
+print(json.dumps({"id": request["id"], "value": [{"name": "f", "effect": "reads"}]}), flush=True)
+sys.stdin.readline()
+child = subprocess.Popen(["sleep", "3600"])
+with open("new", "w") as pids:
+    print(os.getpid(), child.pid, file=pids)
+os.rename("new", "pids")
+time.sleep(3600)
+"#;
+
+#[test]
+fn a_program_ends_with_a_run_that_is_terminated() -> Result<()> {
+    let config = b"connectors: {house: {type: command, command: [python3, deaf.py]}}\n";
+    let (_folder, path) = folder(&[("cellblock.yaml", config), ("deaf.py", DEAF)])?;
+    let running = run(["--toolset", "notebook", "-c", "house.f()"])?
+        .folder(&path)
+        .start()?;
+    block_until("the program is called", || path.join("pids").exists());
+    let pids = std::fs::read_to_string(path.join("pids"))?;
+    running.signal(Signal::TERM)?;
+    assert_eq!(running.finish()?.code(), 128 + 15);
+    let runs = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    block_until("nothing is left", || !pids.split_whitespace().any(runs));
     Ok(())
 }
 

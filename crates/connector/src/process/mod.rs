@@ -4,10 +4,12 @@
 mod lines;
 mod log;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -90,6 +92,21 @@ impl ProgramLaunch {
     }
 }
 
+/// The groups of all processes.
+static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// Kills all programs with everything that they started, for a host that exits without dropping its values.
+pub fn end_programs() {
+    let groups = std::mem::take(&mut *groups());
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A process with everything that it started. Dropping it kills all of it.
 #[derive(Debug)]
 pub struct Process {
@@ -101,6 +118,7 @@ pub struct Process {
 impl Process {
     fn new(child: Child) -> Self {
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        groups().extend(group.map(Pid::as_raw_pid));
         Self { child, group }
     }
 
@@ -122,6 +140,7 @@ impl Process {
         if let Some(group) = self.group.take() {
             // An error means that none remains.
             let _ = kill_process_group(group, Signal::KILL);
+            groups().remove(&group.as_raw_pid());
         }
     }
 }
