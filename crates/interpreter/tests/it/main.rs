@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alias;
+mod analyst;
 mod bad_inputs;
 mod chart;
 mod connectors;
