@@ -23,17 +23,27 @@ pub(crate) struct PrivateAddress {
 impl Resolve for PublicOnly {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let (public, private): (Vec<SocketAddr>, Vec<_>) =
-                found.partition(|address| is_public(address.ip()));
-            match private.first() {
-                Some(address) if public.is_empty() => Err(Box::new(PrivateAddress {
-                    name: name.as_str().to_owned(),
-                    address: address.ip(),
-                }) as Box<dyn Error + Send + Sync>),
-                _ => Ok(Box::new(public.into_iter()) as Addrs),
-            }
+            let public = resolved(name.as_str(), 0, false).await?;
+            Ok(Box::new(public.into_iter()) as Addrs)
         })
+    }
+}
+
+/// Returns the addresses of a name to connect to; without the permission for private ones, the public ones.
+pub(crate) async fn resolved(
+    name: &str,
+    port: u16,
+    allow_private: bool,
+) -> Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>> {
+    let found = tokio::net::lookup_host((name, port)).await?;
+    let (public, private): (Vec<SocketAddr>, Vec<_>) =
+        found.partition(|address| allow_private || is_public(address.ip()));
+    match private.first() {
+        Some(address) if public.is_empty() => Err(Box::new(PrivateAddress {
+            name: name.to_owned(),
+            address: address.ip(),
+        })),
+        _ => Ok(public),
     }
 }
 

@@ -6,12 +6,15 @@
 //!                          └ secrets: inserted here, never returned <┘
 //!           ──> FilesConnector ──> files below `root`, never through a link or `..`
 //!           ──> CommandConnector ──> a program of the operator, in a process of its own
+//!           ──> SqlConnector ──> a database, in a transaction that only reads
 //! ```
 //!
 //! A session grants connectors, checks arguments, answers equal calls once and removes secrets (`cellblock_interpreter::connector`).
 //! Nothing here knows sandboxes, cells or models. A mistake in the options is a [`OptionMistake`] with its key.
 
 mod address;
+mod card;
+mod columns;
 mod command;
 mod files;
 mod given;
@@ -22,6 +25,8 @@ pub mod process;
 mod python;
 mod rate;
 mod rows;
+mod sql;
+mod table_writer;
 mod template;
 mod words;
 
@@ -36,4 +41,5 @@ pub use options::{
     RetryOptions, SecretSource,
 };
 pub use python::PythonValues;
+pub use sql::SqlConnector;
 pub use words::short_line;

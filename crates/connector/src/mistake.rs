@@ -16,4 +16,10 @@ impl OptionMistake {
             message: message.into(),
         }
     }
+
+    /// Returns the mistake with keys that lead to where it was found.
+    pub(crate) fn within(mut self, keys: &[&str]) -> Self {
+        self.path.splice(0..0, keys.iter().copied().map(str::to_owned));
+        self
+    }
 }

@@ -50,11 +50,15 @@ pub enum Capability {
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
     McpPython,
+    /// The programs of a Postgres server are installed.
+    Postgres,
+    /// The programs of a MariaDB server are installed.
+    MariaDb,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -73,6 +77,8 @@ impl Capability {
         Self::Openai2Clients,
         Self::McpNode,
         Self::McpPython,
+        Self::Postgres,
+        Self::MariaDb,
     ];
 
     /// Returns the name that skip records and `.ci/expected-skips` use.
@@ -96,6 +102,8 @@ impl Capability {
             Self::Openai2Clients => "openai2_clients",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
+            Self::Postgres => "postgres",
+            Self::MariaDb => "mariadb",
         }
     }
 
@@ -148,6 +156,9 @@ impl Capability {
                 &["haystack-ai", "instructor", "litellm", "llama-index-llms-openai"],
             ),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
+            Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
+            Self::MariaDb => succeeds(Command::new("mariadb-install-db").arg("--help"))
+                .and_then(|()| succeeds(Command::new("mariadbd").arg("--version"))),
         }
     }
 }
@@ -279,6 +290,17 @@ pub fn python313() -> Option<PathBuf> {
             // A shim exists for every version, and fails for those that are not selected.
             candidate.is_file() && succeeds(Command::new(candidate).args(["-c", "pass"])).is_ok()
         })
+}
+
+/// Returns a program of a Postgres server. Debian keeps those of each version in a folder that is not on `PATH`.
+pub fn postgres_program(name: &str) -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let installed = versions.map(|version| version.path().join("bin").join(name));
+    let newest = installed.filter(|program| program.is_file()).max();
+    newest.unwrap_or_else(|| PathBuf::from(name))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ mod user;
 pub mod wait;
 mod websocket;
 
-pub use capability::{Capability, python313};
+pub use capability::{Capability, postgres_program, python313};
 pub use cli::{Cli, Finished, RunningCli};
 pub use denied::without_user_namespaces;
 pub use leak::{Count, LeakOwner, Uncounted};

@@ -91,7 +91,7 @@ const RULES: &[Rule] = &[
         package: "cellblock-connector",
         // It knows what a connector is, and neither sandboxes nor models.
         ours: &["cellblock-interpreter", "cellblock-settings"],
-        never: &["hyper", "tower-http", "rusqlite", "pyo3"],
+        never: &["hyper", "tower-http", "pyo3"],
     },
     Rule {
         package: "cellblock-agent",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cellblock_connector::{
     CommandConnector, ConnectorOptions, ConnectorType, FilesConnector, GivenValue, GivenValues,
-    HttpConnector, PythonValues, SecretSource,
+    HttpConnector, PythonValues, SecretSource, SqlConnector,
 };
 use cellblock_interpreter::connector::{Connector, MIN_SECRET_BYTES};
 
@@ -58,6 +58,18 @@ impl Loaded {
                     };
                     let values = PythonValues { environment, bound };
                     CommandConnector::python(name, options, values, &self.folder(), None)
+                        .map(|connector| Arc::new(connector) as _)
+                }
+                ConnectorType::Sql => {
+                    let url = match &options.url {
+                        Some(GivenValue::Text(url)) => Some(url.clone()),
+                        Some(GivenValue::Secret(source)) => {
+                            self.secret(&["connectors", name, "url"], source, &mut check)
+                        }
+                        None => None,
+                    };
+                    let Some(url) = url else { continue };
+                    SqlConnector::new(name, options, Some(&url), &self.folder())
                         .map(|connector| Arc::new(connector) as _)
                 }
             };

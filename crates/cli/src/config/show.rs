@@ -54,7 +54,10 @@ impl Loaded {
         }
         if first == "connectors" {
             let connector = self.settings.connectors.0.get(name);
-            return connector.is_none_or(|connector| connector.kind.has(key));
+            return connector.is_none_or(|connector| match path {
+                [_, _, functions, _, key, ..] if functions == "functions" => connector.kind.function_has(key),
+                _ => connector.kind.has(key),
+            });
         }
         let providers = &self.settings.providers.models;
         let provider = providers.iter().find(|(known, _)| known == name);

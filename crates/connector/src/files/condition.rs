@@ -8,7 +8,8 @@ use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType, Schema};
 use serde_json::{Map, Value};
 
-use super::types::{named, type_name};
+use super::types::named;
+use crate::columns::type_name;
 
 /// A condition on a column.
 #[derive(Clone, Debug)]

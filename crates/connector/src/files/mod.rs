@@ -22,6 +22,7 @@ use glob::Pattern;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
+use crate::columns::listed;
 use crate::mistake::OptionMistake;
 use crate::options::ConnectorOptions;
 use format::Format;
@@ -177,7 +178,7 @@ impl Connector for FilesConnector {
                 .into_iter()
                 .chain(std::iter::repeat(None));
             let cards = names.iter().zip(schemas).map(|(name, schema)| {
-                let columns = schema.map(|schema| format!(" Columns: {}.", types::columns(&schema)));
+                let columns = schema.map(|schema| format!(" Columns: {}.", listed(&schema)));
                 card(name, &columns.unwrap_or_default())
             });
             Ok(cards.collect())

@@ -1,17 +1,13 @@
 //! A call: finds the files of a table, and writes the rows that it wants to an Arrow stream as they are read.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cast::cast;
-use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use cellblock_interpreter::connector::{Blob, ConnectorError, ConnectorErrorKind, FetchAnswer};
-use cellblock_settings::Size;
+use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, FetchAnswer};
 use glob::Pattern;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -21,6 +17,10 @@ use super::format::{Format, Part};
 use super::partition::Partitions;
 use super::root::Root;
 use super::types::{difference, named};
+use crate::table_writer::{TableWriter, unwritten};
+
+/// How to get a smaller answer.
+const LESS: &str = "choose fewer columns or rows with `columns`, `where` and `limit`";
 
 /// A table: the files that match a pattern.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl Table {
         let (of_folders, of_files): (Vec<_>, Vec<_>) = conditions
             .into_iter()
             .partition(|condition| opened.stored.field_with_name(&condition.column).is_err());
-        let mut answer = Answer::new(columns, max_result).map_err(|error| unwritten(&error))?;
+        let mut answer = TableWriter::new(Schema::new(columns), max_result, LESS)?;
         for (place, path) in opened.paths.iter().enumerate() {
             if left == Some(0) {
                 break;
@@ -142,7 +142,7 @@ impl Table {
                 continue;
             }
             let own = self.checked(root, &opened, place)?;
-            let columns = answer.schema.fields().iter().map(|field| field.name().clone());
+            let columns = answer.schema().fields().iter().map(|field| field.name().clone());
             let part = Part {
                 schema: &own,
                 columns: columns
@@ -162,7 +162,9 @@ impl Table {
                     batch = batch.slice(0, batch.num_rows().min(*left));
                     *left -= batch.num_rows();
                 }
-                answer.add(&batch, |name, rows| opened.partitions.column(place, name, rows))?;
+                add(&mut answer, &batch, |name, rows| {
+                    opened.partitions.column(place, name, rows)
+                })?;
                 if left == Some(0) {
                     break;
                 }
@@ -210,83 +212,27 @@ impl End {
     }
 }
 
-/// An answer as it is written, in an unlinked file.
-struct Answer {
-    schema: Arc<Schema>,
-    writer: StreamWriter<Counted>,
-    max_result: u64,
-}
-
-struct Counted(BufWriter<File>, u64);
-
-impl Write for Counted {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = self.0.write(bytes)?;
-        self.1 += written as u64;
-        Ok(written)
+/// Adds rows of a file to an answer; `folder` makes the columns that its folders name.
+fn add(
+    answer: &mut TableWriter,
+    batch: &RecordBatch,
+    folder: impl Fn(&str, usize) -> Option<ArrayRef>,
+) -> Result<(), ConnectorError> {
+    if batch.num_rows() == 0 {
+        return Ok(());
     }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
-}
-
-fn unwritten(error: &ArrowError) -> ConnectorError {
-    let kind = ConnectorErrorKind::Provider { status: None };
-    failed(kind, format!("the answer cannot be written: {error}"))
-}
-
-impl Answer {
-    fn new(columns: Vec<Field>, max_result: u64) -> Result<Self, ArrowError> {
-        let schema = Arc::new(Schema::new(columns));
-        let file = Counted(BufWriter::new(tempfile::tempfile()?), 0);
-        let writer = StreamWriter::try_new(file, &schema)?;
-        Ok(Self {
-            schema,
-            writer,
-            max_result,
-        })
-    }
-
-    /// Adds rows of a file; `folder` makes the columns that its folders name.
-    fn add(
-        &mut self,
-        batch: &RecordBatch,
-        folder: impl Fn(&str, usize) -> Option<ArrayRef>,
-    ) -> Result<(), ConnectorError> {
-        if batch.num_rows() == 0 {
-            return Ok(());
-        }
-        let columns = self.schema.fields().iter().map(|field| {
-            let values = folder(field.name(), batch.num_rows())
-                .or_else(|| batch.column_by_name(field.name()).cloned());
-            let values =
-                values.ok_or_else(|| ArrowError::SchemaError(format!("no column `{}`", field.name())))?;
-            cast(&values, field.data_type())
-        });
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let written = columns
-            .collect::<Result<Vec<_>, _>>()
-            .and_then(|columns| {
-                RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
-            })
-            .and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| unwritten(&error))?;
-        if self.writer.get_ref().1 > self.max_result {
-            let text = format!(
-                "the answer is larger than {}, the limit `max_result`; choose fewer columns or rows with `columns`, `where` and `limit`",
-                Size(self.max_result)
-            );
-            return Err(failed(ConnectorErrorKind::Provider { status: None }, text));
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<FetchAnswer, ConnectorError> {
-        let Counted(file, length) = self.writer.into_inner().map_err(|error| unwritten(&error))?;
-        let file = file
-            .into_inner()
-            .map_err(|error| unwritten(&error.into_error().into()))?;
-        Ok(FetchAnswer::Arrow(Blob::File(file, length)))
-    }
+    let schema = Arc::clone(answer.schema());
+    let columns = schema.fields().iter().map(|field| {
+        let values =
+            folder(field.name(), batch.num_rows()).or_else(|| batch.column_by_name(field.name()).cloned());
+        let values =
+            values.ok_or_else(|| ArrowError::SchemaError(format!("no column `{}`", field.name())))?;
+        cast(&values, field.data_type())
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let batch = columns
+        .collect::<Result<Vec<_>, _>>()
+        .and_then(|columns| RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options))
+        .map_err(|error| unwritten(&error))?;
+    answer.write(&batch)
 }

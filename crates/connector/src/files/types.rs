@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
+use crate::columns::{listed, type_name};
 use crate::options::CellType;
 
 /// Returns a schema whose types an answer may have, with nullable columns and no metadata.
@@ -42,34 +43,14 @@ pub(super) fn declared(kind: CellType) -> Option<DataType> {
     })
 }
 
-/// Returns a short name of a type.
-pub(super) fn type_name(kind: &DataType) -> String {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 => "string".to_owned(),
-        DataType::Boolean => "bool".to_owned(),
-        DataType::Date32 | DataType::Date64 => "date".to_owned(),
-        DataType::Timestamp(..) => "timestamp".to_owned(),
-        DataType::Struct(_) => "struct".to_owned(),
-        DataType::List(item) => format!("list of {}", type_name(item.data_type())),
-        other => other.to_string().to_lowercase(),
-    }
-}
-
 /// Returns a column, or the error that lists those that exist.
 pub(super) fn named<'a>(schema: &'a Schema, column: &str) -> Result<&'a Field, String> {
     schema.field_with_name(column).map_err(|_| {
         format!(
             "there is no column `{column}`; the columns are {}",
-            columns(schema)
+            listed(schema)
         )
     })
-}
-
-/// Lists columns with their types.
-pub(super) fn columns(schema: &Schema) -> String {
-    let columns = schema.fields().iter();
-    let columns = columns.map(|field| format!("{} {}", field.name(), type_name(field.data_type())));
-    columns.collect::<Vec<_>>().join(", ")
 }
 
 /// Says how the columns of two files differ, if they do. Their order does not matter.

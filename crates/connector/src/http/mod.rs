@@ -80,12 +80,11 @@ impl HttpConnector {
         for (function, written) in functions.into_iter().flatten() {
             match Operation::new(function, written, options, secrets) {
                 Ok(operation) => drop(operations.insert(function.clone(), Arc::new(operation))),
-                Err(wrong) => mistakes.extend(wrong.into_iter().map(|mut mistake| {
-                    mistake
-                        .path
-                        .splice(0..0, ["functions".to_owned(), function.clone()]);
-                    mistake
-                })),
+                Err(wrong) => mistakes.extend(
+                    wrong
+                        .into_iter()
+                        .map(|mistake| mistake.within(&["functions", function])),
+                ),
             }
         }
         match base {

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use cellblock_interpreter::connector::{Card, FetchEffect};
 use http::{HeaderName, HeaderValue, Method};
 use indexmap::IndexMap;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
 
+use crate::card;
 use crate::mistake::OptionMistake;
 use crate::options::{ConnectorOptions, FunctionOptions, PageOptions};
 use crate::rows::{RowPlan, json_path};
@@ -74,12 +75,7 @@ impl Operation {
         let effect = compiling.effect(options, connector.allow_writes, request.as_ref());
         let query = compiling.templates("query", &connector.query, &options.query);
         let headers = compiling.headers(&connector.headers, &options.headers);
-        for (name, schema) in &options.parameters {
-            if !schema.is_object() {
-                let text = "must be a JSON Schema, such as `{type: string}`";
-                compiling.wrong(&["parameters", name], text);
-            }
-        }
+        compiling.mistakes.extend(card::mistakes(options));
         let others = options.parameters.keys();
         let others = others
             .filter(|name| !compiling.used.contains(*name))
@@ -103,7 +99,7 @@ impl Operation {
             .and_then(|pages| compiling.pages(pages, options));
         match request {
             Some((method, path)) if compiling.mistakes.is_empty() => Ok(Self {
-                card: card(name, options, effect),
+                card: card::card(name, options, effect),
                 method,
                 path,
                 query,
@@ -131,10 +127,8 @@ impl Compiling<'_> {
     }
 
     fn nested(&mut self, key: &str, mistakes: Vec<OptionMistake>) {
-        self.mistakes.extend(mistakes.into_iter().map(|mut mistake| {
-            mistake.path.insert(0, key.to_owned());
-            mistake
-        }));
+        self.mistakes
+            .extend(mistakes.into_iter().map(|mistake| mistake.within(&[key])));
     }
 
     fn request(&mut self, options: &FunctionOptions) -> Option<(Method, Template)> {
@@ -291,37 +285,5 @@ impl Compiling<'_> {
             parameter: pages.parameter.clone(),
             most: pages.most,
         })
-    }
-}
-
-/// Describes a function for code.
-fn card(name: &str, options: &FunctionOptions, effect: FetchEffect) -> Card {
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    for (name, schema) in &options.parameters {
-        let mut schema = schema.clone();
-        match schema.get("default") {
-            None => required.push(name.clone()),
-            // A default is checked like an argument.
-            Some(Value::Null) => {
-                if let Some(Value::String(kind)) = schema.get("type") {
-                    schema["type"] = json!([kind, "null"]);
-                }
-            }
-            Some(_) => {}
-        }
-        properties.insert(name.clone(), schema);
-    }
-    Card {
-        name: name.to_owned(),
-        description: options.description.clone(),
-        parameters: json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        }),
-        effect,
-        ..Card::default()
     }
 }

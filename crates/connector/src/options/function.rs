@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A function of a connector. The keys `get`, `post`, `put`, `patch` and `delete` name its path, such as `/series/{id}`.
+/// A function of a connector. Over HTTP, the keys `get`, `post`, `put`, `patch` and `delete` name its path, such as `/series/{id}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ConnectorFunction")]
 #[serde(default, deny_unknown_fields)]
@@ -25,11 +25,14 @@ pub struct FunctionOptions {
     pub patch: Option<String>,
     /// Path of a DELETE request.
     pub delete: Option<String>,
+    /// Statement of a database, which reads, such as `select * from orders where day >= :since`. `:since` is the parameter of that name, which
+    /// the database binds.
+    pub sql: Option<String>,
     /// What a call changes. By default, GET requests are `reads` and all others `writes`.
     /// `writes` requires `allow_writes: true`; such calls are never repeated.
     #[schemars(with = "Option<Effect>")]
     pub effect: Option<FetchEffect>,
-    /// Parameters by name, each a JSON Schema. A parameter without `default` is required. Those
+    /// Parameters by name, each a JSON Schema. A parameter without `default` is required. Over HTTP, those
     /// that neither the path, `query` nor `headers` use are sent in the query, or in the JSON body of POST, PUT and PATCH.
     pub parameters: IndexMap<String, Value>,
     /// Query parameters, in addition to the connector's. `{{ parameters.NAME }}` inserts an argument.

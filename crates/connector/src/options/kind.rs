@@ -17,23 +17,25 @@ pub enum ConnectorType {
     Python,
     /// Tools of a server of `mcp_servers`, under a name of their own.
     Mcp,
+    /// A Postgres, MySQL, MariaDB or SQLite database.
+    Sql,
 }
 
-use ConnectorType::{Command, Files, Http, Mcp, Python};
+use ConnectorType::{Command, Files, Http, Mcp, Python, Sql};
 
 impl ConnectorType {
     /// Keys that have a meaning with some types only, with these types.
-    pub const KEYS: [(&'static str, &'static [Self]); 22] = [
+    pub const KEYS: &[(&'static str, &'static [Self])] = &[
         ("base_url", &[Http]),
         ("allow_http", &[Http]),
-        ("allow_private", &[Http]),
+        ("allow_private", &[Http, Sql]),
         ("allow_writes", &[Http, Command, Python]),
         ("secrets", &[Http]),
         ("query", &[Http]),
         ("headers", &[Http]),
         ("rate", &[Http]),
         ("retries", &[Http]),
-        ("functions", &[Http]),
+        ("functions", &[Http, Sql]),
         ("root", &[Files]),
         ("tables", &[Files]),
         ("columns", &[Files]),
@@ -46,11 +48,37 @@ impl ConnectorType {
         ("bind", &[Python]),
         ("server", &[Mcp]),
         ("tools", &[Mcp]),
+        ("url", &[Sql]),
+        ("allow_unencrypted", &[Sql]),
+        ("free_sql", &[Sql]),
+        ("max_rows", &[Sql]),
     ];
 
     /// Returns whether a key of a connector has a meaning with this type.
     pub fn has(self, key: &str) -> bool {
         Self::KEYS
+            .iter()
+            .all(|(name, types)| *name != key || types.contains(&self))
+    }
+
+    /// Keys of a function that have a meaning with some types only, with these types.
+    pub const FUNCTION_KEYS: &[(&'static str, &'static [Self])] = &[
+        ("get", &[Http]),
+        ("post", &[Http]),
+        ("put", &[Http]),
+        ("patch", &[Http]),
+        ("delete", &[Http]),
+        ("effect", &[Http]),
+        ("query", &[Http]),
+        ("headers", &[Http]),
+        ("result", &[Http]),
+        ("pages", &[Http]),
+        ("sql", &[Sql]),
+    ];
+
+    /// Returns whether a key of a function has a meaning with this type.
+    pub fn function_has(self, key: &str) -> bool {
+        Self::FUNCTION_KEYS
             .iter()
             .all(|(name, types)| *name != key || types.contains(&self))
     }
@@ -63,6 +91,7 @@ impl ConnectorType {
             Command => "command",
             Python => "python",
             Mcp => "mcp",
+            Sql => "sql",
         }
     }
 }

@@ -23,6 +23,7 @@ pub use secret::{GivenValue, SecretSource};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Connector")]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a permission of its own")]
 pub struct ConnectorOptions {
     /// Kind of the connector.
     #[serde(rename = "type")]
@@ -68,6 +69,19 @@ pub struct ConnectorOptions {
     /// Functions by name.
     #[serde(default)]
     pub functions: IndexMap<String, FunctionOptions>,
+    /// Database: an environment variable or a file with its URL, such as `postgres://user:password@host/database` or `mysql://…`, or the URL
+    /// itself if it has no password, such as `sqlite:data/x.db`. A relative path counts from the configuration's own folder.
+    #[serde(default)]
+    pub url: Option<GivenValue>,
+    /// Allow sending queries and the password to another machine unencrypted, with `sslmode=disable` in the URL.
+    #[serde(default)]
+    pub allow_unencrypted: bool,
+    /// Offer the function `sql`, which runs any one statement that reads.
+    #[serde(default)]
+    pub free_sql: bool,
+    /// Maximum number of rows of an answer of a database; a call with more fails.
+    #[serde(default = "max_rows")]
+    pub max_rows: u64,
     /// Folder of the files. A relative path counts from the configuration's own folder.
     #[serde(default)]
     pub root: Option<PathBuf>,
@@ -135,6 +149,10 @@ const fn timeout() -> Duration {
 
 const fn start_timeout() -> Duration {
     Duration::from_mins(1)
+}
+
+const fn max_rows() -> u64 {
+    1_000_000
 }
 
 const fn max_result() -> u64 {

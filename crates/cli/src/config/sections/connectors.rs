@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cellblock_connector::{
     CommandConnector, ConnectorOptions, ConnectorType, FilesConnector, GivenValue, GivenValues,
-    HttpConnector, OptionMistake, PythonValues, SecretSource,
+    HttpConnector, OptionMistake, PythonValues, SecretSource, SqlConnector,
 };
 use cellblock_interpreter::connector::check_name;
 use schemars::JsonSchema;
@@ -61,6 +61,17 @@ fn check_connector(connector: &ConnectorOptions, name: &str, servers: &McpServer
             check.wrong(&path(key), text);
         }
     }
+    for function in connector.functions.keys() {
+        let path = ["connectors", name, "functions", function];
+        check_function(&path, function, check);
+        for (key, _) in ConnectorType::FUNCTION_KEYS {
+            let path = ["connectors", name, "functions", function, key];
+            if !connector.kind.function_has(key) && check.has(&path) {
+                let text = format!("has no effect with `type: {}`; remove it", connector.kind.name());
+                check.wrong(&path, text);
+            }
+        }
+    }
     let mistakes = match connector.kind {
         ConnectorType::Http => check_http(connector, name, check),
         ConnectorType::Files => {
@@ -84,6 +95,7 @@ fn check_connector(connector: &ConnectorOptions, name: &str, servers: &McpServer
             }
             CommandConnector::python(name, connector, PythonValues::default(), Path::new(""), None).err()
         }
+        ConnectorType::Sql => check_sql(connector, name, check),
     };
     report(name, mistakes.unwrap_or_default(), check);
 }
@@ -107,7 +119,6 @@ fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -
         }
     }
     for (function, options) in &connector.functions {
-        check_function(&["connectors", name, "functions", function], function, check);
         for (key, values) in [("query", &options.query), ("headers", &options.headers)] {
             for written in values.iter().filter(written_out) {
                 let path = ["connectors", name, "functions", function, key, written.0];
@@ -143,6 +154,36 @@ fn check_selection(connector: &ConnectorOptions, name: &str, servers: &McpServer
             check.wrong(&["connectors", name, key], text);
         }
     }
+}
+
+/// Checks what only databases have.
+fn check_sql(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -> Option<Vec<OptionMistake>> {
+    let path = ["connectors", name, "url"];
+    if connector.max_rows == 0 {
+        check.wrong(&["connectors", name, "max_rows"], "must be at least 1");
+    }
+    let url = match &connector.url {
+        Some(GivenValue::Text(url)) => {
+            if has_password(url) {
+                let text = "a configuration must not contain a password; read the URL with `{env: NAME}` or `{file: PATH}`";
+                check.wrong(&path, text);
+            }
+            Some(url.as_str())
+        }
+        Some(GivenValue::Secret(source)) => {
+            check_source(&path, source, check);
+            None
+        }
+        None => None,
+    };
+    SqlConnector::new(name, connector, url, Path::new("")).err()
+}
+
+/// Whether a URL has a password, or could have one.
+fn has_password(url: &str) -> bool {
+    let authority = url.split_once("://").map_or("", |(_, rest)| rest);
+    let user = authority.split('/').next().unwrap_or_default().rsplit_once('@');
+    user.is_some_and(|(user, _)| user.contains(':')) || url.contains("password=")
 }
 
 /// Checks what only programs have.

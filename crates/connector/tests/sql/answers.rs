@@ -1,0 +1,92 @@
+//! Connectors and their answers, as texts.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_ipc::reader::StreamReader;
+use cellblock_connector::{ConnectorOptions, SqlConnector};
+use cellblock_interpreter::connector::{Connector as _, ConnectorErrorKind, FetchAnswer};
+use serde_json::{Map, Value, json};
+
+/// A connector with the function `sql`, and other options.
+pub(crate) fn connector(url: &str, folder: &Path, more: &Value) -> SqlConnector {
+    let mut options = json!({"type": "sql", "url": {"env": "URL"}, "free_sql": true, "allow_private": true});
+    for (key, value) in more.as_object().unwrap() {
+        options[key] = value.clone();
+    }
+    let options: ConnectorOptions = serde_json::from_value(options).unwrap();
+    SqlConnector::new("warehouse", &options, Some(url), folder).unwrap()
+}
+
+/// A table as text.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Table {
+    /// Names and types of the columns.
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<String>,
+}
+
+pub(crate) type Failure = (ConnectorErrorKind, String);
+
+/// Calls a function.
+pub(crate) async fn call(
+    connector: &SqlConnector,
+    function: &str,
+    arguments: Value,
+) -> Result<Table, Failure> {
+    let Value::Object(arguments) = arguments else {
+        panic!("no arguments")
+    };
+    let until = Instant::now() + Duration::from_mins(1);
+    let answer = connector.fetch(function, arguments, until).await;
+    let FetchAnswer::Arrow(stream) = answer.map_err(|error| (error.kind(), error.to_string()))? else {
+        panic!("no table")
+    };
+    let reader = StreamReader::try_new(stream.reader(), None).unwrap();
+    let fields = reader.schema();
+    let columns = fields.fields().iter();
+    let columns = columns
+        .map(|field| format!("{} {}", field.name(), field.data_type()))
+        .collect();
+    let mut rows = Vec::new();
+    for batch in reader {
+        let batch = batch.unwrap();
+        let options = FormatOptions::default().with_null("null");
+        let columns: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
+            .collect();
+        rows.extend((0..batch.num_rows()).map(|row| {
+            let cells = columns.iter().map(|column| column.value(row).to_string());
+            cells.collect::<Vec<_>>().join("|")
+        }));
+    }
+    Ok(Table { columns, rows })
+}
+
+/// Runs a statement.
+pub(crate) async fn sql(connector: &SqlConnector, statement: &str) -> Result<Table, Failure> {
+    with(connector, statement, json!({})).await
+}
+
+/// Runs a statement with arguments.
+pub(crate) async fn with(
+    connector: &SqlConnector,
+    statement: &str,
+    arguments: Value,
+) -> Result<Table, Failure> {
+    let mut all = Map::new();
+    all.insert("statement".to_owned(), statement.into());
+    all.extend(arguments.as_object().unwrap().clone());
+    call(connector, "sql", Value::Object(all)).await
+}
+
+/// Checks that a statement is refused, and returns why.
+pub(crate) async fn refused(connector: &SqlConnector, statement: &str) -> String {
+    match sql(connector, statement).await {
+        Ok(table) => panic!("`{statement}` ran: {table:?}"),
+        Err((_, text)) => text,
+    }
+}
