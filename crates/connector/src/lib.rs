@@ -1,7 +1,7 @@
 //! Connectors that an operator writes in a configuration, without Rust: functions that code in a sandbox calls and the host answers.
 //!
 //! ```text
-//! options ──compiled──> HttpConnector ──> the fixed host of `base_url`
+//! options ──compiled──> HttpConnector ──> the fixed host of `base_url`; an OpenAPI document becomes such requests
 //!                          │ arguments: encoded, never spliced       │ answers: bounded, typed
 //!                          └ secrets: inserted here, never returned <┘
 //!           ──> FilesConnector ──> files below `root`, never through a link or `..`
@@ -20,11 +20,13 @@ mod files;
 mod given;
 mod http;
 mod mistake;
+mod openapi;
 mod options;
 pub mod process;
 mod python;
 mod rate;
 mod rows;
+mod sent;
 mod sql;
 mod table_writer;
 mod template;

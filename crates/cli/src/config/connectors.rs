@@ -30,6 +30,18 @@ impl Loaded {
             let connector = match options.kind {
                 ConnectorType::Http => HttpConnector::new(name, options, &secrets)
                     .map(|connector| Arc::new(connector) as Arc<dyn Connector>),
+                ConnectorType::Openapi => {
+                    let path = ["connectors", name, "document"];
+                    let document = options.document.as_deref().unwrap_or(Path::new(""));
+                    match document_text(&self.path(document)) {
+                        Ok(text) => HttpConnector::of_document(name, options, &text, &secrets)
+                            .map(|connector| Arc::new(connector) as _),
+                        Err(problem) => {
+                            check.wrong(&path, problem);
+                            continue;
+                        }
+                    }
+                }
                 ConnectorType::Files => {
                     let root = self.path(options.root.as_deref().unwrap_or(Path::new("")));
                     FilesConnector::new(name, options, root).map(|connector| Arc::new(connector) as _)
@@ -149,4 +161,20 @@ impl Loaded {
             }
         }
     }
+}
+
+/// Maximum size of an OpenAPI document in bytes.
+const DOCUMENT: u64 = 32 << 20;
+
+/// Reads an OpenAPI document; the error continues a sentence that starts with its key.
+fn document_text(path: &Path) -> Result<String, String> {
+    let failed = |error| format!("`{}` cannot be read: {error}", path.display());
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > DOCUMENT {
+        return Err(format!(
+            "`{}` has {size} bytes; the maximum is {DOCUMENT}",
+            path.display()
+        ));
+    }
+    std::fs::read_to_string(path).map_err(failed)
 }

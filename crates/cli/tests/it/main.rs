@@ -5,6 +5,7 @@ mod connectors;
 mod connectors_command;
 mod connectors_files;
 mod connectors_http;
+mod connectors_openapi;
 mod connectors_sql;
 mod ctrl_c;
 mod datasets;

@@ -24,6 +24,7 @@ use url::{Host, Url};
 
 use crate::address::is_public;
 use crate::mistake::OptionMistake;
+use crate::openapi::{self, DocumentFunction};
 use crate::options::{ConnectorOptions, RetryOptions};
 use crate::rate::Turns;
 use crate::template::Template;
@@ -63,6 +64,57 @@ impl HttpConnector {
         options: &ConnectorOptions,
         secrets: &BTreeMap<String, String>,
     ) -> Result<Self, Vec<OptionMistake>> {
+        let functions = options.functions.iter().map(|(function, written)| {
+            let operation = Operation::new(function, written, None, options, secrets);
+            let at = |mistake: OptionMistake| mistake.within(&["functions", function]);
+            let operation = operation.map_err(|wrong| wrong.into_iter().map(at).collect());
+            (function.clone(), operation)
+        });
+        Self::compiled(name, options, secrets, functions)
+    }
+
+    /// Compiles a connector of the type `openapi`, with the text of its document.
+    pub fn of_document(
+        name: &str,
+        options: &ConnectorOptions,
+        text: &str,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<Self, Vec<OptionMistake>> {
+        let document = openapi::read(text).map_err(|mistake| vec![mistake])?;
+        let options = &ConnectorOptions {
+            base_url: options.base_url.clone().or_else(|| openapi::server(&document)),
+            ..options.clone()
+        };
+        let functions = openapi::functions(&document, options)?
+            .into_iter()
+            .map(|function| {
+                let DocumentFunction {
+                    name,
+                    place,
+                    options: written,
+                    sent,
+                } = function;
+                let operation = Operation::new(&name, &written, Some(sent), options, secrets);
+                let at = |mistake: OptionMistake| {
+                    let text = format!(
+                        "`{name}` ({place}): `{}` {}",
+                        mistake.path.join("."),
+                        mistake.message
+                    );
+                    OptionMistake::new(&["document"], text)
+                };
+                let operation = operation.map_err(|wrong| wrong.into_iter().map(at).collect());
+                (name, operation)
+            });
+        Self::compiled(name, options, secrets, functions)
+    }
+
+    fn compiled(
+        name: &str,
+        options: &ConnectorOptions,
+        secrets: &BTreeMap<String, String>,
+        functions: impl Iterator<Item = (String, Result<Operation, Vec<OptionMistake>>)>,
+    ) -> Result<Self, Vec<OptionMistake>> {
         let mut mistakes = Vec::new();
         let base = base(options).map_err(|text| mistakes.push(OptionMistake::new(&["base_url"], text)));
         let mut whole = true;
@@ -76,15 +128,10 @@ impl HttpConnector {
         }
         let mut operations = IndexMap::new();
         // A function would repeat the mistakes of its connector.
-        let functions = whole.then_some(&options.functions);
-        for (function, written) in functions.into_iter().flatten() {
-            match Operation::new(function, written, options, secrets) {
-                Ok(operation) => drop(operations.insert(function.clone(), Arc::new(operation))),
-                Err(wrong) => mistakes.extend(
-                    wrong
-                        .into_iter()
-                        .map(|mistake| mistake.within(&["functions", function])),
-                ),
+        for (function, operation) in functions.filter(|_| whole) {
+            match operation {
+                Ok(operation) => drop(operations.insert(function, Arc::new(operation))),
+                Err(wrong) => mistakes.extend(wrong),
             }
         }
         match base {

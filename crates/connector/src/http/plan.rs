@@ -12,6 +12,7 @@ use crate::card;
 use crate::mistake::OptionMistake;
 use crate::options::{ConnectorOptions, FunctionOptions, PageOptions};
 use crate::rows::{RowPlan, json_path};
+use crate::sent::{Sent, SentAs};
 use crate::template::Template;
 
 /// Headers that are always set here.
@@ -35,7 +36,9 @@ pub(super) struct Operation {
     pub(super) query: Vec<(String, Template)>,
     pub(super) headers: Vec<(HeaderName, Template)>,
     /// Parameters that no template inserts.
-    pub(super) others: Vec<String>,
+    pub(super) sent: Vec<Sent>,
+    /// Whether a request has a JSON object as its body, if it has no other.
+    pub(super) has_body: bool,
     pub(super) rows: Option<RowPlan>,
     pub(super) pages: Option<PagePlan>,
 }
@@ -53,15 +56,12 @@ impl Operation {
         self.card.effect == FetchEffect::Reads
     }
 
-    /// Whether the parameters that no template inserts are sent in the body.
-    pub(super) fn has_body(&self) -> bool {
-        matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
-    }
-
-    /// Compiles a function; mistakes have paths within it. `secrets` are those that the connector has.
+    /// Compiles a function; mistakes have paths within it. `secrets` are those that the connector has. Without `sent`, parameters that no
+    /// template inserts are in the query, or in the body if the method has one.
     pub(super) fn new(
         name: &str,
         options: &FunctionOptions,
+        sent: Option<Vec<Sent>>,
         connector: &ConnectorOptions,
         secrets: &BTreeMap<String, String>,
     ) -> Result<Self, Vec<OptionMistake>> {
@@ -76,17 +76,25 @@ impl Operation {
         let query = compiling.templates("query", &connector.query, &options.query);
         let headers = compiling.headers(&connector.headers, &options.headers);
         compiling.mistakes.extend(card::mistakes(options));
-        let others = options.parameters.keys();
-        let others = others
-            .filter(|name| !compiling.used.contains(*name))
-            .cloned()
-            .collect::<Vec<_>>();
-        for other in &others {
-            if query.iter().any(|(name, _)| name == other) {
+        let usual = request
+            .as_ref()
+            .is_some_and(|(method, _)| matches!(*method, Method::POST | Method::PUT | Method::PATCH));
+        let has_body = match &sent {
+            None => usual,
+            Some(sent) => sent.iter().any(|it| it.sent_as == SentAs::Field),
+        };
+        let sent = sent.unwrap_or_else(|| compiling.others(usual));
+        for Sent {
+            parameter,
+            name,
+            sent_as,
+        } in &sent
+        {
+            if matches!(sent_as, SentAs::Query(_)) && query.iter().any(|(other, _)| other == name) {
                 let text = format!(
-                    "is also set in `query`; insert it there as `{{{{ parameters.{other} }}}}`, or rename one of the two"
+                    "is also set in `query`; insert it there as `{{{{ parameters.{parameter} }}}}`, or rename one of the two"
                 );
-                compiling.wrong(&["parameters", other], text);
+                compiling.wrong(&["parameters", parameter], text);
             }
         }
         let rows = options.result.as_ref().and_then(|result| {
@@ -104,7 +112,8 @@ impl Operation {
                 path,
                 query,
                 headers,
-                others,
+                sent,
+                has_body,
                 rows,
                 pages,
             }),
@@ -129,6 +138,22 @@ impl Compiling<'_> {
     fn nested(&mut self, key: &str, mistakes: Vec<OptionMistake>) {
         self.mistakes
             .extend(mistakes.into_iter().map(|mistake| mistake.within(&[key])));
+    }
+
+    /// Returns where parameters are sent that no template inserts.
+    fn others(&self, has_body: bool) -> Vec<Sent> {
+        let others = self.parameters.keys().filter(|name| !self.used.contains(*name));
+        let sent_as = if has_body {
+            SentAs::Field
+        } else {
+            SentAs::Query(None)
+        };
+        let sent = others.map(|name| Sent {
+            parameter: name.clone(),
+            name: name.clone(),
+            sent_as,
+        });
+        sent.collect()
     }
 
     fn request(&mut self, options: &FunctionOptions) -> Option<(Method, Template)> {

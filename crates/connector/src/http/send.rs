@@ -15,6 +15,7 @@ use super::plan::Operation;
 use super::retry_after::retry_after;
 use super::{HttpConnector, body};
 use crate::address::{PrivateAddress, PublicOnly};
+use crate::sent::{Sent, SentAs};
 use crate::template::plain;
 
 /// Maximum number of redirects.
@@ -38,27 +39,42 @@ impl HttpConnector {
         for (name, template) in &operation.query {
             pairs.extend(template.text(arguments).map(|text| (name.as_str(), text)));
         }
-        let mut others = Map::new();
-        for name in &operation.others {
-            match arguments.get(name) {
-                None | Some(Value::Null) => {}
-                Some(value) if operation.has_body() => drop(others.insert(name.clone(), value.clone())),
-                Some(Value::Array(items)) => {
+        let (mut fields, mut body) = (Map::new(), None);
+        for Sent {
+            parameter,
+            name,
+            sent_as,
+        } in &operation.sent
+        {
+            let Some(value) = arguments.get(parameter).filter(|value| !value.is_null()) else {
+                continue;
+            };
+            match (sent_as, value) {
+                (SentAs::Field, value) => drop(fields.insert(name.clone(), value.clone())),
+                (SentAs::Body, value) => body = Some(value.clone()),
+                (SentAs::Query(None), Value::Array(items)) => {
                     pairs.extend(items.iter().filter_map(plain).map(|text| (name.as_str(), text)));
                 }
-                Some(value) => pairs.extend(plain(value).map(|text| (name.as_str(), text))),
+                (SentAs::Query(Some(separator)), Value::Array(items)) => {
+                    let items: Vec<_> = items.iter().filter_map(plain).collect();
+                    pairs.push((name, items.join(&separator.to_string())));
+                }
+                (SentAs::Query(_), value) => pairs.extend(plain(value).map(|text| (name.as_str(), text))),
             }
+        }
+        if operation.has_body {
+            body = body.or(Some(Value::Object(fields)));
         }
         if !pairs.is_empty() {
             url.query_pairs_mut().extend_pairs(pairs);
         }
         let mut request = Request::new(operation.method.clone(), url);
         *request.headers_mut() = self.headers(operation, arguments)?;
-        if operation.has_body() {
+        if let Some(body) = body {
             request
                 .headers_mut()
                 .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            *request.body_mut() = Some(Value::Object(others).to_string().into());
+            *request.body_mut() = Some(body.to_string().into());
         }
         Ok(request)
     }

@@ -19,22 +19,24 @@ pub enum ConnectorType {
     Mcp,
     /// A Postgres, MySQL, MariaDB or SQLite database.
     Sql,
+    /// A JSON API that an OpenAPI document describes.
+    Openapi,
 }
 
-use ConnectorType::{Command, Files, Http, Mcp, Python, Sql};
+use ConnectorType::{Command, Files, Http, Mcp, Openapi, Python, Sql};
 
 impl ConnectorType {
     /// Keys that have a meaning with some types only, with these types.
     pub const KEYS: &[(&'static str, &'static [Self])] = &[
-        ("base_url", &[Http]),
-        ("allow_http", &[Http]),
-        ("allow_private", &[Http, Sql]),
-        ("allow_writes", &[Http, Command, Python]),
-        ("secrets", &[Http]),
-        ("query", &[Http]),
-        ("headers", &[Http]),
-        ("rate", &[Http]),
-        ("retries", &[Http]),
+        ("base_url", &[Http, Openapi]),
+        ("allow_http", &[Http, Openapi]),
+        ("allow_private", &[Http, Openapi, Sql]),
+        ("allow_writes", &[Http, Openapi, Command, Python]),
+        ("secrets", &[Http, Openapi]),
+        ("query", &[Http, Openapi]),
+        ("headers", &[Http, Openapi]),
+        ("rate", &[Http, Openapi]),
+        ("retries", &[Http, Openapi]),
         ("functions", &[Http, Sql]),
         ("root", &[Files]),
         ("tables", &[Files]),
@@ -52,6 +54,8 @@ impl ConnectorType {
         ("allow_unencrypted", &[Sql]),
         ("free_sql", &[Sql]),
         ("max_rows", &[Sql]),
+        ("document", &[Openapi]),
+        ("operations", &[Openapi]),
     ];
 
     /// Returns whether a key of a connector has a meaning with this type.
@@ -92,6 +96,7 @@ impl ConnectorType {
             Python => "python",
             Mcp => "mcp",
             Sql => "sql",
+            Openapi => "openapi",
         }
     }
 }

@@ -82,6 +82,13 @@ pub struct ConnectorOptions {
     /// Maximum number of rows of an answer of a database; a call with more fails.
     #[serde(default = "max_rows")]
     pub max_rows: u64,
+    /// OpenAPI document of the API, in JSON or YAML, of version 3.0 or 3.1. Its first server is the default of `base_url`. A relative path counts
+    /// from the configuration's own folder.
+    #[serde(default)]
+    pub document: Option<PathBuf>,
+    /// Operations of the document that are offered, by `operationId`. By default, all GET operations.
+    #[serde(default)]
+    pub operations: Vec<String>,
     /// Folder of the files. A relative path counts from the configuration's own folder.
     #[serde(default)]
     pub root: Option<PathBuf>,

@@ -96,18 +96,22 @@ fn check_connector(connector: &ConnectorOptions, name: &str, servers: &McpServer
             CommandConnector::python(name, connector, PythonValues::default(), Path::new(""), None).err()
         }
         ConnectorType::Sql => check_sql(connector, name, check),
+        ConnectorType::Openapi => {
+            check_requests(connector, name, check);
+            if connector.document.is_none() {
+                let text = "missing key `document`: the OpenAPI document, such as `crm.openapi.json`";
+                check.wrong(&["connectors", name], text);
+            }
+            None
+        }
     };
     report(name, mistakes.unwrap_or_default(), check);
 }
 
 /// Checks what only requests have.
-fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -> Option<Vec<OptionMistake>> {
+fn check_requests(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) {
     if connector.retries.count > 10 {
         check.wrong(&["connectors", name, "retries", "count"], "must be at most 10");
-    }
-    if connector.functions.is_empty() {
-        let text = "missing key `functions`: the functions by name, such as `{series: {get: /series}}`";
-        check.wrong(&["connectors", name], text);
     }
     for (secret, source) in &connector.secrets {
         check_source(&["connectors", name, "secrets", secret], source, check);
@@ -117,6 +121,15 @@ fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -
         for written in values.iter().filter(written_out) {
             check.wrong(&["connectors", name, key, written.0], NO_SECRETS);
         }
+    }
+}
+
+/// Checks functions that are requests.
+fn check_http(connector: &ConnectorOptions, name: &str, check: &mut Check<'_>) -> Option<Vec<OptionMistake>> {
+    check_requests(connector, name, check);
+    if connector.functions.is_empty() {
+        let text = "missing key `functions`: the functions by name, such as `{series: {get: /series}}`";
+        check.wrong(&["connectors", name], text);
     }
     for (function, options) in &connector.functions {
         for (key, values) in [("query", &options.query), ("headers", &options.headers)] {
