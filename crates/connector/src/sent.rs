@@ -6,7 +6,7 @@ pub(crate) struct Sent {
     pub(crate) parameter: String,
     /// Its name in the request.
     pub(crate) name: String,
-    pub(crate) sent_as: SentAs,
+    pub(crate) form: SentAs,
 }
 
 /// How a parameter is sent.

@@ -81,16 +81,16 @@ impl Operation {
             .is_some_and(|(method, _)| matches!(*method, Method::POST | Method::PUT | Method::PATCH));
         let has_body = match &sent {
             None => usual,
-            Some(sent) => sent.iter().any(|it| it.sent_as == SentAs::Field),
+            Some(sent) => sent.iter().any(|it| it.form == SentAs::Field),
         };
         let sent = sent.unwrap_or_else(|| compiling.others(usual));
         for Sent {
             parameter,
             name,
-            sent_as,
+            form,
         } in &sent
         {
-            if matches!(sent_as, SentAs::Query(_)) && query.iter().any(|(other, _)| other == name) {
+            if matches!(form, SentAs::Query(_)) && query.iter().any(|(other, _)| other == name) {
                 let text = format!(
                     "is also set in `query`; insert it there as `{{{{ parameters.{parameter} }}}}`, or rename one of the two"
                 );
@@ -143,7 +143,7 @@ impl Compiling<'_> {
     /// Returns where parameters are sent that no template inserts.
     fn others(&self, has_body: bool) -> Vec<Sent> {
         let others = self.parameters.keys().filter(|name| !self.used.contains(*name));
-        let sent_as = if has_body {
+        let form = if has_body {
             SentAs::Field
         } else {
             SentAs::Query(None)
@@ -151,7 +151,7 @@ impl Compiling<'_> {
         let sent = others.map(|name| Sent {
             parameter: name.clone(),
             name: name.clone(),
-            sent_as,
+            form,
         });
         sent.collect()
     }

@@ -43,13 +43,13 @@ impl HttpConnector {
         for Sent {
             parameter,
             name,
-            sent_as,
+            form,
         } in &operation.sent
         {
             let Some(value) = arguments.get(parameter).filter(|value| !value.is_null()) else {
                 continue;
             };
-            match (sent_as, value) {
+            match (form, value) {
                 (SentAs::Field, value) => drop(fields.insert(name.clone(), value.clone())),
                 (SentAs::Body, value) => body = Some(value.clone()),
                 (SentAs::Query(None), Value::Array(items)) => {

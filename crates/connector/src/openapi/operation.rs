@@ -147,7 +147,7 @@ impl Made {
             _ => self.sent.push(Sent {
                 parameter: own,
                 name: name.to_owned(),
-                sent_as: SentAs::Query(separator),
+                form: SentAs::Query(separator),
             }),
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Made {
             self.sent.push(Sent {
                 parameter: own,
                 name: String::new(),
-                sent_as: SentAs::Body,
+                form: SentAs::Body,
             });
             return Ok(());
         };
@@ -193,7 +193,7 @@ impl Made {
             self.sent.push(Sent {
                 parameter: own,
                 name: name.clone(),
-                sent_as: SentAs::Field,
+                form: SentAs::Field,
             });
         }
         Ok(())
