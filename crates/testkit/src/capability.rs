@@ -157,7 +157,8 @@ impl Capability {
             ),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
-            Self::MariaDb => succeeds(Command::new("mariadb-install-db").arg("--help"))
+            // Its `--help` fails.
+            Self::MariaDb => succeeds(Command::new("which").arg("mariadb-install-db"))
                 .and_then(|()| succeeds(Command::new("mariadbd").arg("--version"))),
         }
     }

@@ -16,7 +16,7 @@ const TYPES: [&str; 3] = [
      e enum('a', 'b'), y year, bits bit(8), u uuid)",
     "insert into kinds values (true, -1, -9223372036854775808, 18446744073709551615, 0.1, 0.1, -12345.678, 1.00000000000000000001, 'é', \
      'c', x'00ff', '2026-01-31', '-100:00:00.5', '1969-12-31 23:59:59.5', '2026-01-31 10:00:00', '{\"a\": 1}', 'b', 2026, 5, \
-     '01234567-89ab-cdef-0123-456789abcdef')",
+     '01234567-89ab-4def-8123-456789abcdef')",
     "insert into kinds (b) values (null)",
 ];
 
@@ -55,7 +55,7 @@ async fn values_have_exactly_the_types_of_their_columns() {
         table.rows,
         [
             "1|-1|-9223372036854775808|18446744073709551615|0.1|0.1|-12345.678|1.00000000000000000001|é|c|00ff|2026-01-31|-100:00:00.500000|\
-             1969-12-31T23:59:59.500|2026-01-31T10:00:00Z|{\"a\": 1}|b|2026|05|01234567-89ab-cdef-0123-456789abcdef"
+             1969-12-31T23:59:59.500|2026-01-31T10:00:00Z|{\"a\": 1}|b|2026|05|01234567-89ab-4def-8123-456789abcdef"
                 .to_owned(),
             vec!["null"; 20].join("|"),
         ]
@@ -164,7 +164,15 @@ async fn nothing_is_written_and_no_file_is_reached() {
         ),
     ] {
         let text = refused(&warehouse, statement).await;
-        assert!(text.contains(expected), "{statement}: {text}");
+        // Some versions of MariaDB refuse a statement when it is prepared.
+        let at_once = ["only reads", "Access denied"]
+            .iter()
+            .any(|words| text.contains(words));
+        let is_one = expected != "two statements";
+        assert!(
+            text.contains(expected) || (is_one && at_once),
+            "{statement}: {text}"
+        );
     }
     assert_eq!(
         sql(

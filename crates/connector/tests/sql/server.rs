@@ -158,7 +158,9 @@ impl DatabaseServer {
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
             ])
-            .arg(format!("--datadir={}", data.display())));
+            .arg(format!("--datadir={}", data.display()))
+            // Servers that start at the same time take each other's temporary tables in one folder.
+            .arg(format!("--tmpdir={}", folder.path().display())));
         let certificate = certificate(folder.path());
         let port = free_port();
         let process = as_ordinary_user("mariadbd")
@@ -170,6 +172,7 @@ impl DatabaseServer {
             ])
             .arg(format!("--port={port}"))
             .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--tmpdir={}", folder.path().display()))
             .arg(format!("--socket={}", folder.path().join("socket").display()))
             .arg(format!("--ssl-cert={certificate}"))
             .arg(format!("--ssl-key={certificate}"))

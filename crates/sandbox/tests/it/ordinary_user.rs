@@ -1,5 +1,6 @@
 //! The same protections without root: this test runs itself again as an ordinary user.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
@@ -57,13 +58,21 @@ fn again(name: &str, starting: &dyn Fn(PathBuf) -> std::process::Command) {
         to
     };
     let test = copy(std::env::current_exe().unwrap(), "test");
-    let output = starting(test)
-        .args(["--exact", &format!("ordinary_user::{name}")])
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env(PYTHON, &config.python)
-        .env(INTERPRETER, &config.interpreter)
-        .output()
+    let started = || {
+        starting(test.clone())
+            .args(["--exact", &format!("ordinary_user::{name}")])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env(PYTHON, &config.python)
+            .env(INTERPRETER, &config.interpreter)
+            .output()
+    };
+    // A process that another test was starting meanwhile may still have the copy open to write.
+    let busy =
+        |ran: &std::io::Result<_>| matches!(ran, Err(error) if error.kind() == ErrorKind::ExecutableFileBusy);
+    let output = std::iter::repeat_with(started)
+        .find(|ran| !busy(ran))
+        .unwrap()
         .unwrap();
     let said = format!(
         "{}{}",

@@ -67,9 +67,19 @@ pub(super) async fn describe(
     Ok(description)
 }
 
+/// Whether a row was larger than the connection permits. Its codec's error is hidden in one of reading.
+fn is_of_large_row(error: &Error) -> bool {
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.any(|cause| cause.to_string().ends_with("larger than max_allowed_packet"))
+}
+
 /// Returns the error of a statement, in words from which it can be repaired.
 fn failed(error: &Error) -> ConnectorError {
     let Error::Server(server) = error else {
+        if is_of_large_row(error) {
+            let text = "a row is larger than the limit `max_result`; select fewer columns, or parts of them";
+            return ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text);
+        }
         return unreachable(error);
     };
     let kind = match server.code {
