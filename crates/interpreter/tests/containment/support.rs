@@ -9,6 +9,7 @@ use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Interpreter, Session};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
@@ -78,6 +79,24 @@ pub(crate) async fn session(limits: Option<Limits>, bait: &str) -> Session {
     connected(limits, bait, Vec::new()).await
 }
 
+/// A project of all probes, with a dataset of another session, which none of them has looked at.
+async fn project() -> Project {
+    static PROJECT: OnceCell<Project> = OnceCell::const_new();
+    let made = PROJECT.get_or_init(|| async {
+        let store = interpreter().await.store().clone();
+        let project = Project::new(store, cellblock_interpreter::mint("owner_"), "probes").unwrap();
+        let publisher = interpreter().await.session(SessionOptions {
+            project: Some(project.clone()),
+            ..SessionOptions::default()
+        });
+        let publish = "_ = publish_dataset(pd.DataFrame({'x': [1]}), 'unseen')";
+        let published = publisher.execute(publish).await.unwrap();
+        assert_eq!(published.outcome, Outcome::Completed, "{published:?}");
+        project
+    });
+    made.await.clone()
+}
+
 /// A session of which code can also call connectors.
 pub(crate) async fn connected(
     limits: Option<Limits>,
@@ -89,6 +108,7 @@ pub(crate) async fn connected(
         // A standby is a process of the sandbox beside the kernel, which a probe that looks for others would find.
         rescue: Rescue::Off,
         connectors,
+        project: Some(project().await),
         ..SessionOptions::default()
     };
     let session = interpreter().await.session(options);

@@ -104,6 +104,8 @@ pub(crate) struct CallLimits {
     pub(crate) waiting: usize,
     /// Maximum size of the parameters of all calls that wait, as JSON in bytes.
     pub(crate) waiting_bytes: usize,
+    /// Maximum size of the blobs of all calls without an answer in bytes. They are files of the host.
+    pub(crate) blob_bytes: u64,
     /// Maximum size of an answer in bytes.
     pub(crate) answer_bytes: u64,
     /// Maximum size of all answers together in bytes.
@@ -117,6 +119,8 @@ impl Default for CallLimits {
             running: 32,
             waiting: 1024,
             waiting_bytes: 16 << 20,
+            // As much as one frame may have.
+            blob_bytes: 1 << 30,
             answer_bytes: 256 << 20,
             total_bytes: 1 << 30,
         }
@@ -142,8 +146,8 @@ pub(super) struct Calls<'a> {
     pub(super) running: FuturesUnordered<Running>,
     waiting: VecDeque<(u64, HostCall, usize)>,
     waiting_bytes: usize,
-    /// Numbers of the calls that have no answer yet.
-    open: Vec<u64>,
+    /// Numbers of the calls that have no answer yet, and the size of their blobs in bytes.
+    open: Vec<(u64, u64)>,
     /// Number of calls until now.
     made: u32,
     /// Size of all answers until now in bytes.
@@ -177,7 +181,18 @@ impl<'a> Calls<'a> {
         if self.outbox.len() > self.limits.calls as usize {
             return false;
         }
-        self.open.push(number);
+        let held: u64 = self.open.iter().map(|(_, bytes)| bytes).sum();
+        let bytes = call.blobs.iter().map(Blob::len).sum();
+        self.open.push((number, bytes));
+        let limit = self.limits.blob_bytes;
+        if bytes > 0 && held.saturating_add(bytes) > limit {
+            let text = format!(
+                "calls to the host without an answer have {held} bytes of data, this one {bytes}, the limit is {limit}: \
+                 wait for an answer before making more"
+            );
+            self.answer(number, Err(refused("too_many_bytes_at_once", text)));
+            return true;
+        }
         self.admit(number, call);
         true
     }
@@ -224,7 +239,7 @@ impl<'a> Calls<'a> {
 
     /// Queues the answer to a call, and starts the next one that waits.
     pub(super) fn answer(&mut self, number: u64, result: Result<HostReply, CallError>) {
-        let Some(at) = self.open.iter().position(|open| *open == number) else {
+        let Some(at) = self.open.iter().position(|(open, _)| *open == number) else {
             return;
         };
         self.open.swap_remove(at);
@@ -306,7 +321,7 @@ impl<'a> Calls<'a> {
         self.running.clear();
         self.waiting.clear();
         self.waiting_bytes = 0;
-        for number in std::mem::take(&mut self.open) {
+        for (number, _) in std::mem::take(&mut self.open) {
             let _ = self.outbox.push(&failed(number, stopped()), Vec::new());
         }
     }

@@ -212,6 +212,25 @@ fn calls_beyond_a_limit_are_refused_with_its_name() {
 }
 
 #[test]
+fn calls_whose_data_exceeds_the_limit_together_are_refused_until_one_is_answered() {
+    let calls = CallLimits {
+        blob_bytes: 1000,
+        ..CallLimits::default()
+    };
+    let steps = [
+        Step::CallWithBlob(1, "wait", 600),
+        Step::CallWithBlob(2, "echo", 600),
+        Step::Answered(2, Err("too_many_bytes_at_once")),
+        Step::Call(3, "release"),
+        Step::Answered(3, Ok(json!(3))),
+        Step::Answered(1, Ok(json!(1))),
+        Step::CallWithBlob(4, "echo", 600),
+        Step::Answered(4, Ok(json!(4))),
+    ];
+    completes(calls, &steps);
+}
+
+#[test]
 fn an_unknown_method_is_refused() {
     let steps = [
         Step::Call(1, "open_the_door"),

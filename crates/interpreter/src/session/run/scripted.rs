@@ -26,6 +26,8 @@ pub(in crate::session) enum Step {
     Stray(i64),
     /// A call with this number to a method, with its number as the parameter.
     Call(u64, &'static str),
+    /// A call with a blob of so many bytes.
+    CallWithBlob(u64, &'static str, usize),
     /// The host's next message is the answer to this call: its value, or its error's code.
     Answered(u64, Result<Value, &'static str>),
 }
@@ -131,6 +133,15 @@ impl Player {
                         params: call.into(),
                     };
                     write_frame(&mut channel, &message, &[]).await.unwrap();
+                }
+                Step::CallWithBlob(call, method, bytes) => {
+                    let message = FromKernel::Call {
+                        call,
+                        method: method.to_owned(),
+                        params: call.into(),
+                    };
+                    let blob = vec![0; bytes];
+                    write_frame(&mut channel, &message, &[&blob]).await.unwrap();
                 }
                 Step::Answered(number, expected) => {
                     let frame = requests.next().await.unwrap().unwrap();
