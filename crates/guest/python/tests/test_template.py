@@ -51,7 +51,7 @@ def child():
     return pid
 strangers = [child() for _ in range(template._COLLECTED + 5)]
 kernel = child()
-made._kernels.add(kernel)
+made._kernels[kernel] = None
 made._reap()
 def zombies():
     return sum(open(f"/proc/{pid}/stat").read().rsplit(")")[1].split()[0] == "Z" for pid in strangers if os.path.exists(f"/proc/{pid}"))

@@ -48,7 +48,8 @@ class Template:
         self._control = _socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         programs = [_read(path) for path in _FILTERS] if filtered else []
-        self._kernels: set[int] = set()
+        # In the order of their starts, in which the ends of several are reported, too.
+        self._kernels: dict[int, None] = {}
         self._rests_until: float | None = None
         self._own_filters, self._filters = lockdown.Filters(programs[:-1]), lockdown.Filters(programs[-1:])
 
@@ -100,7 +101,7 @@ class Template:
             try:
                 request = json.loads(body)
                 if "adopt" in request:
-                    self._kernels.add(request["adopt"]["pid"])
+                    self._kernels[request["adopt"]["pid"]] = None
                 else:
                     self._spawn(request["spawn"], descriptors)
             finally:
@@ -119,7 +120,7 @@ class Template:
         except OSError as error:
             self._send({"failed": {"token": request["token"], "error": str(error)}})
             return
-        self._kernels.add(pid)
+        self._kernels[pid] = None
         self._send({"spawned": {"token": request["token"], "pid": pid}})
 
     def _rest(self) -> float | None:
@@ -148,7 +149,7 @@ class Template:
         except ChildProcessError:
             return False
         if pid in self._kernels:
-            self._kernels.discard(pid)
+            del self._kernels[pid]
             self._send({"ended": {"pid": pid, "status": status}})
         return pid != 0
 
