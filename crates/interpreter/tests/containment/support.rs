@@ -89,9 +89,9 @@ async fn project() -> Project {
             project: Some(project.clone()),
             ..SessionOptions::default()
         });
-        let publish = "_ = publish_dataset(pd.DataFrame({'x': [1]}), 'unseen')";
-        let published = publisher.execute(publish).await.unwrap();
-        assert_eq!(published.outcome, Outcome::Completed, "{published:?}");
+        let code = "_ = publish_dataset(pd.DataFrame({'x': [1]}), 'unseen')";
+        let ran = publisher.execute(code).await.unwrap();
+        assert_eq!(ran.outcome, Outcome::Completed, "{ran:?}");
         project
     });
     made.await.clone()
