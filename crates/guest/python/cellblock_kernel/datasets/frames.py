@@ -8,7 +8,7 @@ from typing import Any
 
 from cellblock_kernel.datasets import other_frames, pandas_frames
 from cellblock_kernel.datasets.form import NotPublishable, arrow, packed_schema, unpacked_schema
-from cellblock_kernel.library.reading import installed
+from cellblock_kernel.library.reading import installed, parquet_table
 
 _dumps = json.dumps
 
@@ -54,11 +54,7 @@ def encode(frame: Any) -> Encoded:
 
 def decode(parquet: bytes) -> Any:
     """Returns the data frame of a dataset's file."""
-    pa = arrow()
-    from pyarrow.parquet import ParquetFile
-
-    # Without threads: a kernel with threads cannot be copied for a rescue.
-    table = ParquetFile(pa.BufferReader(parquet), pre_buffer=False).read(use_threads=False)
+    table = parquet_table(arrow().BufferReader(parquet))
     form = json.loads((table.schema.metadata or {})[b"cellblock.frame"])
     # Parquet lacks some types, such as durations and times in seconds.
     table = table.cast(unpacked_schema(form["schema_of_table"]))

@@ -179,11 +179,15 @@ def _parquet(source: _Input) -> Any:
     return _binary(source, library.read_parquet, repair)
 
 
-def _read_parquet(file: Any) -> Any:
-    # Without threads: pyarrow's would stay, and a kernel with threads cannot be copied for a
-    # rescue.
+def parquet_table(file: Any) -> Any:
+    """Reads a Parquet file as an Arrow table, without threads: pyarrow's would stay, and a kernel with threads cannot be
+    copied for a rescue."""
     parquet = importlib.import_module("pyarrow.parquet")
-    table = parquet.ParquetFile(file, pre_buffer=False).read(use_threads=False)
+    return parquet.ParquetFile(file, pre_buffer=False).read(use_threads=False)
+
+
+def _read_parquet(file: Any) -> Any:
+    table = parquet_table(file)
     frame = table.to_pandas(use_threads=False)
     attributes = (table.schema.metadata or {}).get(b"PANDAS_ATTRS")
     if attributes is not None:
