@@ -100,11 +100,8 @@ impl Connector for ServerConnector {
             match self.server.called_and_reported(&function, arguments).await {
                 Ok(ToolReply::Result(value)) => Ok(value.into()),
                 Ok(ToolReply::Failed(text)) => {
-                    let text = format!("{}.{function}: {text}", self.name);
-                    Err(ConnectorError::new(
-                        ConnectorErrorKind::Provider { status: None },
-                        text,
-                    ))
+                    let error = ConnectorError::new(ConnectorErrorKind::Provider { status: None }, text);
+                    Err(error.of_call(&self.name, &function))
                 }
                 Err(failure) => Err(error(failure, self.server.label())),
             }

@@ -76,15 +76,6 @@ impl CommandConnector {
             service,
         }
     }
-
-    fn named(&self, function: Option<&str>, error: &ConnectorError) -> ConnectorError {
-        let name = &self.name;
-        let message = match function {
-            Some(function) => format!("{name}.{function}: {error}"),
-            None => format!("{name}: {error}"),
-        };
-        ConnectorError::new(error.kind(), message)
-    }
 }
 
 impl Connector for CommandConnector {
@@ -98,9 +89,13 @@ impl Connector for CommandConnector {
 
     fn cards(&self) -> BoxFuture<'_, Result<Vec<Card>, ConnectorError>> {
         async {
-            let running = self.service.running().await;
-            let running = running.map_err(|error| self.named(None, &error))?;
-            Ok(running.cards.clone())
+            match self.service.running().await {
+                Ok(running) => Ok(running.cards.clone()),
+                Err(error) => {
+                    let text = format!("{}: {error}", self.name);
+                    Err(ConnectorError::new(error.kind(), text))
+                }
+            }
         }
         .boxed()
     }
@@ -119,7 +114,7 @@ impl Connector for CommandConnector {
                 let text = "the command did not answer before the end of the cell";
                 Err(ConnectorError::new(ConnectorErrorKind::Timeout, text))
             });
-            answer.map_err(|error| self.named(Some(&function), &error))
+            answer.map_err(|error| error.of_call(&self.name, &function))
         }
         .boxed()
     }

@@ -192,12 +192,13 @@ impl Connector for FilesConnector {
         arguments: Map<String, Value>,
         until: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
-        let name = format!("{}.{function}", self.name);
-        let table = self.tables.get(function).cloned();
+        let function = function.to_owned();
+        let table = self.tables.get(&function).cloned();
         async move {
             let Some(table) = table else {
-                let text = format!("{name}: there is no such table");
-                return Err(ConnectorError::new(ConnectorErrorKind::InvalidParameter, text));
+                let error =
+                    ConnectorError::new(ConnectorErrorKind::InvalidParameter, "there is no such table");
+                return Err(error.of_call(&self.name, &function));
             };
             let stop = Stop(Arc::default());
             let end = End {
@@ -209,7 +210,7 @@ impl Connector for FilesConnector {
                 .blocking(move |root| table.read(root, &arguments, max_result, &end))
                 .await;
             drop(stop);
-            answer.map_err(|error| ConnectorError::new(error.kind(), format!("{name}: {error}")))
+            answer.map_err(|error| error.of_call(&self.name, &function))
         }
         .boxed()
     }

@@ -203,10 +203,7 @@ impl Connector for HttpConnector {
                 return Err(self.failed(ConnectorErrorKind::InvalidParameter, &text));
             };
             let answer = self.call(operation, arguments, until).await;
-            answer.map_err(|error| {
-                let text = format!("{}.{name}: {error}", self.name);
-                ConnectorError::new(error.kind(), text)
-            })
+            answer.map_err(|error| error.of_call(&self.name, &name))
         }
         .boxed()
     }

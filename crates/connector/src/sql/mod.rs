@@ -291,10 +291,7 @@ impl Connector for SqlConnector {
         let function = function.to_owned();
         async move {
             let answer = self.call(&function, arguments, until).await;
-            answer.map_err(|error| {
-                let text = format!("{}.{function}: {error}", self.name);
-                ConnectorError::new(error.kind(), text)
-            })
+            answer.map_err(|error| error.of_call(&self.name, &function))
         }
         .boxed()
     }

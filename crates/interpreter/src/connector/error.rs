@@ -85,6 +85,12 @@ impl ConnectorError {
         }
     }
 
+    /// Returns the failure of a call, with the names of the connector and the function before its message.
+    #[must_use]
+    pub fn of_call(self, connector: &str, function: &str) -> Self {
+        Self::new(self.kind, format!("{connector}.{function}: {}", self.message))
+    }
+
     /// Returns its kind.
     pub const fn kind(&self) -> ConnectorErrorKind {
         self.kind

@@ -237,10 +237,7 @@ impl Inner {
             .ok_or_else(|| granted.unknown(&fetch.function, functions))?;
         let offered = &functions[of];
         let parameters = offered.parameters.get_or_init(|| Parameters::new(&offered.card));
-        let named = |error: ConnectorError| {
-            let message = format!("{}.{}: {error}", fetch.connector, offered.card.function);
-            ConnectorError::new(error.kind(), message)
-        };
+        let named = |error: ConnectorError| error.of_call(&fetch.connector, &offered.card.function);
         let bound = parameters.bind(fetch.arguments).map_err(named)?;
         record.bound(&bound.arguments);
         let arguments = fetch.envelope.then(|| bound.arguments.clone());
@@ -293,14 +290,8 @@ impl Inner {
             let kind = ConnectorErrorKind::Provider { status: None };
             Err(ConnectorError::new(kind, "the host could not read the answer"))
         });
-        let (mut answer, table) = read.map_err(|error| {
-            let message = format!(
-                "{}.{}: {error}",
-                self.granted[at].connector.name(),
-                offered.card.function
-            );
-            ConnectorError::new(error.kind(), message)
-        })?;
+        let name = self.granted[at].connector.name();
+        let (mut answer, table) = read.map_err(|error| error.of_call(name, &offered.card.function))?;
         if let (Some(table), Some(store)) = (table, &self.store) {
             answer.storing = Some(Storing::start(table, store.clone(), limits, running));
         }
