@@ -151,8 +151,18 @@ impl Store {
     /// Opens the bytes as a file of the host, read from its start. Those of a remote store are copied and checked first.
     pub async fn file(&self, id: ArtifactId) -> Result<File, ArtifactError> {
         if self.remote.is_some() {
-            self.verify(id).await?;
+            return self.verified_file(id).await;
         }
+        self.opened(id).await
+    }
+
+    /// Opens the bytes as a file of the host, which are checked first, also those of a local store.
+    pub async fn verified_file(&self, id: ArtifactId) -> Result<File, ArtifactError> {
+        self.verify(id).await?;
+        self.opened(id).await
+    }
+
+    async fn opened(&self, id: ArtifactId) -> Result<File, ArtifactError> {
         if let Some(path) = self.local_path(id) {
             let opened = spawn_blocking(move || File::open(path)).await;
             if let Ok(Ok(file)) = opened {

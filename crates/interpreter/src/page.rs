@@ -194,17 +194,25 @@ impl Dataframe {
 
 /// Opens a table that the host has stored, after its bytes are checked.
 pub(crate) async fn open(store: &Store, id: ArtifactId) -> Result<impl RecordBatchReader + use<>> {
-    store.verify(id).await?;
-    stored(store, id, table_batches).await
+    let file = store.verified_file(id).await?;
+    apart(file, table_batches).await
 }
 
-/// Reads a stored table in a thread for such work.
+/// Reads a stored table.
 async fn stored<T: Send + 'static>(
     store: &Store,
     id: ArtifactId,
     read: impl FnOnce(File) -> Result<T, OutputError> + Send + 'static,
 ) -> Result<T> {
     let file = store.file(id).await?;
+    apart(file, read).await
+}
+
+/// Reads a file in a thread for such work.
+async fn apart<T: Send + 'static>(
+    file: File,
+    read: impl FnOnce(File) -> Result<T, OutputError> + Send + 'static,
+) -> Result<T> {
     let read = spawn_blocking(move || read(file)).await;
     Ok(read.expect("reading rows does not panic")?)
 }

@@ -27,7 +27,9 @@ pub use limits::DecodingLimits;
 pub use page::{OutputPage, TextPage};
 pub use redact::{redact, redact_source};
 pub use table::{RowsFormat, TablePage};
-pub(crate) use table::{batches as table_batches, rows as table_rows, slice as table_slice};
+pub(crate) use table::{
+    batches as table_batches, rows as table_rows, slice as table_slice, write_arrow, write_csv,
+};
 pub use value::{
     Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,
     Representation, Rich,

@@ -78,7 +78,7 @@ impl ProjectCalls {
                 "rows": current.rows,
                 "columns": current.columns.len(),
                 "versions": dataset.versions,
-                "published_at": load::at(current.published_unix_ms),
+                "published_at": current.published_at(),
                 "session": current.session,
                 "producer": current.producer,
                 "seen": self.member.may_load(dataset),
@@ -138,7 +138,7 @@ impl ProjectCalls {
 /// Describes a dataset for code.
 fn described(dataset: &PublishedDataset) -> Value {
     let mut value = json!(dataset);
-    value["current"]["published_at"] = load::at(dataset.current.published_unix_ms).into();
+    value["current"]["published_at"] = dataset.current.published_at().into();
     if let Some(columns) = value["current"]["columns"].as_array_mut() {
         columns.truncate(LISTED);
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use arrow_array::RecordBatchReader;
 use cellblock_artifact::{ArtifactId, Store};
 use cellblock_protocol::{Column, DataframeLibrary};
+use chrono::{DateTime, SecondsFormat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,15 @@ pub struct DatasetVersion {
 }
 
 impl DatasetVersion {
+    /// Returns the time of its publication as RFC 3339.
+    pub fn published_at(&self) -> String {
+        let time = i64::try_from(self.published_unix_ms).ok();
+        time.and_then(DateTime::from_timestamp_millis)
+            .map_or_else(String::new, |time| {
+                time.to_rfc3339_opts(SecondsFormat::Secs, true)
+            })
+    }
+
     /// Opens the table as Arrow batches. Its bytes are checked first.
     pub async fn open(&self, store: &Store) -> Result<impl RecordBatchReader + use<>> {
         page::open(store, self.sha256).await

@@ -2,15 +2,13 @@
 
 use std::io::{self, Write};
 
-use arrow_array::RecordBatchReader;
-use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use cellblock_artifact::Store;
 use serde::Deserialize;
 
 use super::DatasetVersion;
 use crate::error::{Error, Result};
-use crate::output::OutputError;
+use crate::output::{OutputError, write_arrow, write_csv};
 
 /// The format of exported rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -43,14 +41,13 @@ impl DatasetVersion {
     /// Writes all rows. The stored bytes are checked first.
     pub async fn export(&self, store: &Store, format: ExportFormat, into: &mut impl Write) -> Result<()> {
         if format == ExportFormat::Parquet {
-            store.verify(self.sha256).await?;
-            let mut file = store.file(self.sha256).await?;
+            let mut file = store.verified_file(self.sha256).await?;
             return io::copy(&mut file, into).map(drop).map_err(Error::Spool);
         }
         let batches = self.open(store).await?;
         let written = match format {
-            ExportFormat::Csv => csv(batches, into),
-            _ => arrow(batches, into),
+            ExportFormat::Csv => write_csv(batches, into),
+            _ => write_arrow(batches, into),
         };
         written.map_err(|error| match error {
             ArrowError::CsvError(reason) | ArrowError::InvalidArgumentError(reason) => Error::Argument {
@@ -61,22 +58,4 @@ impl DatasetVersion {
             error => OutputError::from(error).into(),
         })
     }
-}
-
-fn csv(batches: impl RecordBatchReader, into: &mut impl Write) -> Result<(), ArrowError> {
-    let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(into);
-    // A table without rows still has a header.
-    writer.write(&arrow_array::RecordBatch::new_empty(batches.schema()))?;
-    for batch in batches {
-        writer.write(&batch?)?;
-    }
-    Ok(())
-}
-
-fn arrow(batches: impl RecordBatchReader, into: &mut impl Write) -> Result<(), ArrowError> {
-    let mut writer = StreamWriter::try_new(into, &batches.schema())?;
-    for batch in batches {
-        writer.write(&batch?)?;
-    }
-    writer.finish()
 }

@@ -1,10 +1,8 @@
 //! Finding a dataset, and checking that a session may load it.
 
 use std::fs::File;
-use std::time::{Duration, UNIX_EPOCH};
 
 use cellblock_artifact::{ArtifactError, ArtifactId};
-use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::{DatasetVersion, Project, ProjectMember, PublishedDataset};
 
@@ -131,8 +129,8 @@ pub(super) async fn load(member: &ProjectMember, name: &str) -> Result<Loaded, L
     if !member.may_load(&dataset) {
         return Err(LoadError::NotSeen {
             slug: slug.to_owned(),
+            at: dataset.current.published_at(),
             session: dataset.current.session,
-            at: at(dataset.current.published_unix_ms),
             producer: dataset
                 .current
                 .producer
@@ -148,8 +146,7 @@ pub(super) async fn load(member: &ProjectMember, name: &str) -> Result<Loaded, L
         slug: slug.to_owned(),
         source,
     };
-    store.verify(version.sha256).await.map_err(bytes)?;
-    let file = store.file(version.sha256).await.map_err(bytes)?;
+    let file = store.verified_file(version.sha256).await.map_err(bytes)?;
     Ok(Loaded {
         slug: slug.to_owned(),
         version,
@@ -193,10 +190,4 @@ fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     let mut names: Vec<_> = names.take(LISTED).map(|name| format!("`{name}`")).collect();
     names.extend((more > 0).then(|| format!("{more} more")));
     names.join(", ")
-}
-
-/// Returns a time as RFC 3339.
-pub(super) fn at(unix_ms: u64) -> String {
-    let time = DateTime::<Utc>::from(UNIX_EPOCH + Duration::from_millis(unix_ms));
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

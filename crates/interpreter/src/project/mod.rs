@@ -12,6 +12,7 @@
 //! what the kernel says; sessions, times, sizes and calls of connectors are what the host saw.
 
 use cellblock_artifact::{ArtifactError, Store, VersionSeries};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 mod calls;
 mod dataset;
@@ -32,6 +33,8 @@ use crate::error::{Error, Result};
 
 /// Maximum number of characters of the name of a project or a dataset.
 const NAME_CHARS: usize = 64;
+/// Maximum number of concurrent requests to the store.
+const AT_ONCE: usize = 16;
 
 /// A project: the datasets that an owner's sessions share under a name.
 #[derive(Clone, Debug)]
@@ -61,11 +64,9 @@ impl Project {
     /// Returns its datasets, sorted by slug.
     pub async fn datasets(&self) -> Result<Vec<PublishedDataset>, ArtifactError> {
         let slugs = self.store.series_below(&[&self.owner, &self.name]).await?;
-        let mut datasets = Vec::new();
-        for slug in slugs {
-            datasets.extend(self.dataset(&slug).await?);
-        }
-        Ok(datasets)
+        let read = stream::iter(slugs).map(async |slug| self.dataset(&slug).await);
+        let datasets: Vec<_> = read.buffered(AT_ONCE).try_collect().await?;
+        Ok(datasets.into_iter().flatten().collect())
     }
 
     /// Returns a dataset, if there is one with this slug.

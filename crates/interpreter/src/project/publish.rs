@@ -134,37 +134,31 @@ pub(super) async fn publish(
         .await?;
     let slug = &publication.slug;
     let moved = series.move_head(|before: Option<PublishedDataset>| {
-        let (versions, created, current) = match &before {
-            Some(before) => (before.versions, before.created_unix_ms, Some(&before.current)),
-            None => (0, version.published_unix_ms, None),
-        };
+        let before = before.as_ref();
+        let published = version.published_unix_ms;
         // Of two publishers at the same time, the later version is the current one.
-        let newest = current.filter(|it| it.published_unix_ms > version.published_unix_ms);
-        let before = before.clone();
-        let text = |new: &Option<String>, old: fn(PublishedDataset) -> String| {
-            new.clone()
-                .or_else(|| before.clone().map(old))
-                .unwrap_or_default()
-        };
-        let texts = |new: &Option<Vec<String>>, old: fn(PublishedDataset) -> Vec<String>| {
-            new.clone()
-                .or_else(|| before.clone().map(old))
-                .unwrap_or_default()
-        };
+        let newest = before
+            .map(|it| &it.current)
+            .filter(|it| it.published_unix_ms > published);
         PublishedDataset {
             slug: slug.clone(),
-            title: text(&publication.title, |it| it.title),
-            description: text(&publication.description, |it| it.description),
-            tags: texts(&publication.tags, |it| it.tags),
-            notes: texts(&publication.notes, |it| it.notes),
-            created_unix_ms: created.min(version.published_unix_ms),
-            versions: versions + 1,
+            title: kept(publication.title.as_ref(), before.map(|it| &it.title)),
+            description: kept(publication.description.as_ref(), before.map(|it| &it.description)),
+            tags: kept(publication.tags.as_ref(), before.map(|it| &it.tags)),
+            notes: kept(publication.notes.as_ref(), before.map(|it| &it.notes)),
+            created_unix_ms: before.map_or(published, |it| it.created_unix_ms.min(published)),
+            versions: before.map_or(0, |it| it.versions) + 1,
             current: newest.unwrap_or(&version).clone(),
         }
     });
     let dataset = moved.await?;
     member.published(slug);
     Ok(dataset)
+}
+
+/// Returns what is said of a version; what is not said stays as it was.
+fn kept<T: Clone + Default>(said: Option<&T>, before: Option<&T>) -> T {
+    said.or(before).cloned().unwrap_or_default()
 }
 
 fn logical_id(

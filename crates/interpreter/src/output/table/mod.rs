@@ -26,7 +26,7 @@ use serde_json::Value;
 pub use self::rows::TablePage;
 pub(crate) use self::rows::{batches, rows};
 pub use self::slice::RowsFormat;
-pub(crate) use self::slice::slice;
+pub(crate) use self::slice::{slice, write_arrow, write_csv};
 
 use self::parquet::Writer;
 use self::stream::{Batches, Ends};

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
 use parquet::file::reader::ChunkReader;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -76,22 +77,32 @@ fn write(
             serde_json::to_writer(into, &answer)?;
         }
         RowsFormat::Csv => {
-            let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(into);
-            // A page without rows still has a header.
-            writer.write(&RecordBatch::new_empty(selected.schema))?;
-            for batch in selected.batches {
-                writer.write(&batch?)?;
-            }
+            write_csv(selected.batches, into)?;
         }
         RowsFormat::Arrow => {
-            let mut writer = StreamWriter::try_new(into, &selected.schema)?;
-            for batch in selected.batches {
-                writer.write(&batch?)?;
-            }
-            writer.finish()?;
+            write_arrow(selected.batches, into)?;
         }
     }
     Ok(())
+}
+
+/// Writes rows as CSV with a header, also if there are none.
+pub(crate) fn write_csv(batches: impl RecordBatchReader, into: &mut impl Write) -> Result<(), ArrowError> {
+    let mut writer = arrow_csv::WriterBuilder::new().with_header(true).build(into);
+    writer.write(&RecordBatch::new_empty(batches.schema()))?;
+    for batch in batches {
+        writer.write(&batch?)?;
+    }
+    Ok(())
+}
+
+/// Writes rows as an Arrow IPC stream.
+pub(crate) fn write_arrow(batches: impl RecordBatchReader, into: &mut impl Write) -> Result<(), ArrowError> {
+    let mut writer = StreamWriter::try_new(into, &batches.schema())?;
+    for batch in batches {
+        writer.write(&batch?)?;
+    }
+    writer.finish()
 }
 
 /// Bytes up to the limit.
