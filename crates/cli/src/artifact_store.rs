@@ -8,16 +8,18 @@ use crate::error::{Error, Result};
 
 /// Opens the store in the data directory, in front of a remote one if the environment names one.
 pub(crate) async fn open(home: &Home) -> Result<Store> {
-    let failed = |source: ArtifactError| Error::Store {
-        action: "open the store of artifacts",
-        source,
-    };
-    let local = Store::local(home.root().join("artifacts")).map_err(failed)?;
+    const ACTION: &str = "open the store of artifacts";
+    let local = Store::local(home.root().join("artifacts")).map_err(failed(ACTION))?;
     match REMOTE_STORE.get() {
         Some(address) => {
-            let remote = Store::open(&address).await.map_err(failed)?;
+            let remote = Store::open(&address).await.map_err(failed(ACTION))?;
             Ok(Store::tiered(local, remote))
         }
         None => Ok(local),
     }
+}
+
+/// Names the action of the store that failed.
+pub(crate) fn failed(action: &'static str) -> impl FnOnce(ArtifactError) -> Error {
+    move |source| Error::Store { action, source }
 }

@@ -14,7 +14,7 @@ mod find;
 mod verify;
 
 use crate::args::artifact::{ArtifactArgs, ArtifactCommand, ChartFormat};
-use crate::artifact_store;
+use crate::artifact_store::{self, failed};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
@@ -246,8 +246,4 @@ fn date(unix_ms: u64) -> String {
         .and_then(DateTime::from_timestamp_millis);
     date.map(|date| date.to_rfc3339_opts(SecondsFormat::Secs, true))
         .unwrap_or_default()
-}
-
-fn failed(action: &'static str) -> impl FnOnce(cellblock_artifact::ArtifactError) -> Error {
-    move |source| Error::Store { action, source }
 }

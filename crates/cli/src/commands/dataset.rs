@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 
 use cellblock_image::Home;
 use cellblock_interpreter::project::{DatasetVersion, Project, PublishedDataset};
-use chrono::{DateTime, SecondsFormat};
 use serde_json::json;
 
 use crate::args::dataset::{DatasetArgs, DatasetCommand};
-use crate::artifact_store;
+use crate::artifact_store::{self, failed};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
@@ -116,7 +115,7 @@ fn listed(datasets: &[PublishedDataset], project: &str) -> String {
             "{} rows, {} columns, {versions} versions, {}",
             current.rows,
             current.columns.len(),
-            time(current.published_unix_ms)
+            current.published_at()
         );
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -170,7 +169,7 @@ fn shown(dataset: &PublishedDataset, versions: &[DatasetVersion]) -> String {
     lines.extend(versions.iter().rev().map(|version| {
         let about = format!(
             "{}  {}  {} rows",
-            time(version.published_unix_ms),
+            version.published_at(),
             version.sha256,
             version.rows
         );
@@ -178,17 +177,4 @@ fn shown(dataset: &PublishedDataset, versions: &[DatasetVersion]) -> String {
     }));
     lines.retain(|line| !line.is_empty());
     lines.join("\n")
-}
-
-fn time(unix_ms: u64) -> String {
-    let time = i64::try_from(unix_ms)
-        .ok()
-        .and_then(DateTime::from_timestamp_millis);
-    time.map_or_else(String::new, |time| {
-        time.to_rfc3339_opts(SecondsFormat::Secs, true)
-    })
-}
-
-fn failed(action: &'static str) -> impl FnOnce(cellblock_artifact::ArtifactError) -> Error {
-    move |source| Error::Store { action, source }
 }

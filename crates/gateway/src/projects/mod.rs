@@ -83,22 +83,21 @@ pub(crate) async fn read(
     Path((name, slug)): Path<(String, String)>,
     Query(look): Query<LookQuery>,
 ) -> Result<Json<PublishedDataset>, Problem> {
-    let dataset = find(&gateway, &caller, &name, &slug).await?;
-    if let Some(id) = look.session {
-        let held = gateway.sessions.find(&caller, &id)?;
-        let member = held.session.member().filter(|it| it.project().name() == name);
-        let member = member.ok_or_else(|| {
-            let message =
-                format!("the session is not in the project {name:?}; create it with \"project\": {name:?}");
-            Problem::invalid("session", message)
-        })?;
-        let seen = member.read_dataset(&slug).await;
-        return seen.map(Json).map_err(|error| match error {
-            LoadError::Store(error) => failed(&error),
-            _ => missing(&name, &slug),
-        });
-    }
-    Ok(Json(dataset))
+    let Some(id) = look.session else {
+        return find(&gateway, &caller, &name, &slug).await.map(Json);
+    };
+    let held = gateway.sessions.find(&caller, &id)?;
+    let member = held.session.member().filter(|it| it.project().name() == name);
+    let member = member.ok_or_else(|| {
+        let message =
+            format!("the session is not in the project {name:?}; create it with \"project\": {name:?}");
+        Problem::invalid("session", message)
+    })?;
+    let seen = member.read_dataset(&slug).await;
+    seen.map(Json).map_err(|error| match error {
+        LoadError::Store(error) => failed(&error),
+        _ => missing(&name, &slug),
+    })
 }
 
 /// Lists the versions of a dataset, oldest first.

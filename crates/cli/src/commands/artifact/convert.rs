@@ -6,8 +6,8 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::chart::VEGA_LITE;
 use cellblock_interpreter::picture::vega_lite_of;
 
-use super::failed;
 use crate::args::artifact::ChartFormat;
+use crate::artifact_store::failed;
 use crate::cancel::Cancel;
 use crate::commands::image;
 use crate::error::{Error, Result};

@@ -2,7 +2,8 @@
 
 use cellblock_artifact::{ArtifactId, Metadata, Store};
 
-use super::{SHORT, failed};
+use super::SHORT;
+use crate::artifact_store::failed;
 use crate::error::{Error, Result};
 use crate::sanitize;
 

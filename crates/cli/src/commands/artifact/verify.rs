@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use cellblock_artifact::{ArtifactError, Store};
+use cellblock_artifact::Store;
 use serde_json::json;
 
-use super::failed;
+use crate::artifact_store::failed;
 use crate::env_vars::REMOTE_STORE;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
@@ -31,22 +31,11 @@ pub(super) async fn verify(store: &Store, repair: bool, json: bool) -> Result<Ex
             intact += 1;
             continue;
         };
-        let error = match (error, repair) {
-            (
-                error @ (ArtifactError::NotFound { .. }
-                | ArtifactError::Damaged { .. }
-                | ArtifactError::File(_)),
-                true,
-            ) => match store.verify(id).await {
-                Ok(()) => {
-                    repaired.push(id);
-                    continue;
-                }
-                Err(_) => error,
-            },
-            (error, _) => error,
-        };
-        damaged.push((id, error.to_string()));
+        if repair && store.verify(id).await.is_ok() {
+            repaired.push(id);
+        } else {
+            damaged.push((id, error.to_string()));
+        }
     }
     if json {
         let damaged = damaged
