@@ -5,7 +5,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::connector::{Connector, FetchAllowance};
 
 use crate::owner::Owner;
 
@@ -27,6 +27,11 @@ pub trait Meter: fmt::Debug + Send + Sync {
         offered: &'a [Arc<dyn Connector>],
     ) -> Admission<'a, Vec<Arc<dyn Connector>>> {
         Box::pin(async { Ok(offered.to_vec()) })
+    }
+
+    /// Returns how much code of this owner may fetch with connectors; any amount by default.
+    fn fetch_allowance(&self, _owner: &Owner) -> Option<Arc<dyn FetchAllowance>> {
+        None
     }
 
     /// Checks that this many bytes may be put into a session.

@@ -31,8 +31,8 @@ pub(crate) enum KeyCommand {
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         expires: Option<Duration>,
         /// Set a quota of this key; `unlimited` removes a limit. The quotas are `sandboxes`,
-        /// `concurrent_cells`, `cells_per_minute`, `cell_seconds_per_day`, `upload_bytes_per_day`
-        /// and `stored_bytes`
+        /// `concurrent_cells`, `cells_per_minute`, `cell_seconds_per_day`, `fetches_per_minute`,
+        /// `fetched_bytes_per_day`, `upload_bytes_per_day` and `stored_bytes`
         #[arg(long = "quota", value_name = "NAME=NUMBER", value_parser = parse_quota)]
         quotas: Vec<(Quota, Option<u64>)>,
         /// Let code of this key call these connectors, such as `weather,crm`: names of `connectors`, and of
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(
             parse_quota("rooms=5").unwrap_err(),
             "there is no quota `rooms`; there are sandboxes, concurrent_cells, cells_per_minute, cell_seconds_per_day, \
-             upload_bytes_per_day, stored_bytes"
+             fetches_per_minute, fetched_bytes_per_day, upload_bytes_per_day, stored_bytes"
         );
         assert_eq!(
             parse_quota("sandboxes=-1").unwrap_err(),

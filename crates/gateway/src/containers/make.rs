@@ -91,6 +91,7 @@ impl New {
             guard: gateway.options.cells.guard,
             setup: gateway.options.cells.snippets.clone(),
             connectors: gateway.connectors(owner).await?,
+            fetch_allowance: Some(gateway.fetch_allowance(owner)),
             ..SessionOptions::default()
         };
         if gateway.options.tools.any() {

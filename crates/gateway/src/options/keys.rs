@@ -24,6 +24,10 @@ pub struct QuotaOptions {
     pub cells_per_minute: Option<u64>,
     /// Seconds that cells and commands may run per day (UTC).
     pub cell_seconds_per_day: Option<u64>,
+    /// Requests of connectors that code makes per minute. Equal calls of a session are one request.
+    pub fetches_per_minute: Option<u64>,
+    /// Bytes that code fetches with connectors per day (UTC).
+    pub fetched_bytes_per_day: Option<u64>,
     /// Bytes uploaded per day (UTC).
     pub upload_bytes_per_day: Option<u64>,
     /// Bytes of stored files and tool results.
@@ -37,6 +41,8 @@ impl Default for QuotaOptions {
             concurrent_cells: Some(8),
             cells_per_minute: Some(120),
             cell_seconds_per_day: Some(10 * 3600),
+            fetches_per_minute: Some(600),
+            fetched_bytes_per_day: Some(10 << 30),
             upload_bytes_per_day: Some(10 << 30),
             stored_bytes: Some(20 << 30),
         }

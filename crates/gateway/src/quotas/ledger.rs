@@ -29,6 +29,7 @@ pub(super) struct Account {
     pub(super) cells: u32,
     pub(super) sandboxes: u32,
     pub(super) rate: Rate,
+    pub(super) fetch_rate: Rate,
     /// Cells that wait for their turn, one after the other.
     pub(super) line: Arc<tokio::sync::Mutex<()>>,
 }
@@ -149,5 +150,7 @@ const fn sum(one: Used, other: Used) -> Used {
         cells: one.cells.saturating_add(other.cells),
         cell_millis: one.cell_millis.saturating_add(other.cell_millis),
         upload_bytes: one.upload_bytes.saturating_add(other.upload_bytes),
+        fetches: one.fetches.saturating_add(other.fetches),
+        fetched_bytes: one.fetched_bytes.saturating_add(other.fetched_bytes),
     }
 }

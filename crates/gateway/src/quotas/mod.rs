@@ -8,6 +8,7 @@
 //!
 //! What runs is counted in memory, what was used on a day in the records, which are written to every few seconds.
 
+mod fetches;
 mod ledger;
 mod metered;
 mod permit;
@@ -26,6 +27,7 @@ use crate::records::{Records, RecordsError};
 use crate::retry;
 
 pub use crate::records::{Allowance, Quota, UnknownQuota};
+pub(crate) use fetches::OwnerFetches;
 pub(crate) use metered::Metered;
 pub use permit::{CellPermit, SandboxPermit};
 pub(crate) use results::ResultRoom;

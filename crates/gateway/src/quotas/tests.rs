@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::connector::{ConnectorErrorKind, FetchAllowance as _};
+
 use super::ledger::Rate;
 use super::*;
 use crate::keys::ConnectorGrant;
@@ -60,6 +62,7 @@ async fn a_day_has_so_many_seconds_and_bytes_also_after_a_restart() {
         cells: 2,
         cell_millis: 18_000,
         upload_bytes: 100,
+        ..Used::default()
     };
     assert_eq!(quotas.used("key_1").await.unwrap(), used);
     used_up(quotas.cell("key_1").await);
@@ -119,4 +122,38 @@ async fn the_use_of_a_key_is_remembered() {
     quotas.flush().await.unwrap();
     let seen = keys.list().await.unwrap()[0].last_used_at.unwrap();
     assert!(seen >= key.created_at);
+}
+
+#[tokio::test]
+async fn fetches_of_all_sessions_of_a_key_count_together_also_after_a_restart() {
+    let records = Records::in_memory().unwrap();
+    let per_key = Allowance::default()
+        .with(Quota::FetchesPerMinute, Some(3))
+        .with(Quota::FetchedBytesPerDay, Some(100));
+    let quotas = Quotas::new(per_key.clone(), records.clone());
+    let fetches = |quotas: &Quotas| OwnerFetches::new(quotas.clone(), "key_1".to_owned());
+    let (one, two) = (fetches(&quotas), fetches(&quotas));
+    for session in [&one, &two, &one] {
+        session.begin().await.unwrap();
+    }
+    let refused = two.begin().await.unwrap_err();
+    let retry_after = Some(Duration::from_secs(20));
+    assert_eq!(refused.kind(), ConnectorErrorKind::RateLimit { retry_after });
+    assert_eq!(
+        refused.to_string(),
+        "the request was not made: the quota `fetches_per_minute` of this key is used up: its limit is 3; try again in 20 s"
+    );
+    two.fetched(120);
+    quotas.flush().await.unwrap();
+
+    let quotas = Quotas::new(per_key, records);
+    let refused = fetches(&quotas).begin().await.unwrap_err().to_string();
+    assert!(
+        refused.contains("the quota `fetched_bytes_per_day` of this key is used up: its limit is 100"),
+        "{refused}"
+    );
+    let used = quotas.used("key_1").await.unwrap();
+    assert_eq!((used.fetches, used.fetched_bytes), (3, 120));
+    let other = OwnerFetches::new(quotas, "key_2".to_owned());
+    other.begin().await.unwrap();
 }

@@ -19,6 +19,10 @@ pub enum Quota {
     CellsPerMinute,
     /// Seconds that cells and commands run on a day (UTC), by the clock.
     CellSecondsPerDay,
+    /// Requests of connectors that code makes in a minute; a minute's worth may come at once.
+    FetchesPerMinute,
+    /// Bytes that code fetches with connectors on a day (UTC).
+    FetchedBytesPerDay,
     /// Bytes that are uploaded on a day (UTC).
     UploadBytesPerDay,
     /// Bytes of files, and of results of tools, that are kept.
@@ -32,11 +36,13 @@ pub struct UnknownQuota(String);
 
 impl Quota {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Sandboxes,
         Self::ConcurrentCells,
         Self::CellsPerMinute,
         Self::CellSecondsPerDay,
+        Self::FetchesPerMinute,
+        Self::FetchedBytesPerDay,
         Self::UploadBytesPerDay,
         Self::StoredBytes,
     ];
@@ -48,6 +54,8 @@ impl Quota {
             Self::ConcurrentCells => "concurrent_cells",
             Self::CellsPerMinute => "cells_per_minute",
             Self::CellSecondsPerDay => "cell_seconds_per_day",
+            Self::FetchesPerMinute => "fetches_per_minute",
+            Self::FetchedBytesPerDay => "fetched_bytes_per_day",
             Self::UploadBytesPerDay => "upload_bytes_per_day",
             Self::StoredBytes => "stored_bytes",
         }
@@ -75,6 +83,8 @@ impl From<&QuotaOptions> for Allowance {
             (Quota::ConcurrentCells, options.concurrent_cells),
             (Quota::CellsPerMinute, options.cells_per_minute),
             (Quota::CellSecondsPerDay, options.cell_seconds_per_day),
+            (Quota::FetchesPerMinute, options.fetches_per_minute),
+            (Quota::FetchedBytesPerDay, options.fetched_bytes_per_day),
             (Quota::UploadBytesPerDay, options.upload_bytes_per_day),
             (Quota::StoredBytes, options.stored_bytes),
         ]))

@@ -44,6 +44,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/conversations.sql"),
     include_str!("migrations/automatic.sql"),
     include_str!("migrations/key_connectors.sql"),
+    include_str!("migrations/fetches.sql"),
 ];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.

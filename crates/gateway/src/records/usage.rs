@@ -11,11 +11,15 @@ pub struct Used {
     pub cell_millis: u64,
     /// Bytes that were uploaded.
     pub upload_bytes: u64,
+    /// Requests of connectors.
+    pub fetches: u64,
+    /// Bytes of their answers.
+    pub fetched_bytes: u64,
 }
 
 /// What was used on a day so far.
 pub(crate) fn used(connection: &Connection, owner: &str, day: u64) -> rusqlite::Result<Used> {
-    let sql = "SELECT cells, cell_millis, upload_bytes FROM usage WHERE owner = ?1 AND day = ?2";
+    let sql = "SELECT cells, cell_millis, upload_bytes, fetches, fetched_bytes FROM usage WHERE owner = ?1 AND day = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let used = statement
         .query_row(params![owner, signed(day)], |row| {
@@ -24,6 +28,8 @@ pub(crate) fn used(connection: &Connection, owner: &str, day: u64) -> rusqlite::
                 cells: number(0)?,
                 cell_millis: number(1)?,
                 upload_bytes: number(2)?,
+                fetches: number(3)?,
+                fetched_bytes: number(4)?,
             })
         })
         .optional()?;
@@ -32,15 +38,18 @@ pub(crate) fn used(connection: &Connection, owner: &str, day: u64) -> rusqlite::
 
 /// Adds to what was used.
 pub(crate) fn add(connection: &Connection, owner: &str, day: u64, more: Used) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO usage (owner, day, cells, cell_millis, upload_bytes) VALUES (?1, ?2, ?3, ?4, ?5) \
+    let sql = "INSERT INTO usage (owner, day, cells, cell_millis, upload_bytes, fetches, fetched_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
                ON CONFLICT DO UPDATE SET cells = cells + excluded.cells, cell_millis = cell_millis + excluded.cell_millis, \
-               upload_bytes = upload_bytes + excluded.upload_bytes";
+               upload_bytes = upload_bytes + excluded.upload_bytes, fetches = fetches + excluded.fetches, \
+               fetched_bytes = fetched_bytes + excluded.fetched_bytes";
     connection.prepare_cached(sql)?.execute(params![
         owner,
         signed(day),
         signed(more.cells),
         signed(more.cell_millis),
-        signed(more.upload_bytes)
+        signed(more.upload_bytes),
+        signed(more.fetches),
+        signed(more.fetched_bytes)
     ])?;
     Ok(())
 }

@@ -115,6 +115,7 @@ pub(crate) async fn create(
         idle: terms.idle,
         id: Some(id.clone()),
         connectors: connectors.clone(),
+        fetch_allowance: Some(gateway.fetch_allowance(&caller.owner)),
         project,
         seen: request.seen,
         ..SessionOptions::default()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use cellblock_agent::wire::ApiError;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::connector::{Connector, FetchAllowance};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::keys::Keys;
 use crate::models::Models;
 use crate::options::Options;
-use crate::quotas::{Allowance, Quotas};
+use crate::quotas::{Allowance, OwnerFetches, Quotas};
 use crate::records::{Records, RecordsError};
 
 /// A gateway: what its routes share.
@@ -112,6 +112,11 @@ impl Gateway {
             .filter(|it| grant.allows(it.name()))
             .cloned()
             .collect())
+    }
+
+    /// Returns how much code of this owner may fetch with connectors.
+    pub fn fetch_allowance(&self, owner: &str) -> Arc<dyn FetchAllowance> {
+        Arc::new(OwnerFetches::new(self.quotas.clone(), owner.to_owned()))
     }
 
     /// The sandboxes; an error where code runs at a server that keeps nothing.

@@ -102,3 +102,48 @@ fn a_key_has_the_connectors_that_it_is_granted() {
         }
     });
 }
+
+#[test]
+fn a_call_beyond_a_quota_of_the_key_fails_and_its_cell_goes_on() {
+    block_on(async {
+        for (owner, quota) in [
+            (
+                "two fetches",
+                "`fetches_per_minute` of this key is used up: its limit is 2",
+            ),
+            (
+                "ten bytes",
+                "`fetched_bytes_per_day` of this key is used up: its limit is 10",
+            ),
+        ] {
+            let api = Api::of(owner).await;
+            let notebook = json!({"toolset": "notebook"});
+            let first = api.session(&notebook).await;
+            // Equal calls are one request.
+            let cell = api
+                .run(&first, "for _ in range(5): weather.get_forecast('Kyiv')")
+                .await;
+            assert_eq!(cell["outcome"], "completed", "{cell}");
+            let second = api.session(&notebook).await;
+            let code = "import cellblock\n\
+                        for city in ['Lviv', 'Odesa']:\n    \
+                        try:\n        weather.get_forecast(city)\n    \
+                        except cellblock.RateLimitError as error:\n        last = error\n\
+                        print(last)\nlast.retry_after >= 1";
+            let cell = api.run(&second, code).await;
+            assert_eq!(cell["outputs"][0]["value"], true, "{cell}");
+            let printed = cell["stdout"].as_str().unwrap();
+            assert!(
+                printed.starts_with("weather.get_forecast: the request was not made: the quota ")
+                    && printed.contains(quota)
+                    && printed.contains("; try again in "),
+                "{printed}"
+            );
+            assert_eq!(cell["fetches"][1]["outcome"], "rate_limit", "{cell}");
+            let cached = api.run(&first, "len(weather.get_forecast('Kyiv'))").await;
+            assert_eq!(cached["outputs"][0]["value"], 1, "{cached}");
+            api.end(&first).await;
+            api.end(&second).await;
+        }
+    });
+}

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use cellblock_gateway::Gateway;
 use cellblock_gateway::keys::ConnectorGrant;
-use cellblock_gateway::quotas::Allowance;
+use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
@@ -77,10 +77,12 @@ async fn key_of(owner: &str) -> String {
         "only climate" => ConnectorGrant::new(["climate".to_owned()]),
         _ => ConnectorGrant::new(["*".to_owned()]),
     };
-    let made = gateway
-        .keys
-        .create(owner, None, Allowance::default(), connectors)
-        .await;
+    let allowance = match owner {
+        "two fetches" => Allowance::default().with(Quota::FetchesPerMinute, Some(2)),
+        "ten bytes" => Allowance::default().with(Quota::FetchedBytesPerDay, Some(10)),
+        _ => Allowance::default(),
+    };
+    let made = gateway.keys.create(owner, None, allowance, connectors).await;
     let key = made.unwrap().1.reveal();
     keys.insert(owner.to_owned(), key.clone());
     key

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Bundle, Card, Connector, Grants};
+use super::{Bundle, Card, Connector, GrantTerms, Grants};
 
 /// Tokens that the list of functions may have in a prompt.
 pub const CATALOG_TOKENS: usize = 2000;
@@ -17,7 +17,7 @@ const ABOUT: usize = 120;
 /// Returns the section of a system prompt that lists the functions, within about so many tokens. Asks the connectors for them; an
 /// empty text means that there are no connectors.
 pub async fn catalog(connectors: &[Arc<dyn Connector>], tokens: usize) -> String {
-    let bundles = Grants::new(connectors, None).bundles().await;
+    let bundles = Grants::new(connectors, GrantTerms::default()).bundles().await;
     written(&bundles, tokens.saturating_mul(TOKEN_CHARS))
 }
 

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::{Bundle, Connector, FetchRecord, Grants};
+use super::{Bundle, Connector, FetchRecord, GrantTerms, Grants};
 use crate::output::bytes_of;
 
 /// Returns what code sees of connectors. Asks them for their functions.
 pub async fn bundles(connectors: &[Arc<dyn Connector>]) -> Vec<Bundle> {
-    Grants::new(connectors, None).bundles().await
+    Grants::new(connectors, GrantTerms::default()).bundles().await
 }
 
 /// Calls a function as code in a session would, with the same checks and without the secrets. Returns the record of the call, which
@@ -22,7 +22,7 @@ pub async fn call(
     until: Instant,
 ) -> (Option<FetchRecord>, Option<Value>) {
     let name = connector.name().to_owned();
-    let grants = Grants::new(&[connector], None);
+    let grants = Grants::new(&[connector], GrantTerms::default());
     let call = json!({"connector": name, "function": function, "arguments": arguments});
     let answer = grants.fetch(call, until).await.ok();
     let value = answer.and_then(|answer| {

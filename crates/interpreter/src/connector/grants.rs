@@ -21,7 +21,7 @@ use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
 use super::store::Storing;
 use super::waits::Waits;
-use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, name};
+use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, FetchAllowance, name};
 use crate::host_call::{HostReply, shown};
 use crate::output::DecodingLimits;
 
@@ -29,6 +29,15 @@ use crate::output::DecodingLimits;
 const RUNNING: usize = 8;
 /// Maximum size in bytes of the descriptions and schemas that a kernel is given; a message has 4 MiB.
 const CARD_BYTES: usize = 2 << 20;
+
+/// What all calls of a session have in common.
+#[derive(Debug, Default)]
+pub(crate) struct GrantTerms {
+    /// Where tables are stored; without it they are not kept.
+    pub(crate) store: Option<Store>,
+    /// How much may be fetched; without it any amount.
+    pub(crate) allowance: Option<Arc<dyn FetchAllowance>>,
+}
 
 /// What the host offers to the code of a session with connectors. Clones share it.
 #[derive(Clone, Debug)]
@@ -46,8 +55,7 @@ struct Inner {
     log: Arc<FetchLog>,
     running: Arc<Semaphore>,
     waits: Waits,
-    /// Where tables are stored.
-    store: Option<Store>,
+    terms: Arc<GrantTerms>,
     limits: DecodingLimits,
 }
 
@@ -80,8 +88,7 @@ struct FetchCall {
 }
 
 impl Grants {
-    /// Without a store, tables are not kept.
-    pub(crate) fn new(connectors: &[Arc<dyn Connector>], store: Option<Store>) -> Self {
+    pub(crate) fn new(connectors: &[Arc<dyn Connector>], terms: GrantTerms) -> Self {
         let own: Vec<_> = connectors.iter().map(|it| Granted::new(it, 0)).collect();
         Self(Arc::new(Inner {
             granted: own.clone(),
@@ -91,7 +98,7 @@ impl Grants {
             log: Arc::default(),
             running: Arc::new(Semaphore::new(RUNNING)),
             waits: Waits::default(),
-            store,
+            terms: Arc::new(terms),
             limits: DecodingLimits::default(),
         }))
     }
@@ -112,7 +119,7 @@ impl Grants {
             log: Arc::clone(&inner.log),
             running: Arc::clone(&inner.running),
             waits: inner.waits.clone(),
-            store: inner.store.clone(),
+            terms: Arc::clone(&inner.terms),
             limits: inner.limits,
         }))
     }
@@ -271,6 +278,13 @@ impl Inner {
         let Ok(running) = Arc::clone(&self.running).acquire_owned().await else {
             return Err(ConnectorError::invalid("the session is closed"));
         };
+        let name = connector.name();
+        let allowance = self.terms.allowance.as_ref();
+        let allowance = allowance.filter(|_| !connector.waits_for_client());
+        if let Some(allowance) = allowance {
+            let asked = allowance.begin().await;
+            asked.map_err(|error| error.of_call(name, &offered.card.function))?;
+        }
         let redaction = connector.redaction();
         let waiting = connector.waits_for_client().then(|| self.waits.begin());
         let fetched = connector.fetch(&offered.card.name, arguments, until).await;
@@ -280,19 +294,21 @@ impl Inner {
             let schema = offered.card.returns.as_ref();
             schema.and_then(DeclaredSchema::new).map(Arc::new)
         });
-        let (returns, connector) = (returns.clone(), Arc::clone(connector));
+        let (returns, reader) = (returns.clone(), Arc::clone(connector));
         let limits = self.limits;
         // Large answers take a while.
         let read = spawn_blocking(move || {
-            StoredAnswer::new(fetched, returns.as_deref(), connector.redaction(), &limits)
+            StoredAnswer::new(fetched, returns.as_deref(), reader.redaction(), &limits)
         });
         let read = read.await.unwrap_or_else(|_| {
             let kind = ConnectorErrorKind::Provider { status: None };
             Err(ConnectorError::new(kind, "the host could not read the answer"))
         });
-        let name = self.granted[at].connector.name();
         let (mut answer, table) = read.map_err(|error| error.of_call(name, &offered.card.function))?;
-        if let (Some(table), Some(store)) = (table, &self.store) {
+        if let Some(allowance) = allowance {
+            allowance.fetched(answer.bytes.len());
+        }
+        if let (Some(table), Some(store)) = (table, &self.terms.store) {
             answer.storing = Some(Storing::start(table, store.clone(), limits, running));
         }
         Ok(answer)

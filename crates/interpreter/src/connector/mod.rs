@@ -16,6 +16,7 @@ pub use cellblock_protocol::{Blob, Bundle, Card, FetchEffect};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
+mod allowance;
 mod answer;
 mod arrow;
 mod catalog;
@@ -35,11 +36,12 @@ mod schema;
 mod store;
 mod waits;
 
+pub use allowance::FetchAllowance;
 pub use catalog::{CATALOG_TOKENS, catalog};
 pub use digest::fetch_log;
 pub use error::{ConnectorError, ConnectorErrorKind};
 pub use fetch_answer::FetchAnswer;
-pub(crate) use grants::Grants;
+pub(crate) use grants::{GrantTerms, Grants};
 pub use log::FetchRecord;
 pub use name::check_name;
 pub use redaction::{MIN_SECRET_BYTES, Redaction};

@@ -11,7 +11,7 @@ use object_store::memory::InMemory;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::connector::Grants;
+use crate::connector::{GrantTerms, Grants};
 use crate::host_call::{HostCall, HostReply};
 use crate::lineage::VariableOrigin;
 use crate::output::DecodingLimits;
@@ -26,7 +26,7 @@ fn member(project: &Project, session: &str) -> ProjectCalls {
         cell: 1,
         producer: None,
         origins: Arc::default(),
-        grants: Grants::new(&[], None),
+        grants: Grants::new(&[], GrantTerms::default()),
         limits: DecodingLimits::default(),
     }
 }

@@ -25,7 +25,7 @@ use super::standby::Standby;
 use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
-use crate::connector::{Bundle, Connector, FetchRecord, Grants};
+use crate::connector::{Bundle, Connector, FetchAllowance, FetchRecord, GrantTerms, Grants};
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome, Resource};
 use crate::handle::mint;
@@ -56,6 +56,8 @@ pub struct SessionOptions {
     pub id: Option<String>,
     /// Connectors that its code may call. Cells that derive from tool results may call none.
     pub connectors: Vec<Arc<dyn Connector>>,
+    /// How much its code may fetch with its connectors; any amount by default.
+    pub fetch_allowance: Option<Arc<dyn FetchAllowance>>,
     /// Project whose datasets its code may publish and load.
     pub project: Option<Project>,
     /// Datasets of the project that it may load without having looked at them, by slug.
@@ -74,6 +76,7 @@ impl Default for SessionOptions {
             idle: Duration::from_mins(15),
             id: None,
             connectors: Vec::new(),
+            fetch_allowance: None,
             project: None,
             seen: Vec::new(),
         }
@@ -146,7 +149,11 @@ impl Actor {
         interrupts: Interrupted,
     ) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
-        let grants = Grants::new(&options.connectors, Some(shared.store.clone()));
+        let terms = GrantTerms {
+            store: Some(shared.store.clone()),
+            allowance: options.fetch_allowance.clone(),
+        };
+        let grants = Grants::new(&options.connectors, terms);
         let id = options.id.clone().unwrap_or_else(|| mint("session_"));
         Self {
             id,

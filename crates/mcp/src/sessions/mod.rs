@@ -78,6 +78,7 @@ impl McpSessions {
             guard: self.options.guard,
             setup: self.options.setup.clone(),
             connectors: connectors.clone(),
+            fetch_allowance: self.options.meter.fetch_allowance(owner),
             project: project.transpose()?,
             ..SessionOptions::default()
         };

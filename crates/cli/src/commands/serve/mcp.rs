@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cellblock_agent::wire::ApiError;
 use cellblock_gateway::server::Mount;
 use cellblock_gateway::{Caller, Gateway};
-use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::connector::{Connector, FetchAllowance};
 use cellblock_mcp::http::{self, HttpOptions};
 use cellblock_mcp::{Admission, Denied, LazyInterpreter, Meter, Options, Owner, Permit, Server};
 
@@ -78,6 +78,10 @@ impl Meter for Metered {
             let granted = self.0.connectors(owner.name()).await;
             granted.map_err(|error| denied(error.into()))
         })
+    }
+
+    fn fetch_allowance(&self, owner: &Owner) -> Option<Arc<dyn FetchAllowance>> {
+        Some(self.0.fetch_allowance(owner.name()))
     }
 
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()> {

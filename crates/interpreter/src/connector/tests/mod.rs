@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::host_call::HostReply;
 
+mod allowance;
 mod redaction;
 mod tables;
 
@@ -125,6 +126,10 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::under(GrantTerms::default())
+    }
+
+    fn under(terms: GrantTerms) -> Self {
         let weather = Arc::new(Weather {
             redaction: Redaction::new([SECRET]),
             requests: AtomicUsize::new(0),
@@ -132,7 +137,7 @@ impl Fixture {
             most_running: AtomicUsize::new(0),
             absent: AtomicUsize::new(0),
         });
-        let grants = Grants::new(&[Arc::clone(&weather) as Arc<dyn Connector>], None);
+        let grants = Grants::new(&[Arc::clone(&weather) as Arc<dyn Connector>], terms);
         Self { weather, grants }
     }
 
@@ -271,7 +276,7 @@ async fn a_call_of_another_connector_is_rejected_and_recorded() {
             (name, "not_granted")
         );
     }
-    let none = Grants::new(&[], None);
+    let none = Grants::new(&[], GrantTerms::default());
     let call = json!({"connector": "weather", "function": "slow"});
     let error = none.fetch(call, Instant::now()).await.unwrap_err();
     assert_eq!(

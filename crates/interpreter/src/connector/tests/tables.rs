@@ -61,7 +61,11 @@ impl Connector for Fixed {
 
 fn granted(answer: Fixture, store: &Store) -> Grants {
     let redaction = Redaction::new([SECRET]);
-    Grants::new(&[Arc::new(Fixed { answer, redaction })], Some(store.clone()))
+    let terms = GrantTerms {
+        store: Some(store.clone()),
+        ..GrantTerms::default()
+    };
+    Grants::new(&[Arc::new(Fixed { answer, redaction })], terms)
 }
 
 fn memory() -> Store {

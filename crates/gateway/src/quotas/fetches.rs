@@ -1,0 +1,89 @@
+//! Requests of connectors, which code of sessions and containers makes.
+
+use std::time::{Duration, Instant};
+
+use cellblock_agent::wire::ApiError;
+use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, FetchAllowance};
+use futures_util::future::BoxFuture;
+
+use super::{ExceededQuota, Quota, Quotas, until_tomorrow};
+use crate::records::RecordsError;
+use crate::records::usage::Used;
+
+/// What the code of one owner may fetch. All sessions of the owner share the quotas.
+#[derive(Debug)]
+pub(crate) struct OwnerFetches {
+    quotas: Quotas,
+    owner: String,
+}
+
+impl OwnerFetches {
+    pub(crate) const fn new(quotas: Quotas, owner: String) -> Self {
+        Self { quotas, owner }
+    }
+}
+
+impl FetchAllowance for OwnerFetches {
+    fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    fn begin(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
+        Box::pin(async move {
+            match self.quotas.try_fetch(&self.owner).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(exceeded)) => Err(exceeded.of_fetch(&self.owner)),
+                Err(error) => {
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "could not check the quotas of a fetch"
+                    );
+                    Err(ConnectorError::new(
+                        ConnectorErrorKind::Provider { status: None },
+                        "the request was not made: the host could not check this key's quotas; its operator's log has the reason",
+                    ))
+                }
+            }
+        })
+    }
+
+    fn fetched(&self, bytes: u64) {
+        self.quotas.ledger().account(&self.owner).add(Used {
+            fetched_bytes: bytes,
+            ..Used::default()
+        });
+    }
+}
+
+impl ExceededQuota {
+    fn of_fetch(self, owner: &str) -> ConnectorError {
+        let retry_after = Some(Duration::from_secs(self.seconds));
+        let ApiError { message, .. } = self.of(owner);
+        let kind = ConnectorErrorKind::RateLimit { retry_after };
+        ConnectorError::new(kind, format!("the request was not made: {message}"))
+    }
+}
+
+impl Quotas {
+    /// Counts a request, if its owner may make one now. Answers are counted when they are there, so that requests at the same time
+    /// can exceed the day's bytes by their answers.
+    async fn try_fetch(&self, owner: &str) -> Result<Result<(), ExceededQuota>, RecordsError> {
+        self.load(owner).await?;
+        let mut ledger = self.ledger();
+        let account = ledger.account(owner);
+        let refused = |quota, most, seconds| Ok(Err(ExceededQuota { quota, most, seconds }));
+        let most = account.most(Quota::FetchedBytesPerDay);
+        if account.used.fetched_bytes >= most {
+            return refused(Quota::FetchedBytesPerDay, most, until_tomorrow());
+        }
+        let most = account.most(Quota::FetchesPerMinute);
+        if let Err(seconds) = account.fetch_rate.take(most, Instant::now()) {
+            return refused(Quota::FetchesPerMinute, most, seconds);
+        }
+        account.add(Used {
+            fetches: 1,
+            ..Used::default()
+        });
+        Ok(Ok(()))
+    }
+}
