@@ -28,6 +28,7 @@ pub use error::ArtifactError;
 pub use gc::{Collected, Retention};
 pub use id::{ArtifactId, ParseIdError};
 pub use metadata::{About, Kind, Metadata, Origin};
+pub use open::{check_objects, objects};
 pub use pin::PinOwner;
 pub use reader::Reader;
 #[cfg(feature = "s3")]

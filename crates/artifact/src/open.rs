@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use object_store::ObjectStore;
 use object_store::memory::InMemory;
 
 use crate::{ArtifactError, Store};
@@ -34,7 +36,33 @@ impl Store {
     #[cfg(not(feature = "s3"))]
     #[expect(clippy::unused_async, reason = "it waits if the feature is enabled")]
     async fn open_s3(address: &str) -> Result<Self, ArtifactError> {
-        let why = "this program was built without the feature `s3`; build it with it, or use a folder";
-        Err(ArtifactError::address(address, why))
+        Err(without_s3(address))
     }
+}
+
+/// Returns the objects below `s3://bucket/prefix`, with the credentials and the endpoint of the environment, as [`Store::open`] does.
+/// Sends nothing; requests are repeated after temporary failures for at most `patience`.
+#[cfg(feature = "s3")]
+pub fn objects(address: &str, patience: Duration) -> Result<Arc<dyn ObjectStore>, ArtifactError> {
+    crate::S3::at(address)?.objects(patience)
+}
+
+/// Fails, because the feature `s3` is not enabled.
+#[cfg(not(feature = "s3"))]
+pub fn objects(address: &str, _patience: Duration) -> Result<Arc<dyn ObjectStore>, ArtifactError> {
+    Err(without_s3(address))
+}
+
+/// Checks an address for [`objects`], without the environment.
+pub fn check_objects(address: &str) -> Result<(), ArtifactError> {
+    #[cfg(feature = "s3")]
+    return crate::S3::at(address).map(drop);
+    #[cfg(not(feature = "s3"))]
+    Err(without_s3(address))
+}
+
+#[cfg(not(feature = "s3"))]
+fn without_s3(address: &str) -> ArtifactError {
+    let why = "this program was built without the feature `s3`; build it with it, or use a folder";
+    ArtifactError::address(address, why)
 }

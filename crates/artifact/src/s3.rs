@@ -61,7 +61,7 @@ impl S3 {
         let refuse = || ArtifactError::address(address, "expected s3://bucket/prefix");
         let rest = address.strip_prefix("s3://").ok_or_else(refuse)?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '=');
         let segments = prefix.trim_end_matches('/');
         let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(plain);
         if !sound(bucket) || !(segments.is_empty() || segments.split('/').all(sound)) {
@@ -76,7 +76,19 @@ impl S3 {
         })
     }
 
-    fn builder(&self) -> Result<AmazonS3Builder, ArtifactError> {
+    /// Returns the objects below the prefix. Requests are repeated after temporary failures for at most `patience`. Sends nothing.
+    pub fn objects(&self, patience: Duration) -> Result<Arc<dyn ObjectStore>, ArtifactError> {
+        // A program has one; the first to be installed is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let s3 = self.builder(patience)?.build();
+        let s3 = s3.map_err(ArtifactError::store("set up the connection to S3"))?;
+        Ok(match self.prefix.as_str() {
+            "" => Arc::new(s3),
+            prefix => Arc::new(PrefixStore::new(s3, prefix)),
+        })
+    }
+
+    fn builder(&self, patience: Duration) -> Result<AmazonS3Builder, ArtifactError> {
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(&self.bucket);
         if let Some(region) = &self.region {
             builder = builder.with_region(region);
@@ -105,7 +117,7 @@ impl S3 {
             .with_allow_http(unencrypted)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             .with_retry(RetryConfig {
-                retry_timeout: PATIENCE,
+                retry_timeout: patience,
                 ..RetryConfig::default()
             }))
     }
@@ -140,14 +152,7 @@ impl Store {
     /// Keeps artifacts in a bucket. Servers that overwrite objects despite If-None-Match are
     /// rejected, because publishers and collectors rely on it.
     pub async fn s3(place: S3) -> Result<Self, ArtifactError> {
-        // A program has one; the first to be installed is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let s3 = place.builder()?.build();
-        let s3 = s3.map_err(ArtifactError::store("set up the connection to S3"))?;
-        let objects: Arc<dyn ObjectStore> = match place.prefix.as_str() {
-            "" => Arc::new(s3),
-            prefix => Arc::new(PrefixStore::new(s3, prefix)),
-        };
+        let objects = place.objects(PATIENCE)?;
         if !creates_once(objects.as_ref()).await? {
             let why = "its server ignores If-None-Match and overwrites existing objects; use a server that supports it";
             return Err(ArtifactError::address(&place.address(), why));
@@ -182,7 +187,11 @@ mod tests {
         for (address, bucket, prefix) in [
             ("s3://b", "b", ""),
             ("s3://b/", "b", ""),
-            ("s3://my.bucket-1/a/b_c/", "my.bucket-1", "a/b_c"),
+            (
+                "s3://my.bucket-1/a/b_c/year=2025/",
+                "my.bucket-1",
+                "a/b_c/year=2025",
+            ),
         ] {
             let place = S3::at(address).expect(address);
             assert_eq!((place.bucket.as_str(), place.prefix.as_str()), (bucket, prefix));

@@ -4,7 +4,7 @@
 //! options ──compiled──> HttpConnector ──> the fixed host of `base_url`; an OpenAPI document becomes such requests
 //!                          │ arguments: encoded, never spliced       │ answers: bounded, typed
 //!                          └ secrets: inserted here, never returned <┘
-//!           ──> FilesConnector ──> files below `root`, never through a link or `..`
+//!           ──> FilesConnector ──> files below `root`, never through a link or `..`; or objects below `s3://…`
 //!           ──> CommandConnector ──> a program of the operator, in a process of its own
 //!           ──> SqlConnector ──> a database, in a transaction that only reads
 //! ```

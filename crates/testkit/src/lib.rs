@@ -1,10 +1,11 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Eight things are here:
+//! A development dependency only: nothing that is shipped links it. Nine things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
 //! - [`LeakOwner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
+//! - [`S3Server`] serves buckets;
 //! - [`Schema`] checks JSON against a schema;
 //! - [`fenced`] finds the blocks of code in a page;
 //! - [`wait`] waits for what tells nobody that it has happened;
@@ -29,6 +30,7 @@ mod denied;
 mod leak;
 mod page;
 mod places;
+mod s3_server;
 mod schema;
 mod skip;
 mod user;
@@ -41,6 +43,7 @@ pub use denied::without_user_namespaces;
 pub use leak::{Count, LeakOwner, Uncounted};
 pub use page::fenced;
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
+pub use s3_server::S3Server;
 pub use schema::Schema;
 pub use skip::{Skipped, expected_skips, missing};
 pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use anyhow::Result;
-use cellblock_testkit::Cli;
+use cellblock_testkit::{Cli, S3Server, require};
 
 use crate::support::{answer, folder, run};
 
@@ -54,13 +54,48 @@ fn tables_of_files_are_data_frames_and_no_link_is_followed() -> Result<()> {
 }
 
 #[test]
+fn tables_of_an_object_store_need_credentials_of_the_environment() -> Result<()> {
+    require!(S3Server);
+    let config = "connectors:\n  lake:\n    type: files\n    root: s3://lake/data/\n    tables: {sales: \"sales/*.csv\"}\n";
+    let (_folder, path) = folder(&[("cellblock.yaml", config.as_bytes())])?;
+    let server = S3Server::start();
+    server.create_bucket("lake");
+    server.put("lake", "data/sales/a.csv", b"day,amount\n2024-05-01,7\n");
+    let without = Cli::new(["connector", "check", "lake"]).folder(&path).run()?;
+    assert_ne!(without.code(), 0);
+    let said = without.stdout + &without.stderr;
+    assert!(said.contains("AWS_ACCESS_KEY_ID"), "{said}");
+    let with = run([
+        "--toolset",
+        "notebook",
+        "--json",
+        "-c",
+        "lake.sales()['amount'].tolist()",
+    ])?
+    .env("AWS_ACCESS_KEY_ID", "test")
+    .env("AWS_SECRET_ACCESS_KEY", "test")
+    .env("AWS_REGION", "us-east-1")
+    .env("AWS_ENDPOINT_URL", server.endpoint())
+    .folder(&path)
+    .run()?;
+    let (code, report) = answer(&with)?;
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["outputs"][0]["value"], "[7]", "{report:#}");
+    Ok(())
+}
+
+#[test]
 fn mistakes_of_connectors_over_files_are_reported_with_their_lines() -> Result<()> {
     for (config, words) in [
         ("lake: {type: files, tables: {t: a.csv}}", "missing key `root`"),
         ("lake: {type: files, root: data}", "missing key `tables`"),
         (
-            "lake: {type: files, root: 's3://acme/', tables: {t: a.csv}}",
-            "object stores such as S3 are not supported",
+            "lake: {type: files, root: 'gs://acme/', tables: {t: a.csv}}",
+            "`gs://acme/` is neither a folder nor `s3://bucket/prefix/`",
+        ),
+        (
+            "lake: {type: files, root: 's3://acme/../b', tables: {t: a.csv}}",
+            "`connectors.lake.root`: could not open the store s3://acme/../b: expected s3://bucket/prefix",
         ),
         (
             "lake: {type: files, root: data, tables: {t: ../a.csv}}",

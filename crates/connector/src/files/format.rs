@@ -1,7 +1,6 @@
 //! Formats of files: their columns, and their rows as batches.
 
-use std::fs::File;
-use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead, BufReader, Cursor, Read as _};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -11,6 +10,7 @@ use indexmap::IndexMap;
 
 use super::condition::Condition;
 use super::parquet;
+use super::table_file::TableFile;
 use super::types::plain;
 
 /// Rows of a batch.
@@ -49,7 +49,7 @@ impl Format {
     }
 
     /// Returns the columns of a file. Types of text formats are declared, or inferred from the first rows.
-    pub(super) fn schema(self, file: File, declared: &Declared) -> Result<Schema, String> {
+    pub(super) fn schema(self, file: &TableFile, declared: &Declared) -> Result<Schema, String> {
         let inferred = match self {
             Self::Parquet => return Ok(plain(parquet::schema(file)?.as_ref())),
             Self::Csv => csv()
@@ -84,7 +84,7 @@ impl Format {
     }
 
     /// Returns the columns of another file of a table. Text formats have the types of the first file.
-    pub(super) fn own_schema(self, file: File, table: &Schema) -> Result<Schema, String> {
+    pub(super) fn own_schema(self, file: &TableFile, table: &Schema) -> Result<Schema, String> {
         match self {
             Self::Parquet => Ok(plain(parquet::schema(file)?.as_ref())),
             Self::Csv => {
@@ -103,7 +103,12 @@ impl Format {
     }
 
     /// Reads the rows that meet the conditions, at most so many.
-    pub(super) fn batches(self, file: File, part: Part<'_>, limit: Option<usize>) -> Result<Batches, String> {
+    pub(super) fn batches(
+        self,
+        file: &TableFile,
+        part: Part<'_>,
+        limit: Option<usize>,
+    ) -> Result<Batches, String> {
         let failed = |error: ArrowError| error.to_string();
         match self {
             Self::Parquet => parquet::batches(file, part, limit),
@@ -139,13 +144,16 @@ fn csv() -> arrow_csv::reader::Format {
 }
 
 /// Reads text, after the byte order mark that some programs write.
-fn text(mut file: File) -> std::io::Result<BufReader<File>> {
+fn text(file: &TableFile) -> std::io::Result<Box<dyn BufRead>> {
+    let mut reader = file.reader(0);
     let mut start = Vec::new();
-    std::io::Read::by_ref(&mut file).take(3).read_to_end(&mut start)?;
-    if start != *"\u{feff}".as_bytes() {
-        file.seek(SeekFrom::Start(0))?;
+    std::io::Read::by_ref(&mut reader)
+        .take(3)
+        .read_to_end(&mut start)?;
+    if start == *"\u{feff}".as_bytes() {
+        start.clear();
     }
-    Ok(BufReader::new(file))
+    Ok(Box::new(BufReader::new(Cursor::new(start).chain(reader))))
 }
 
 fn filtered(

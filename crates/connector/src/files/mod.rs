@@ -1,16 +1,27 @@
-//! Tables in files of the host: a folder, patterns below it, and reading of only what a call wants.
+//! Tables in files of a folder or an object store: patterns below its root, and reading of only what a call wants.
+//!
+//! ```text
+//! Table ──pattern──> Root ──> Folder: openat2 │ Objects: listing, ranges
+//!   │ format                    └── TableFile: disk │ Object, in windows
+//!   └──> batches of the columns, row groups and rows that are wanted
+//! ```
 
 mod condition;
+mod end;
+mod folder;
 mod format;
+mod object;
+mod objects;
 mod parquet;
 mod partition;
 mod read;
 mod root;
+mod search;
+mod table_file;
 mod types;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{
@@ -20,21 +31,24 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use glob::Pattern;
 use indexmap::IndexMap;
+use object_store::ObjectStore;
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::columns::listed;
 use crate::mistake::OptionMistake;
 use crate::options::ConnectorOptions;
+use end::End;
 use format::Format;
-use read::{End, Table};
-use root::Root;
+use read::Table;
+use root::{Place, Root};
 
 /// A connector of the type `files`.
 #[derive(Debug)]
 pub struct FilesConnector {
     name: String,
     description: String,
-    root: PathBuf,
+    root: Arc<Place>,
     timeout: Duration,
     max_result: u64,
     tables: IndexMap<String, Arc<Table>>,
@@ -42,17 +56,24 @@ pub struct FilesConnector {
 }
 
 impl FilesConnector {
-    /// Compiles a connector whose folder is `root`. Opens nothing.
+    /// Compiles a connector whose folder is `root`, unless its options name an object store. Opens nothing.
     pub fn new(name: &str, options: &ConnectorOptions, root: PathBuf) -> Result<Self, Vec<OptionMistake>> {
         let mut mistakes = Vec::new();
+        let mut place = Place::Folder(root);
         match options.root.as_ref().and_then(|root| root.to_str()) {
             None => mistakes.push(OptionMistake::new(
                 &[],
-                "missing key `root`: the folder of the files, such as `data/`",
+                "missing key `root`: the folder of the files, such as `data/`, or `s3://bucket/prefix/`",
             )),
+            Some(root) if root.starts_with("s3://") => {
+                if let Err(error) = cellblock_artifact::check_objects(root) {
+                    mistakes.push(OptionMistake::new(&["root"], error.to_string()));
+                }
+                place = Place::Objects(root.to_owned(), OnceLock::new());
+            }
             Some(root) if root.contains("://") => {
                 let text = format!(
-                    "`{root}` is not a folder; object stores such as S3 are not supported, so mount or copy the files"
+                    "`{root}` is neither a folder nor `s3://bucket/prefix/`; mount or copy the files"
                 );
                 mistakes.push(OptionMistake::new(&["root"], text));
             }
@@ -85,7 +106,7 @@ impl FilesConnector {
         Ok(Self {
             name: name.to_owned(),
             description: options.description.clone(),
-            root,
+            root: Arc::new(place),
             timeout: options.timeout,
             max_result: options.max_result,
             tables,
@@ -93,24 +114,29 @@ impl FilesConnector {
         })
     }
 
-    /// Runs work on files outside the threads of the runtime.
+    /// Reads from this object store instead of the one that the environment of the process describes.
+    #[must_use]
+    pub fn over(mut self, store: Arc<dyn ObjectStore>) -> Self {
+        self.root = Arc::new(Place::Objects(String::new(), OnceLock::from(store)));
+        self
+    }
+
+    /// Runs work on files outside the threads of the runtime. Dropping the future ends it.
     async fn blocking<T: Send + 'static>(
         &self,
+        until: Option<Instant>,
         work: impl FnOnce(&Root) -> Result<T, ConnectorError> + Send + 'static,
     ) -> Result<T, ConnectorError> {
-        let path = self.root.clone();
-        let provider = ConnectorErrorKind::Provider { status: None };
-        let worked = tokio::task::spawn_blocking(move || {
-            let root = Root::open(&path).map_err(|error| {
-                // The path is not for the sandbox.
-                tracing::warn!(path = %path.display(), %error, "the folder of a connector cannot be opened");
-                ConnectorError::new(provider, format!("the folder `root` cannot be opened: {error}"))
-            })?;
-            work(&root)
-        });
-        worked
-            .await
-            .unwrap_or_else(|error| Err(ConnectorError::new(provider, format!("reading failed: {error}"))))
+        let stopped = CancellationToken::new();
+        let _stop = stopped.clone().drop_guard();
+        let limit = Instant::now() + self.timeout;
+        let until = until.map_or(limit, |until| until.min(limit));
+        let (place, timeout) = (Arc::clone(&self.root), self.timeout);
+        let worked = tokio::task::spawn_blocking(move || work(&place.open(timeout, End { stopped, until })?));
+        worked.await.unwrap_or_else(|error| {
+            let provider = ConnectorErrorKind::Provider { status: None };
+            Err(ConnectorError::new(provider, format!("reading failed: {error}")))
+        })
     }
 }
 
@@ -143,15 +169,6 @@ fn compiled(name: &str, pattern: &str, options: &ConnectorOptions) -> Result<Tab
     })
 }
 
-/// Stops the reading of a call that is dropped.
-struct Stop(Arc<AtomicBool>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Connector for FilesConnector {
     fn name(&self) -> &str {
         &self.name
@@ -166,7 +183,7 @@ impl Connector for FilesConnector {
         async move {
             // Columns are read from the first file of each table. Without them, functions can still be called.
             let names: Vec<String> = tables.keys().cloned().collect();
-            let read = self.blocking(move |root| {
+            let read = self.blocking(None, move |root| {
                 Ok(tables
                     .values()
                     .map(|table| table.schema(root).ok())
@@ -200,23 +217,17 @@ impl Connector for FilesConnector {
                     ConnectorError::new(ConnectorErrorKind::InvalidParameter, "there is no such table");
                 return Err(error.of_call(&self.name, &function));
             };
-            let stop = Stop(Arc::default());
-            let end = End {
-                stopped: Arc::clone(&stop.0),
-                until: until.min(Instant::now() + self.timeout),
-            };
             let max_result = self.max_result;
             let answer = self
-                .blocking(move |root| table.read(root, &arguments, max_result, &end))
+                .blocking(Some(until), move |root| table.read(root, &arguments, max_result))
                 .await;
-            drop(stop);
             answer.map_err(|error| error.of_call(&self.name, &function))
         }
         .boxed()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
-        self.blocking(|_| Ok(())).boxed()
+        self.blocking(None, Root::check).boxed()
     }
 
     fn redaction(&self) -> &Redaction {

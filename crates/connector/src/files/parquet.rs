@@ -1,6 +1,6 @@
 //! Parquet files: only the columns, row groups and rows that an answer needs are read.
 
-use std::fs::File;
+use std::ops::Range;
 
 use arrow_array::ArrayRef;
 use arrow_cast::cast;
@@ -10,27 +10,30 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::arrow::arrow_reader::{
     ArrowPredicate, ArrowPredicateFn, ParquetRecordBatchReaderBuilder as Builder, RowFilter,
 };
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::condition::{Condition, Statistics};
 use super::format::{BATCH, Batches, Part};
+use super::table_file::TableFile;
 use super::types::plain;
 
-pub(super) fn schema(file: File) -> Result<SchemaRef, String> {
-    let reader = Builder::try_new(file).map_err(|error| error.to_string())?;
-    Ok(reader.schema().clone())
+pub(super) fn schema(file: &TableFile) -> Result<SchemaRef, String> {
+    Ok(file.footer()?.schema().clone())
 }
 
-pub(super) fn batches(file: File, part: Part<'_>, limit: Option<usize>) -> Result<Batches, String> {
-    let mut builder = Builder::try_new(file).map_err(|error| error.to_string())?;
+pub(super) fn batches(file: &TableFile, part: Part<'_>, limit: Option<usize>) -> Result<Batches, String> {
+    let footer = file.footer()?.clone();
+    let mut builder = Builder::new_with_metadata(file.clone(), footer);
     let mut predicates: Vec<Box<dyn ArrowPredicate>> = Vec::new();
+    let mut masks = Vec::new();
     let mut groups: Vec<usize> = (0..builder.metadata().num_row_groups()).collect();
     for condition in part.conditions {
         let possible = possible(&builder, &condition, part.schema);
         groups.retain(|group| possible[*group]);
         let column = [condition.column.as_str()];
         let mask = roots(builder.schema(), builder.parquet_schema(), &column);
+        masks.push(mask.clone());
         let kind = part.schema.field_with_name(&condition.column);
         let kind = kind.map_err(|error| error.to_string())?.data_type().clone();
         predicates.push(Box::new(ArrowPredicateFn::new(mask, move |batch| {
@@ -39,6 +42,8 @@ pub(super) fn batches(file: File, part: Part<'_>, limit: Option<usize>) -> Resul
     }
     let columns: Vec<&str> = part.columns.iter().map(String::as_str).collect();
     let mask = roots(builder.schema(), builder.parquet_schema(), &columns);
+    masks.push(mask.clone());
+    file.want(|| wanted(builder.metadata(), &groups, &masks));
     builder = builder
         .with_batch_size(BATCH)
         .with_row_groups(groups)
@@ -50,6 +55,22 @@ pub(super) fn batches(file: File, part: Part<'_>, limit: Option<usize>) -> Resul
     Ok(Box::new(builder.build().map_err(|error| error.to_string())?))
 }
 
+/// Returns the ranges of column chunks, those of a row group and of a step of reading together.
+fn wanted(metadata: &ParquetMetaData, groups: &[usize], masks: &[ProjectionMask]) -> Vec<Vec<Range<u64>>> {
+    let groups = groups.iter().map(|group| metadata.row_group(*group).columns());
+    let steps = groups.flat_map(|columns| masks.iter().map(move |mask| (columns, mask)));
+    steps
+        .map(|(columns, mask)| {
+            let read = columns
+                .iter()
+                .enumerate()
+                .filter(|(leaf, _)| mask.leaf_included(*leaf));
+            let ranges = read.map(|(_, column)| column.byte_range());
+            ranges.map(|(start, length)| start..start + length).collect()
+        })
+        .collect()
+}
+
 /// Selects columns with all that is in them.
 fn roots(schema: &Schema, parquet: &SchemaDescriptor, columns: &[&str]) -> ProjectionMask {
     let places = columns.iter().filter_map(|column| schema.index_of(column).ok());
@@ -57,7 +78,7 @@ fn roots(schema: &Schema, parquet: &SchemaDescriptor, columns: &[&str]) -> Proje
 }
 
 /// Returns which row groups can have rows that meet a condition; without usable statistics, all.
-fn possible(builder: &Builder<File>, condition: &Condition, table: &Schema) -> Vec<bool> {
+fn possible(builder: &Builder<TableFile>, condition: &Condition, table: &Schema) -> Vec<bool> {
     let groups = builder.metadata().row_groups();
     let found = statistics(
         groups,

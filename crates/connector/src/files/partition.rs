@@ -6,6 +6,8 @@ use arrow_array::{ArrayRef, Int64Array, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use percent_encoding::percent_decode_str;
 
+use super::root::Found;
+
 /// What Hive and its descendants write for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
@@ -21,15 +23,15 @@ pub(super) struct Partitions {
 
 impl Partitions {
     /// Reads the folders of files. A column whose values are all whole numbers is one of integers.
-    pub(super) fn new(paths: &[String]) -> Result<Self, String> {
-        let values: Vec<Pairs> = paths.iter().map(|path| pairs(path)).collect();
+    pub(super) fn new(files: &[Found]) -> Result<Self, String> {
+        let values: Vec<Pairs> = files.iter().map(|found| pairs(&found.path)).collect();
         let mut fields = Vec::new();
         let names = |pairs: &Pairs| pairs.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let first = values.first().map(names).unwrap_or_default();
         if let Some(place) = values.iter().position(|pairs| names(pairs) != first) {
             return Err(format!(
                 "`{}` and `{}` are in folders of different keys",
-                paths[0], paths[place]
+                files[0].path, files[place].path
             ));
         }
         for (column, name) in first.into_iter().enumerate() {

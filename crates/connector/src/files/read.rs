@@ -1,8 +1,6 @@
 //! A call: finds the files of a table, and writes the rows that it wants to an Arrow stream as they are read.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cast::cast;
@@ -15,7 +13,8 @@ use serde_json::{Map, Value};
 use super::condition::Condition;
 use super::format::{Format, Part};
 use super::partition::Partitions;
-use super::root::Root;
+use super::root::{Found, Root};
+use super::table_file::TableFile;
 use super::types::{difference, named};
 use crate::table_writer::{TableWriter, unwritten};
 
@@ -32,7 +31,9 @@ pub(super) struct Table {
 
 /// The files of a table and its columns.
 struct Opened {
-    paths: Vec<String>,
+    found: Vec<Found>,
+    /// The first file, and its own columns, until it is read.
+    first: Option<(TableFile, Schema)>,
     partitions: Partitions,
     /// Columns that are in the files.
     stored: Schema,
@@ -40,23 +41,8 @@ struct Opened {
     schema: Schema,
 }
 
-/// When a call ends.
-#[derive(Debug)]
-pub(super) struct End {
-    pub(super) stopped: Arc<AtomicBool>,
-    pub(super) until: Instant,
-}
-
 fn failed(kind: ConnectorErrorKind, text: impl Into<String>) -> ConnectorError {
     ConnectorError::new(kind, text.into())
-}
-
-/// Returns the error for a file that cannot be read.
-fn broken(path: &str, error: impl std::fmt::Display) -> ConnectorError {
-    failed(
-        ConnectorErrorKind::Parse,
-        format!("`{path}` cannot be read: {error}"),
-    )
 }
 
 impl Table {
@@ -67,28 +53,23 @@ impl Table {
 
     fn open(&self, root: &Root) -> Result<Opened, ConnectorError> {
         let pattern = self.pattern.as_str();
-        let provider = ConnectorErrorKind::Provider { status: None };
-        let paths = root.files(&self.pattern).map_err(|error| {
-            failed(
-                provider,
-                format!("the files `{pattern}` cannot be listed: {error}"),
-            )
-        })?;
-        let Some(first) = paths.first() else {
+        let found = root.files(&self.pattern)?;
+        let Some(first) = found.first() else {
             let text = format!("no file below `root` matches `{pattern}`; symbolic links are not followed");
             return Err(failed(ConnectorErrorKind::EmptyData, text));
         };
-        let partitions = Partitions::new(&paths).map_err(|text| failed(ConnectorErrorKind::Parse, text))?;
-        let file = root.file(first).map_err(|error| broken(first, error))?;
+        let partitions = Partitions::new(&found).map_err(|text| failed(ConnectorErrorKind::Parse, text))?;
+        let file = root.file(first)?;
         let own = self
             .format
-            .schema(file, &self.declared)
-            .map_err(|error| broken(first, error))?;
+            .schema(&file, &self.declared)
+            .map_err(|error| root.broken(first, error))?;
         let stored = partitions.without(&own);
         let fields = stored.fields().iter().map(|field| field.as_ref().clone());
         let schema = Schema::new(fields.chain(partitions.fields.clone()).collect::<Vec<_>>());
         Ok(Opened {
-            paths,
+            found,
+            first: Some((file, own)),
             partitions,
             stored,
             schema,
@@ -101,9 +82,8 @@ impl Table {
         root: &Root,
         arguments: &Map<String, Value>,
         max_result: u64,
-        end: &End,
     ) -> Result<FetchAnswer, ConnectorError> {
-        let opened = self.open(root)?;
+        let mut opened = self.open(root)?;
         let invalid = |text: String| failed(ConnectorErrorKind::InvalidParameter, text);
         let columns: Vec<Field> = match arguments.get("columns").and_then(Value::as_array) {
             None => opened
@@ -128,20 +108,24 @@ impl Table {
             .into_iter()
             .partition(|condition| opened.stored.field_with_name(&condition.column).is_err());
         let mut answer = TableWriter::new(Schema::new(columns), max_result, LESS)?;
-        for (place, path) in opened.paths.iter().enumerate() {
+        for place in 0..opened.found.len() {
             if left == Some(0) {
                 break;
             }
-            end.check()?;
+            root.check_end()?;
             let wanted = of_folders.iter().map(|condition| {
                 let value = opened.partitions.column(place, &condition.column, 1);
                 value.map_or(Ok(true), |value| Ok(condition.holds(&value)?.value(0)))
             });
             let wanted: Result<Vec<bool>, ArrowError> = wanted.collect();
-            if wanted.map_err(|error| broken(path, error))?.contains(&false) {
+            if wanted
+                .map_err(|error| root.broken(&opened.found[place], error))?
+                .contains(&false)
+            {
                 continue;
             }
-            let own = self.checked(root, &opened, place)?;
+            let (file, own) = self.checked(root, &mut opened, place)?;
+            let path = &opened.found[place];
             let columns = answer.schema().fields().iter().map(|field| field.name().clone());
             let part = Part {
                 schema: &own,
@@ -150,14 +134,13 @@ impl Table {
                     .collect(),
                 conditions: of_files.clone(),
             };
-            let file = root.file(path).map_err(|error| broken(path, error))?;
             let batches = self
                 .format
-                .batches(file, part, left)
-                .map_err(|error| broken(path, error))?;
+                .batches(&file, part, left)
+                .map_err(|error| root.broken(path, error))?;
             for batch in batches {
-                end.check()?;
-                let mut batch = batch.map_err(|error| broken(path, self.explained(&error)))?;
+                root.check_end()?;
+                let mut batch = batch.map_err(|error| root.broken(path, self.explained(&error)))?;
                 if let Some(left) = &mut left {
                     batch = batch.slice(0, batch.num_rows().min(*left));
                     *left -= batch.num_rows();
@@ -173,22 +156,30 @@ impl Table {
         answer.finish()
     }
 
-    /// Returns the columns of a file, which must be those of the first.
-    fn checked(&self, root: &Root, opened: &Opened, place: usize) -> Result<Schema, ConnectorError> {
-        let (first, path) = (&opened.paths[0], &opened.paths[place]);
-        let file = root.file(path).map_err(|error| broken(path, error))?;
-        let own = self
-            .format
-            .own_schema(file, &opened.schema)
-            .map_err(|error| broken(path, error))?;
+    /// Opens a file, and returns it with its columns, which must be those of the first.
+    fn checked(
+        &self,
+        root: &Root,
+        opened: &mut Opened,
+        place: usize,
+    ) -> Result<(TableFile, Schema), ConnectorError> {
+        let found = &opened.found[place];
+        let (file, own) = if let Some(first) = opened.first.take().filter(|_| place == 0) {
+            first
+        } else {
+            let file = root.file(found)?;
+            let own = self.format.own_schema(&file, &opened.schema);
+            (file, own.map_err(|error| root.broken(found, error))?)
+        };
         match difference(&opened.stored, &opened.partitions.without(&own)) {
             Some(difference) => {
+                let (first, path) = (&opened.found[0].path, &found.path);
                 let text = format!("`{first}` and `{path}` have different columns: {difference}");
                 Err(failed(ConnectorErrorKind::Parse, text))
             }
             // The columns of CSV are in the order of the file.
-            None if self.format == Format::JsonLines => Ok(opened.stored.clone()),
-            None => Ok(own),
+            None if self.format == Format::JsonLines => Ok((file, opened.stored.clone())),
+            None => Ok((file, own)),
         }
     }
 
@@ -199,16 +190,6 @@ impl Table {
                 "{error}; types and columns come from the first rows of the first file, unless the operator declares them in `columns`"
             ),
         }
-    }
-}
-
-impl End {
-    fn check(&self) -> Result<(), ConnectorError> {
-        if self.stopped.load(Ordering::Relaxed) || Instant::now() >= self.until {
-            let text = "reading the files took longer than the limit `timeout`, or than the cell; choose fewer columns or rows";
-            return Err(failed(ConnectorErrorKind::Timeout, text));
-        }
-        Ok(())
     }
 }
 

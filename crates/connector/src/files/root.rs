@@ -1,118 +1,151 @@
-//! The folder of a connector. Nothing outside it is opened: no path with `..`, and no symbolic link.
+//! Where the files of a connector are: a folder, or an object store. Both are searched and read alike.
 
-use std::fs::File;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use glob::{MatchOptions, Pattern};
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
-use rustix::io::Errno;
+use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind};
+use glob::Pattern;
+use object_store::{ObjectMeta, ObjectStore};
 
-/// Maximum number of files and folders that one search looks at.
-const ENTRIES: usize = 100_000;
-const MATCHING: MatchOptions = MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: true,
-    require_literal_leading_dot: true,
-};
+use super::end::End;
+use super::folder::Folder;
+use super::object::Object;
+use super::objects::{Objects, unopened};
+use super::search::Search;
+use super::table_file::TableFile;
 
-/// An open folder.
+/// The operator's `root`.
 #[derive(Debug)]
-pub(super) struct Root(OwnedFd);
+pub(super) enum Place {
+    Folder(PathBuf),
+    /// An address, and the store there once it was opened: its connections and credentials are kept.
+    Objects(String, OnceLock<Arc<dyn ObjectStore>>),
+}
+
+/// A root for the time of a call.
+#[derive(Debug)]
+pub(super) struct Root {
+    kind: Kind,
+    end: End,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Folder(Folder),
+    Objects(Arc<Objects>),
+}
+
+/// A file that a search found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Path below the root.
+    pub(super) path: String,
+    object: Option<ObjectMeta>,
+}
+
+impl Place {
+    /// Opens the root for a call. A store repeats failed requests for a part of the time that a call has.
+    pub(super) fn open(&self, timeout: Duration, end: End) -> Result<Root, ConnectorError> {
+        let kind = match self {
+            Self::Folder(path) => Kind::Folder(Folder::open(path).map_err(|error| {
+                // The path is not for the sandbox.
+                tracing::warn!(path = %path.display(), %error, "the folder of a connector cannot be opened");
+                let provider = ConnectorErrorKind::Provider { status: None };
+                ConnectorError::new(provider, format!("the folder `root` cannot be opened: {error}"))
+            })?),
+            Self::Objects(address, opened) => {
+                let store = if let Some(store) = opened.get() {
+                    store
+                } else {
+                    let store = cellblock_artifact::objects(address, timeout / 3);
+                    let store = store.map_err(|error| unopened(&error))?;
+                    opened.get_or_init(|| store)
+                };
+                Kind::Objects(Arc::new(Objects::new(Arc::clone(store), end.clone())))
+            }
+        };
+        Ok(Root { kind, end })
+    }
+}
 
 impl Root {
-    /// Opens the operator's folder, which may be behind a link.
-    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(openat(CWD, path, flags, Mode::empty())?))
+    /// Fails after the end of the call.
+    pub(super) fn check_end(&self) -> Result<(), ConnectorError> {
+        self.end.check()
+    }
+
+    /// Checks that files can be searched.
+    pub(super) fn check(&self) -> Result<(), ConnectorError> {
+        match &self.kind {
+            // It is open.
+            Kind::Folder(_) => Ok(()),
+            Kind::Objects(objects) => objects
+                .check()
+                .map_err(|error| self.failed("the object store `root` cannot be listed", error)),
+        }
+    }
+
+    /// Returns the files that match a pattern, in the order of their paths.
+    pub(super) fn files(&self, pattern: &Pattern) -> Result<Vec<Found>, ConnectorError> {
+        let mut search = Search::new(pattern);
+        let found = match &self.kind {
+            Kind::Folder(folder) => folder
+                .files(&mut search)
+                .map(|paths| {
+                    let found = paths.into_iter().map(|path| Found { path, object: None });
+                    found.collect::<Vec<_>>()
+                })
+                .map_err(|error| error.to_string()),
+            Kind::Objects(objects) => objects.files(&mut search).map(|objects| {
+                let found = objects.into_iter().map(|(path, object)| Found {
+                    path,
+                    object: Some(object),
+                });
+                found.collect()
+            }),
+        };
+        let mut found =
+            found.map_err(|error| self.failed(&format!("the files `{pattern}` cannot be listed"), error))?;
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(found)
     }
 
     /// Opens a file to read it.
-    pub(super) fn file(&self, path: &str) -> std::io::Result<File> {
-        // A named pipe must not block.
-        let file = File::from(self.beneath(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
-        if file.metadata()?.is_file() {
-            Ok(file)
-        } else {
-            Err(std::io::Error::other("it is not a regular file"))
+    pub(super) fn file(&self, found: &Found) -> Result<TableFile, ConnectorError> {
+        match (&self.kind, &found.object) {
+            (Kind::Objects(objects), Some(object)) => Ok(TableFile::in_store(Object::new(
+                Arc::clone(objects),
+                object.clone(),
+            ))),
+            (Kind::Folder(folder), _) => folder
+                .file(&found.path)
+                .and_then(TableFile::on_disk)
+                .map_err(|error| self.broken(found, error)),
+            (Kind::Objects(_), None) => Err(self.broken(found, "it was not found in the object store")),
         }
     }
 
-    fn beneath(&self, path: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
-        let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        loop {
-            match openat2(
-                self.0.as_fd(),
-                path,
-                flags | OFlags::CLOEXEC,
-                Mode::empty(),
-                within,
-            ) {
-                Err(Errno::AGAIN) => {}
-                other => return Ok(other?),
-            }
+    /// Returns the error for a file that cannot be read.
+    pub(super) fn broken(&self, found: &Found, error: impl std::fmt::Display) -> ConnectorError {
+        let action = format!("`{}` cannot be read", found.path);
+        match self.taken_failure() {
+            Some((kind, text)) => ConnectorError::new(kind, format!("{action}: {text}")),
+            None => ConnectorError::new(ConnectorErrorKind::Parse, format!("{action}: {error}")),
         }
     }
 
-    /// Returns the paths of the files that match a pattern, in order.
-    pub(super) fn files(&self, pattern: &Pattern) -> std::io::Result<Vec<String>> {
-        let parts: Vec<&str> = pattern.as_str().split('/').collect();
-        let fixed = parts
-            .iter()
-            .take(parts.len() - 1)
-            .take_while(|part| !part.contains(['*', '?', '[']));
-        let start = fixed.copied().collect::<Vec<_>>().join("/");
-        let deep = parts.contains(&"**");
-        let mut found = Vec::new();
-        let mut seen = 0;
-        let mut folders = vec![start];
-        while let Some(folder) = folders.pop() {
-            let path = if folder.is_empty() { "." } else { &folder };
-            let opened = match self.beneath(path, OFlags::RDONLY | OFlags::DIRECTORY) {
-                Ok(opened) => opened,
-                // It is a link, or was removed meanwhile.
-                Err(error)
-                    if matches!(
-                        Errno::from_io_error(&error),
-                        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
-                    ) =>
-                {
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            for entry in Dir::read_from(&opened)? {
-                let entry = entry?;
-                let Ok(name) = entry.file_name().to_str() else {
-                    continue;
-                };
-                if matches!(name, "." | "..") {
-                    continue;
-                }
-                seen += 1;
-                if seen > ENTRIES {
-                    let text = format!(
-                        "there are more than {ENTRIES} files and folders to search; use a narrower pattern"
-                    );
-                    return Err(std::io::Error::other(text));
-                }
-                let path = if folder.is_empty() {
-                    name.to_owned()
-                } else {
-                    format!("{folder}/{name}")
-                };
-                match entry.file_type() {
-                    FileType::Directory if deep || path.split('/').count() < parts.len() => {
-                        folders.push(path);
-                    }
-                    FileType::RegularFile | FileType::Unknown if pattern.matches_with(&path, MATCHING) => {
-                        found.push(path);
-                    }
-                    _ => {}
-                }
-            }
+    fn failed(&self, action: &str, error: String) -> ConnectorError {
+        let provider = ConnectorErrorKind::Provider { status: None };
+        let (kind, text) = self.taken_failure().unwrap_or((provider, error));
+        ConnectorError::new(kind, format!("{action}: {text}"))
+    }
+
+    /// Takes the failure of the object store, if that is the cause.
+    fn taken_failure(&self) -> Option<(ConnectorErrorKind, String)> {
+        match &self.kind {
+            Kind::Folder(_) => None,
+            Kind::Objects(objects) => objects.take_failure(),
         }
-        found.sort();
-        Ok(found)
     }
 }

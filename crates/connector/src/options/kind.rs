@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum ConnectorType {
     /// A JSON API over HTTP.
     Http,
-    /// Parquet, CSV and JSON lines files in a folder of the host.
+    /// Parquet, CSV and JSON lines files in a folder of the host or in S3.
     Files,
     /// A program of any language that answers calls over its stdin and stdout.
     Command,

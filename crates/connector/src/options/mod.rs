@@ -89,7 +89,8 @@ pub struct ConnectorOptions {
     /// Operations of the document that are offered, by `operationId`. By default, all GET operations.
     #[serde(default)]
     pub operations: Vec<String>,
-    /// Folder of the files. A relative path counts from the configuration's own folder.
+    /// Folder of the files, or `s3://bucket/prefix/`, whose credentials and server are in the environment (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_ENDPOINT_URL` and related variables). A relative path counts from the configuration's own folder.
     #[serde(default)]
     pub root: Option<PathBuf>,
     /// Tables by name, each a function: a pattern of Parquet, CSV or JSON lines files below `root`, such as `trips/year=*/*.parquet`.

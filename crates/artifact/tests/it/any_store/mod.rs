@@ -4,8 +4,6 @@ mod address;
 #[cfg(feature = "s3")]
 mod s3;
 mod series;
-#[cfg(feature = "s3")]
-mod server;
 mod suite;
 
 use std::sync::Arc;

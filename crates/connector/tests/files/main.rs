@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod objects;
+mod proxy;
+
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,10 +24,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+    write(path, columns, 2);
+}
+
+/// Writes a Parquet file with so many rows in a row group.
+fn write(path: &Path, columns: Vec<(&str, ArrayRef)>, group: usize) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let properties = WriterProperties::builder()
-        .set_max_row_group_row_count(Some(2))
+        .set_max_row_group_row_count(Some(group))
         .build();
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
@@ -73,6 +81,10 @@ fn lake() -> TempDir {
 }
 
 fn connector(folder: &TempDir, more: &Value) -> FilesConnector {
+    connector_at(folder.path().to_owned(), more)
+}
+
+fn connector_at(root: PathBuf, more: &Value) -> FilesConnector {
     let mut options = json!({
         "type": "files",
         "root": ".",
@@ -85,7 +97,7 @@ fn connector(folder: &TempDir, more: &Value) -> FilesConnector {
         options[key] = value.clone();
     }
     let options: ConnectorOptions = serde_json::from_value(options).unwrap();
-    FilesConnector::new("lake", &options, folder.path().to_owned()).unwrap()
+    FilesConnector::new("lake", &options, root).unwrap()
 }
 
 /// Rows as text, or the kind and text of the error.
