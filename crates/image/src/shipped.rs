@@ -115,6 +115,7 @@ mod tests {
     fn the_default_image_is_locked_and_has_the_documented_packages() {
         let wanted = [
             "altair",
+            "duckdb",
             "matplotlib",
             "numpy",
             "openpyxl",

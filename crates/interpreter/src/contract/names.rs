@@ -30,6 +30,7 @@ pub const PRELUDE: &[&str] = &[
     "read_excel",
     "read_pdf_text",
     "read_pptx_text",
+    "sql",
     "timedelta",
     "timezone",
 ];

@@ -17,21 +17,27 @@ pub const KIND: ToolsetKind = ToolsetKind {
     prelude: &["analysis", "documents", "notebook"],
     on_results: false,
     definitions: |_| vec![definition()],
-    prompt: |_| prompt("Notebook", RUN_CELL),
+    prompt: |_| about(),
     open: |_, session, terms| {
         Box::pin(async move {
             let catalog = catalog(&terms.connectors, CATALOG_TOKENS).await;
-            let prompt = prompt("Notebook", RUN_CELL);
             let notebook = Python {
                 session,
                 max_timeout: terms.max_timeout,
                 definition: definition(),
-                prompt: format!("{prompt}\n\n{catalog}").trim_end().to_owned(),
+                prompt: format!("{}\n\n{catalog}", about()).trim_end().to_owned(),
             };
             Ok(Arc::new(notebook) as Arc<dyn Toolset>)
         })
     },
 };
+
+fn about() -> String {
+    let prompt = prompt("Notebook", RUN_CELL);
+    format!(
+        "{prompt} `sql(\"select …\")` queries data frames by the names of their variables, if the image has DuckDB."
+    )
+}
 
 fn definition() -> ToolDefinition {
     named(

@@ -2,15 +2,19 @@
 
 use std::time::{Duration, Instant};
 
+use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::execution::{Outcome, VariablesState};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Execution, Input};
 use cellblock_testkit::require;
 use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
-use crate::support::{MIB, block_on, content, rescuing, run, run_for, session, unrescued, value};
+use crate::support::{
+    MIB, block_on, content, interpreter, rescuing, run, run_for, session, unrescued, value,
+};
 
 const DEFINE: &str = "\
 import os, ctypes, pandas as pd
@@ -472,5 +476,23 @@ count";
         }
         // The guest and the kernel are counted, too.
         assert_eq!(counts, [json!(18), json!(19)]);
+    });
+}
+
+#[test]
+fn a_query_over_data_frames_does_not_cost_a_session_its_rescue() {
+    block_on(async {
+        let session = interpreter().await.session(SessionOptions {
+            prelude: ["analysis", "notebook"].map(str::to_owned).to_vec(),
+            rescue: Rescue::On,
+            ..SessionOptions::default()
+        });
+        let query = "int(sql('select sum(n) as total from df where n > $least', least=1).total[0])";
+        run(&session, "df = pd.DataFrame({'n': [1, 2, 3]})").await;
+        assert_eq!(value(&session, query).await, json!(5));
+        let killed = run(&session, "import ctypes\nctypes.string_at(0)").await;
+        assert_eq!(killed.state, VariablesState::Rescued);
+        assert_eq!(value(&session, query).await, json!(5));
+        session.close().await.unwrap();
     });
 }

@@ -5,6 +5,7 @@ What code does behind its own text is seen by comparing the objects before and a
 """
 
 import ast
+from collections.abc import Iterable
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -12,6 +13,12 @@ from typing import Any
 _NAMES = 2000
 _CHARS = 200
 _unstamped = (ModuleType, FunctionType, BuiltinFunctionType)
+_noted: set[str] = set()
+
+
+def note_read(names: Iterable[str]) -> None:
+    """Counts variables as read in this cell that its code does not name, such as tables of a query."""
+    _noted.update(names)
 
 
 class NameReport:
@@ -23,6 +30,7 @@ class NameReport:
         self._written = _written_through(tree)
         self._bound: set[str] = set()
         self._read: set[str] = set()
+        _noted.clear()
         self._functions: set[CodeType] = set()
         for code in codes:
             if code is not None:
@@ -34,6 +42,7 @@ class NameReport:
         """Returns the names of user variables, by what the cell did to them."""
         names, before = self._names, self._before
         self._follow_functions()
+        self._read |= _noted
         rebound = {name for name, value in names.items() if before.get(name) != id(value)}
         assigned = self._bound & names.keys() | rebound
         report = {

@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from cellblock_kernel.library import documents
+from cellblock_kernel.library import documents, sql
 
 _LIBRARIES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot", "alt": "altair", "pl": "polars"}
 # Helpers for data frames, whose modules import their libraries.
@@ -43,7 +43,10 @@ def names(preludes: list[str]) -> dict[str, Any]:
             from cellblock_kernel.datasets import functions
 
             bound.update(functions.names())
-        elif prelude != "notebook":
+        elif prelude == "notebook":
+            if sql.is_available():
+                bound["sql"] = sql.sql
+        else:
             raise ValueError(f"unknown prelude {prelude!r}: expected analysis, datasets, derivation, documents or notebook")
     return bound
 
