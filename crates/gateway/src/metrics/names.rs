@@ -80,6 +80,24 @@ pub(super) const METRICS: &[Metric] = &[
         help: "Finished cells and commands by outcome; `error` counts those that could not run.",
     },
     Metric {
+        name: "cellblock_fetch_seconds",
+        kind: Kind::Histogram(CELL),
+        labels: &["connector"],
+        help: "Duration of calls of connectors by code until their end; cached and canceled calls do not count.",
+    },
+    Metric {
+        name: "cellblock_fetched_bytes_total",
+        kind: Kind::Counter,
+        labels: &["connector"],
+        help: "Bytes of answers that code got from connectors, without those of cached calls.",
+    },
+    Metric {
+        name: "cellblock_fetches_total",
+        kind: Kind::Counter,
+        labels: &["connector", "function", "outcome", "cached"],
+        help: "Calls of connectors by code. The outcome is `ok`, `canceled` or the kind of the error; `cached` is `true` if the answer was that of an equal call. Functions that requests name have the label `(requested)`, and calls of anything that the session does not have `(unknown)`; the first thousand functions have their own label, the others are `(other)`.",
+    },
+    Metric {
         name: HTTP_SECONDS,
         kind: Kind::Histogram(REQUEST),
         labels: &["method", "route"],

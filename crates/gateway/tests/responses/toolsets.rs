@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
+use cellblock_gateway::keys::ConnectorGrant;
+use cellblock_gateway::quotas::Allowance;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::session::SetupSnippet;
 use serde_json::{Value, json};
@@ -133,6 +135,46 @@ fn code_calls_functions_that_the_model_only_reads_about() {
         // Without code there is nothing to call.
         server.create(json!({"input": "hello"})).await.ok();
         assert_eq!(provider.asked()[2].instructions, None);
+    });
+}
+
+#[test]
+fn containers_keep_to_the_quotas_of_their_key_and_their_fetches_are_counted() {
+    block_on(async {
+        let code = "for city in ['Kyiv', 'Lviv', 'Lviv', 'Odesa']: climate.get_forecast(city)";
+        let answers = vec![
+            ScriptedAnswer::new().call("c1", "code_interpreter", &json!({ "code": code }).to_string()),
+            says("Later."),
+        ];
+        let provider = Arc::new(Scripted::new(answers));
+        let model = Arc::clone(&provider) as Arc<dyn Provider>;
+        let server = serve_with(model, |options| {
+            options.connectors = vec![Weather::named("climate")];
+            options.quotas.fetches_per_minute = Some(2);
+            options.metrics.public = true;
+        })
+        .await;
+        let all = ConnectorGrant::new(["*".to_owned()]);
+        let keys = &server.gateway().keys;
+        let made = keys.create("fetcher", None, Allowance::default(), all).await;
+        let server = server.of(made.unwrap().0.id.leak());
+        let asking = json!({"input": "go", "tools": interpreter_tool()});
+        server.create(asking).await.ok();
+        let told = read(&provider, 1).concat();
+        assert!(
+            told.contains("RateLimitError: climate.get_forecast: the request was not made: the quota `fetches_per_minute`"),
+            "{told}"
+        );
+        let metrics = server.metrics().await;
+        for (outcome, cached, number) in [("ok", false, 2), ("ok", true, 1), ("rate_limit", false, 1)] {
+            let line = format!(
+                "cellblock_fetches_total{{connector=\"climate\",function=\"get_forecast\",outcome=\"{outcome}\",cached=\"{cached}\"}} {number}\n"
+            );
+            assert!(metrics.contains(&line), "{line}: {metrics}");
+        }
+        let bytes = r#"[{"city":"Kyiv","high":21}]"#.len() * 2;
+        let line = format!("cellblock_fetched_bytes_total{{connector=\"climate\"}} {bytes}\n");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
     });
 }
 

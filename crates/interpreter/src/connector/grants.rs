@@ -1,7 +1,7 @@
 //! The connectors of a session: which there are, and the calls of its code.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_artifact::{ArtifactId, Store};
@@ -11,17 +11,19 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::answer::StoredAnswer;
+use super::counted::CountedFetch;
+use super::granted::Granted;
 use super::log::{FetchLog, FetchRecord, OpenRecord};
 use super::memo::{CallKey, Memo};
 use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
 use super::store::Storing;
 use super::waits::Waits;
-use super::{Bundle, Card, Connector, ConnectorError, ConnectorErrorKind, FetchAllowance, name};
+use super::{Bundle, Connector, ConnectorError, ConnectorErrorKind, FetchAllowance};
 use crate::host_call::{HostReply, shown};
 use crate::output::DecodingLimits;
 
@@ -37,6 +39,8 @@ pub(crate) struct GrantTerms {
     pub(crate) store: Option<Store>,
     /// How much may be fetched; without it any amount.
     pub(crate) allowance: Option<Arc<dyn FetchAllowance>>,
+    /// The session's id in the log.
+    pub(crate) session: Option<String>,
 }
 
 /// What the host offers to the code of a session with connectors. Clones share it.
@@ -57,22 +61,6 @@ struct Inner {
     waits: Waits,
     terms: Arc<GrantTerms>,
     limits: DecodingLimits,
-}
-
-#[derive(Debug)]
-struct Granted {
-    connector: Arc<dyn Connector>,
-    /// How often connectors had been lent before it was; another one with its name may be another server.
-    lending: u64,
-    /// Empty until the connector has answered.
-    functions: OnceCell<Vec<Offered>>,
-}
-
-#[derive(Debug)]
-struct Offered {
-    card: Card,
-    parameters: OnceLock<Parameters>,
-    returns: OnceLock<Option<Arc<DeclaredSchema>>>,
 }
 
 /// Parameters of the method `fetch`.
@@ -189,10 +177,12 @@ impl Grants {
                 message: format!("the call is malformed: {error}"),
                 details: Value::Null,
             })?;
-            let record = inner
-                .log
-                .begin(&fetch.connector, &fetch.function, &fetch.arguments);
-            match inner.answer(fetch, &record, until).await {
+            let FetchCall {
+                connector, function, ..
+            } = &fetch;
+            let counted = CountedFetch::begin(&inner.terms, connector, function);
+            let mut record = inner.log.begin(connector, function, &fetch.arguments, counted);
+            match inner.answer(fetch, &mut record, until).await {
                 Ok((answer, cached, arguments)) => {
                     record.end(Ok((&answer, cached)));
                     let mut value = json!({
@@ -228,7 +218,7 @@ impl Inner {
     async fn answer(
         self: &Arc<Self>,
         fetch: FetchCall,
-        record: &OpenRecord,
+        record: &mut OpenRecord,
         until: Instant,
     ) -> Result<(Arc<StoredAnswer>, bool, Option<Map<String, Value>>), ConnectorError> {
         let at = self
@@ -237,12 +227,15 @@ impl Inner {
             .position(|granted| granted.connector.name() == fetch.connector)
             .ok_or_else(|| self.not_granted(&fetch.connector))?;
         let granted = &self.granted[at];
+        let lent = granted.lending > 0;
+        record.counted.granted(&*granted.connector, lent);
         let functions = granted.functions().await?;
         let of = functions
             .iter()
             .position(|offered| offered.card.function == fetch.function)
             .ok_or_else(|| granted.unknown(&fetch.function, functions))?;
         let offered = &functions[of];
+        record.counted.found();
         let parameters = offered.parameters.get_or_init(|| Parameters::new(&offered.card));
         let named = |error: ConnectorError| error.of_call(&fetch.connector, &offered.card.function);
         let bound = parameters.bind(fetch.arguments).map_err(named)?;
@@ -327,75 +320,5 @@ impl Inner {
         };
         let text = format!("this session has no connector `{}`; {known}", shown(name));
         ConnectorError::new(ConnectorErrorKind::NotGranted, text)
-    }
-}
-
-impl Granted {
-    fn new(connector: &Arc<dyn Connector>, lending: u64) -> Arc<Self> {
-        Arc::new(Self {
-            connector: Arc::clone(connector),
-            lending,
-            functions: OnceCell::new(),
-        })
-    }
-
-    /// Returns what its answers are kept under.
-    fn identity(&self) -> String {
-        format!("{} {}", self.connector.name(), self.lending)
-    }
-
-    async fn functions(&self) -> Result<&Vec<Offered>, ConnectorError> {
-        self.functions.get_or_try_init(|| self.list()).await
-    }
-
-    async fn list(&self) -> Result<Vec<Offered>, ConnectorError> {
-        let redaction = self.connector.redaction();
-        let cards = self.connector.cards().await;
-        let cards = cards.map_err(|error| error.redacted(redaction))?;
-        let mut taken = HashSet::new();
-        let offered = cards.into_iter().map(|mut card| {
-            card.function = name::function(&card.name, &mut taken);
-            card.description = redaction.text(&card.description).into_owned();
-            redaction.value(&mut card.parameters);
-            card.returns.iter_mut().for_each(|it| redaction.value(it));
-            Offered {
-                card,
-                parameters: OnceLock::new(),
-                returns: OnceLock::new(),
-            }
-        });
-        Ok(offered.collect())
-    }
-
-    async fn bundle(&self) -> Bundle {
-        let (functions, unavailable) = match self.functions().await {
-            Ok(functions) => (
-                functions.iter().map(|offered| offered.card.clone()).collect(),
-                None,
-            ),
-            Err(error) => (Vec::new(), Some(error.to_string())),
-        };
-        Bundle {
-            name: self.connector.name().to_owned(),
-            description: self.connector.description().to_owned(),
-            functions,
-            unavailable,
-        }
-    }
-
-    fn unknown(&self, name: &str, functions: &[Offered]) -> ConnectorError {
-        let similar: HashMap<_, _> = functions
-            .iter()
-            .map(|offered| {
-                let known = offered.card.function.as_str();
-                (known, strsim::jaro_winkler(known, name))
-            })
-            .collect();
-        let similar = similar.into_iter().filter(|(_, likeness)| *likeness > 0.8);
-        let hint = similar
-            .max_by(|one, other| one.1.total_cmp(&other.1))
-            .map_or_else(String::new, |(known, _)| format!("; did you mean `{known}`?"));
-        let connector = self.connector.name();
-        ConnectorError::invalid(format!("`{connector}` has no function `{}`{hint}", shown(name)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_artifact::ArtifactId;
 use chrono::{DateTime, SecondsFormat};
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::ConnectorError;
 use super::answer::StoredAnswer;
+use super::counted::{CANCELED, CountedFetch};
 use super::sample::sample;
 use super::store::Storing;
 use crate::output::ArtifactRef;
@@ -20,8 +21,6 @@ use crate::output::ArtifactRef;
 const RECORDS: usize = 200;
 /// Maximum number of characters of a name that code made up.
 const NAME_CHARS: usize = 64;
-/// Outcome of a call that its cell did not wait for.
-const CANCELED: &str = "canceled";
 
 /// A call of a connector.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -109,7 +108,9 @@ impl FetchLog {
         connector: &str,
         function: &str,
         arguments: &Map<String, Value>,
+        mut counted: CountedFetch,
     ) -> OpenRecord {
+        counted.arguments(arguments);
         let name = |name: &str| name.chars().take(NAME_CHARS).collect();
         let mut records = self.lock();
         let at = (records.kept.len() < RECORDS).then_some(records.kept.len());
@@ -137,7 +138,7 @@ impl FetchLog {
         OpenRecord {
             log: Arc::clone(self),
             at,
-            started: Instant::now(),
+            counted,
         }
     }
 
@@ -177,17 +178,22 @@ impl FetchLog {
 pub(super) struct OpenRecord {
     log: Arc<FetchLog>,
     at: Option<usize>,
-    started: Instant,
+    pub(super) counted: CountedFetch,
 }
 
 impl OpenRecord {
     /// Records the arguments as the connector gets them.
-    pub(super) fn bound(&self, arguments: &Map<String, Value>) {
+    pub(super) fn bound(&mut self, arguments: &Map<String, Value>) {
+        self.counted.arguments(arguments);
         self.change(|record| record.arguments = sampled(arguments));
     }
 
-    pub(super) fn end(self, result: Result<(&StoredAnswer, bool), &ConnectorError>) {
-        let duration = self.started.elapsed();
+    pub(super) fn end(mut self, result: Result<(&StoredAnswer, bool), &ConnectorError>) {
+        let duration = self.counted.elapsed();
+        match &result {
+            Ok((answer, cached)) => self.counted.answered(answer.bytes.len(), *cached),
+            Err(error) => self.counted.failed(error.kind().name()),
+        }
         if let (Some(at), Ok((answer, _))) = (self.at, &result)
             && let Some(storing) = &answer.storing
         {

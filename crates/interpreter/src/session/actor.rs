@@ -149,12 +149,13 @@ impl Actor {
         interrupts: Interrupted,
     ) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
+        let id = options.id.clone().unwrap_or_else(|| mint("session_"));
         let terms = GrantTerms {
+            session: Some(id.clone()),
             store: Some(shared.store.clone()),
             allowance: options.fetch_allowance.clone(),
         };
         let grants = Grants::new(&options.connectors, terms);
-        let id = options.id.clone().unwrap_or_else(|| mint("session_"));
         Self {
             id,
             shared,
