@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agent;
+#[path = "../it/api.rs"]
+mod api;
 mod collector;
+mod connectors;
 mod crash;
 mod http;
 mod keys;

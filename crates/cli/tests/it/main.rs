@@ -1,5 +1,6 @@
 //! The `cellblock` binary as a user meets it. Every `--json` line that these tests see is checked against the published schema.
 
+mod api;
 mod bad_input;
 mod connectors;
 mod connectors_command;

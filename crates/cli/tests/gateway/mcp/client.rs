@@ -20,17 +20,17 @@ use crate::server::Server;
 /// Longer than anything takes on a busy machine.
 const LONG: Duration = Duration::from_mins(4);
 
-pub(super) type Connected = RunningService<RoleClient, Client>;
+pub(crate) type Connected = RunningService<RoleClient, Client>;
 
 /// Runs a test, for a bounded time.
-pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async { tokio::time::timeout(LONG, future).await.unwrap() })
 }
 
 /// A client that remembers what it was told meanwhile.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Client {
+pub(crate) struct Client {
     pub(super) told: Arc<Mutex<String>>,
     pub(super) tasks: bool,
 }
@@ -61,18 +61,18 @@ impl Client {
 }
 
 /// Both revisions.
-pub(super) fn revisions() -> [ClientLifecycleMode; 2] {
+pub(crate) fn revisions() -> [ClientLifecycleMode; 2] {
     [ClientLifecycleMode::Initialize, newest()]
 }
 
-pub(super) fn newest() -> ClientLifecycleMode {
+pub(crate) fn newest() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
     }
 }
 
 /// Connects, if the server lets it.
-pub(super) async fn begin(
+pub(crate) async fn begin(
     address: SocketAddr,
     key: Option<&str>,
     client: Client,
@@ -92,20 +92,20 @@ pub(super) async fn begin(
 }
 
 /// A client of the newest revision.
-pub(super) async fn connect(server: &Server, key: Option<&str>) -> Connected {
+pub(crate) async fn connect(server: &Server, key: Option<&str>) -> Connected {
     begin(server.address, key, Client::default(), newest())
         .await
         .unwrap()
 }
 
-pub(super) fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
+pub(crate) fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
     let Value::Object(arguments) = arguments else {
         panic!("arguments are an object")
     };
     CallToolRequestParams::new(tool).with_arguments(arguments)
 }
 
-pub(super) async fn answer(client: &Connected, tool: &'static str, arguments: Value) -> CallToolResult {
+pub(crate) async fn answer(client: &Connected, tool: &'static str, arguments: Value) -> CallToolResult {
     match client.call_tool_once(call(tool, arguments)).await.unwrap() {
         CallToolResponse::Complete(result) => result,
         other => panic!("not an answer: {other:?}"),
@@ -113,31 +113,31 @@ pub(super) async fn answer(client: &Connected, tool: &'static str, arguments: Va
 }
 
 /// The structured content of a call that must succeed.
-pub(super) async fn done(client: &Connected, tool: &'static str, arguments: Value) -> Value {
+pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Value) -> Value {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(false), "{result:#?}");
     result.structured_content.unwrap()
 }
 
 /// What a model reads of a call that must fail.
-pub(super) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
+pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:#?}");
     text(&result)
 }
 
-pub(super) fn text(result: &CallToolResult) -> String {
+pub(crate) fn text(result: &CallToolResult) -> String {
     let texts = result.content.iter().filter_map(ContentBlock::as_text);
     texts.map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// Runs code in a session, or in a new one; gives the structured content.
-pub(super) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
+pub(crate) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
     done(client, "run_python", json!({"code": code, "session": session})).await
 }
 
 /// Posts a request of the newest revision, whose progress is wanted.
-pub(super) fn post(
+pub(crate) fn post(
     address: SocketAddr,
     headers: &[(&str, &str)],
     method: &str,
@@ -163,7 +163,7 @@ pub(super) fn post(
 }
 
 /// Begins to run code, and waits until it has printed `on`.
-pub(super) fn begin_code(address: SocketAddr, session: Option<&str>, code: &str) -> Sent {
+pub(crate) fn begin_code(address: SocketAddr, session: Option<&str>, code: &str) -> Sent {
     let call = json!({"name": "run_python", "arguments": {"code": format!("print('on', flush=True)\n{code}"), "session": session}});
     let mut sent = post(address, &[], "tools/call", "run_python", call);
     sent.until("\"message\":\"on");

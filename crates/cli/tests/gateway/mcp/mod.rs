@@ -1,7 +1,7 @@
 //! `/mcp` of a server, asked by a client of the protocol and by hand.
 
 mod answers;
-mod client;
+pub(crate) mod client;
 mod end;
 mod keys;
 mod limits;
