@@ -89,8 +89,12 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-connector",
-        // It knows what a connector is, and neither sandboxes nor models.
-        ours: &["cellblock-interpreter", "cellblock-settings"],
+        // It knows what a connector is, and neither sandboxes nor models. The artifact store opens its addresses in S3.
+        ours: &[
+            "cellblock-interpreter",
+            "cellblock-artifact",
+            "cellblock-settings",
+        ],
         never: &["hyper", "tower-http", "pyo3"],
     },
     Rule {
