@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_settings::Size;
 
@@ -84,6 +85,15 @@ impl New {
             Some(row) => (row.id, true),
             None => (Ids::random().mint("cntr"), false),
         };
+        let project = options.project.as_deref().map(|name| {
+            let store = gateway.store.clone();
+            Project::new(store, owner, name).map_err(|error| ApiError {
+                kind: ErrorKind::ServerError,
+                code: Some("server_error".to_owned()),
+                message: error.to_string(),
+                param: None,
+            })
+        });
         let mut options_of_session = SessionOptions {
             limits,
             idle: idle + LONGER,
@@ -92,6 +102,7 @@ impl New {
             setup: gateway.options.cells.snippets.clone(),
             connectors: gateway.connectors(owner).await?,
             fetch_allowance: Some(gateway.fetch_allowance(owner)),
+            project: project.transpose()?,
             ..SessionOptions::default()
         };
         if gateway.options.tools.any() {

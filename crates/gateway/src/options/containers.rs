@@ -39,6 +39,10 @@ pub struct ContainerOptions {
     /// How long expired containers and their files are kept.
     #[serde(with = "Time")]
     pub retention: Duration,
+    /// Project of all containers, whose datasets their code can publish and load. Each key has its
+    /// own project of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Maximum size of an image that is sent inline; for larger ones, the address is sent.
     #[serde(with = "Size")]
     pub max_inline_image: u64,
@@ -91,6 +95,7 @@ impl Default for ContainerOptions {
             wait_timeout: Duration::from_mins(10),
             max_memory: None,
             retention: Duration::from_hours(7 * 24),
+            project: None,
             max_inline_image: 4 << 20,
             sticky_keys: vec![StickyKey::Session, StickyKey::PromptCacheKey],
             public_url: String::new(),

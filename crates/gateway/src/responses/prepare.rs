@@ -21,6 +21,11 @@ use crate::records::responses;
 use crate::state::responses::WaitingTurn;
 use crate::state::{Caller, Gateway};
 
+/// Description of the functions for datasets, for models whose containers have a project.
+const DATASETS: &str = "Code can share data frames with other conversations: `list_datasets()`, `publish_dataset(df, \"slug\", title=\"…\")`, \
+    `read_dataset(\"slug\")`, which describes a dataset, and `load_dataset(\"slug\")`. Before code loads a dataset that another conversation \
+    has published, call `read_dataset` in an earlier call and check what it describes.\n";
+
 /// A conversation that a connection remembers, of a response that is not stored.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
@@ -256,5 +261,9 @@ async fn functions(
     connectors.retain(|own| lent.iter().all(|it| it.name() != own.name()));
     connectors.extend_from_slice(lent);
     connectors.extend(client_functions(&request.tools));
-    Ok(catalog(&connectors, CATALOG_TOKENS).await)
+    let mut text = catalog(&connectors, CATALOG_TOKENS).await;
+    if gateway.options.containers.project.is_some() {
+        text += DATASETS;
+    }
+    Ok(text)
 }

@@ -179,6 +179,56 @@ fn containers_keep_to_the_quotas_of_their_key_and_their_fetches_are_counted() {
 }
 
 #[test]
+fn a_container_loads_a_dataset_of_another_one_after_its_model_has_looked() {
+    block_on(async {
+        let code = |id: &str, code: &str| {
+            ScriptedAnswer::new().call(id, "code_interpreter", &json!({ "code": code }).to_string())
+        };
+        let answers = vec![
+            code(
+                "c1",
+                "publish_dataset(pd.DataFrame({'gdp': [20, 22]}), 'gdp', title='GDP')",
+            ),
+            says("Published."),
+            code("c2", "load_dataset('gdp')['gdp'].sum()"),
+            code("c3", "read_dataset('gdp')['title'], load_dataset('gdp')"),
+            code("c4", "read_dataset('gdp')['title']"),
+            code("c5", "int(load_dataset('gdp')['gdp'].sum())"),
+            says("42."),
+            code("c6", "list_datasets()"),
+            says("None."),
+        ];
+        let provider = Arc::new(Scripted::new(answers));
+        let model = Arc::clone(&provider) as Arc<dyn Provider>;
+        let server = serve_with(model, |options| {
+            options.containers.project = Some(format!("macro-{}", std::process::id()));
+        })
+        .await;
+        let asking = || json!({"input": "go", "tools": interpreter_tool()});
+        server.create(asking()).await.ok();
+        server.create(asking()).await.ok();
+        let instructions = provider.asked()[0].instructions.clone().unwrap();
+        assert!(
+            instructions.contains("call `read_dataset` in an earlier call"),
+            "{instructions}"
+        );
+        for (step, words) in [
+            (3, "look at it first"),
+            (4, "look at it first"),
+            (5, "GDP"),
+            (6, "42"),
+        ] {
+            let told = read(&provider, step);
+            let told = told.last().unwrap();
+            assert!(told.contains(words), "{step}: {told}");
+        }
+        server.of("ben").create(asking()).await.ok();
+        let told = read(&provider, 8).concat();
+        assert!(!told.contains("gdp"), "{told}");
+    });
+}
+
+#[test]
 fn containers_have_the_operators_guard_and_setup_code() {
     block_on(async {
         let code = |code: &str| json!({ "code": code }).to_string();

@@ -1,5 +1,7 @@
 //! Checks of options that types cannot make.
 
+use cellblock_interpreter::project::check_name;
+
 use crate::config::Settings;
 use crate::config::check::Check;
 
@@ -65,6 +67,9 @@ impl Settings {
             if count == Some(0) {
                 check.wrong(&[section, key], "must be at least 1");
             }
+        }
+        if let Some(Err(reason)) = containers.project.as_deref().map(check_name) {
+            check.wrong(&["containers", "project"], reason);
         }
         if pool.ready > MAX_READY {
             check.wrong(&["pool", "ready"], format!("must be at most {MAX_READY}"));
