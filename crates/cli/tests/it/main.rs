@@ -23,6 +23,7 @@ mod notebook;
 mod offline;
 mod places;
 mod python_client;
+mod remote_store;
 mod run;
 mod support;
 mod without_namespaces;
