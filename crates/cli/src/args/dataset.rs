@@ -6,6 +6,8 @@ use cellblock_interpreter::project::ExportFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+use crate::env_vars;
+
 /// Which datasets, and what to do with them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DatasetArgs {
@@ -44,12 +46,40 @@ pub(crate) enum DatasetCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Publish the table of a file, as a new version if there is such a dataset
+    Publish(PublishArgs),
     /// Remove a dataset with all its versions
     Remove {
         /// Slug of the dataset
         #[arg(value_name = "SLUG")]
         slug: String,
     },
+}
+
+/// A file to publish.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PublishArgs {
+    /// Slug of the dataset
+    #[arg(value_name = "SLUG")]
+    pub(crate) slug: String,
+    /// Table to publish: a CSV, TSV, Parquet or Arrow file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Title of the dataset; texts that are left out stay as they were
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// Description of the dataset
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// Tag of the dataset; repeat it for several
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+    /// Note about the dataset; repeat it for several
+    #[arg(long = "note", value_name = "TEXT")]
+    pub(crate) notes: Vec<String>,
+    /// Image whose libraries read the file
+    #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
+    pub(crate) image: String,
 }
 
 fn export_format() -> impl TypedValueParser<Value = ExportFormat> {

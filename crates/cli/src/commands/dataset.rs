@@ -9,6 +9,8 @@ use cellblock_image::Home;
 use cellblock_interpreter::project::{DatasetVersion, Project, PublishedDataset};
 use serde_json::json;
 
+mod publish;
+
 use crate::args::dataset::{DatasetArgs, DatasetCommand};
 use crate::artifact_store::{self, failed};
 use crate::error::{Error, Result};
@@ -68,6 +70,15 @@ async fn act(args: DatasetArgs) -> Result<()> {
                 print(&json!({ "path": path, "bytes": bytes, "rows": version.rows }));
             } else {
                 Screen::new().show(&json::path(&path));
+            }
+        }
+        DatasetCommand::Publish(publication) => {
+            publish::publish(&home, &store, &project, &publication).await?;
+            let dataset = found(&project, &publication.slug).await?;
+            if args.json {
+                print(&json!({ "dataset": dataset }));
+            } else {
+                Screen::new().show(shown(&dataset, &[]).trim_end());
             }
         }
         DatasetCommand::Remove { slug } => {

@@ -5,9 +5,11 @@ mod transfer;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use cellblock_artifact::Store;
 use cellblock_image::{
     AuditReport, Home, ImageSpec, ImageStore, Manifest, Mirror, OpenImage, SHIPPED_IMAGES,
 };
+use cellblock_interpreter::Interpreter;
 use serde_json::json;
 
 use crate::args::ImageCommand;
@@ -58,6 +60,22 @@ pub(crate) async fn ready(
     let image = store.open(reference, display.sink()).await;
     display.clear();
     Ok(image?)
+}
+
+/// Starts an interpreter for one session from the image that a user names.
+pub(crate) async fn interpreter(home: &Home, store: &Store, reference: &str) -> Result<Interpreter> {
+    let display = Display::on_stderr();
+    let image = Cancel::listen()?
+        .unless(ready(home, reference, None, &display))
+        .await?;
+    let interpreter = Interpreter::builder()
+        .image(image)
+        .single_session()
+        .store(store.clone())
+        .build()
+        .await?;
+    interpreter.warmed().await?;
+    Ok(interpreter)
 }
 
 async fn act(command: ImageCommand) -> Result<ExitCode> {

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use cellblock_testkit::Cli;
+use serde_json::json;
 
 use crate::support::{answer, folder, run};
 
@@ -53,5 +54,75 @@ fn a_dataset_of_one_run_is_shown_exported_and_loaded_by_another() -> Result<()> 
     assert_eq!(dataset(&["remove", "gdp"])?.code(), 0);
     let gone = dataset(&["show", "gdp"])?;
     assert!(gone.stderr.contains("has no dataset `gdp`"), "{gone:?}");
+    Ok(())
+}
+
+#[test]
+fn a_file_is_published_and_what_is_no_table_is_rejected() -> Result<()> {
+    let (_folder, path) = folder(&[
+        ("sales.csv", b"day,n\n2024-01-01,1\n2024-01-02,2\n"),
+        ("notes.txt", b"text"),
+    ])?;
+    let project = format!("test-file-{}", std::process::id());
+    let dataset = |arguments: &[&str]| {
+        let arguments = ["dataset"].iter().chain(arguments).copied();
+        Cli::new(arguments.chain(["--project", &project]))
+            .folder(&path)
+            .run()
+    };
+    let publish = [
+        "publish",
+        "sales",
+        "sales.csv",
+        "--title",
+        "The \"best\"\n",
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+        "--json",
+    ];
+    let published = dataset(&publish)?.json()?;
+    let about = &published["dataset"];
+    assert_eq!(
+        (&about["title"], &about["tags"]),
+        (&json!("The \"best\"\n"), &json!(["a", "b"]))
+    );
+    assert_eq!(about["current"]["producer"], "cellblock dataset publish");
+
+    let code = "load_dataset('sales').to_dict('list')";
+    let arguments = [
+        "--toolset",
+        "notebook",
+        "--project",
+        &project,
+        "--seen",
+        "sales",
+        "--json",
+        "-c",
+        code,
+    ];
+    let (_, report) = answer(&run(arguments)?.folder(&path).run()?)?;
+    let value = &report["outputs"][0]["value"];
+    assert_eq!(
+        value, "{'day': ['2024-01-01', '2024-01-02'], 'n': [1, 2]}",
+        "{report:#}"
+    );
+    assert_eq!(dataset(&["remove", "sales"])?.code(), 0);
+
+    for (slug, file, words) in [
+        (
+            "notes",
+            "notes.txt",
+            "`notes.txt` was not published: publish_dataset expects a data frame, not bytes",
+        ),
+        ("Sales!", "sales.csv", "\"Sales!\" is not a valid name"),
+        ("sales", "none.csv", "could not open `none.csv`"),
+    ] {
+        let rejected = dataset(&["publish", slug, file])?;
+        assert_eq!(rejected.code(), 2, "{rejected:?}");
+        assert!(rejected.stderr.contains(words), "{rejected:?}");
+    }
+    assert_eq!(dataset(&["list", "--json"])?.json()?, json!({"datasets": []}));
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 use cellblock_artifact::{CHART, Metadata, Store};
 use cellblock_image::Home;
-use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::chart::VEGA_LITE;
 use cellblock_interpreter::picture::vega_lite_of;
 
@@ -11,7 +10,6 @@ use crate::artifact_store::failed;
 use crate::cancel::Cancel;
 use crate::commands::image;
 use crate::error::{Error, Result};
-use crate::progress::Display;
 
 /// Whether it can be converted.
 pub(super) fn is_chart(found: &Metadata) -> bool {
@@ -43,7 +41,7 @@ pub(super) async fn convert(
     let Some(picture) = format.picture() else {
         return Ok(vega_lite.to_string().into_bytes());
     };
-    let interpreter = start(home, store, image).await?;
+    let interpreter = image::interpreter(home, store, image).await?;
     let drawn = Cancel::listen()?
         .unless(interpreter.draw(&vega_lite, picture))
         .await?;
@@ -55,20 +53,4 @@ pub(super) async fn convert(
         .await
         .map_err(failed("read the picture"))?;
     Ok(bytes.to_vec())
-}
-
-/// An interpreter for one picture.
-async fn start(home: &Home, store: &Store, image: &str) -> Result<Interpreter> {
-    let display = Display::on_stderr();
-    let image = Cancel::listen()?
-        .unless(image::ready(home, image, None, &display))
-        .await?;
-    let interpreter = Interpreter::builder()
-        .image(image)
-        .single_session()
-        .store(store.clone())
-        .build()
-        .await?;
-    interpreter.warmed().await?;
-    Ok(interpreter)
 }
