@@ -40,6 +40,8 @@ names! {
     CellEvent
     /// A variable with its value.
     SessionVariable
+    /// Where a variable comes from.
+    VariableOrigin
     /// An input that was bound.
     InputBound
     /// Files of a sandbox.

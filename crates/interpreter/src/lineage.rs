@@ -67,6 +67,14 @@ pub fn producer(name: String) -> Result<String> {
     Ok(name)
 }
 
+/// Returns why a variable that exists has no origin.
+pub fn no_origin(name: &str) -> String {
+    format!(
+        "the variable `{name}` has no origin: it is scratch work, because no completed cell with a `producer` has bound or changed it; \
+         functions, modules, inputs and names that begin with `_` never have one"
+    )
+}
+
 /// The origins of a session's variables.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(BTreeMap<String, VariableOrigin>);

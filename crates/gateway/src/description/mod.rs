@@ -46,6 +46,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::manage::reset,
         sessions::variables::list,
         sessions::variables::get,
+        sessions::variables::origin,
         sessions::run::run,
         sessions::cells::list,
         sessions::cells::get,

@@ -48,5 +48,9 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/sessions/{id}/tools/{name}", post(tools::call))
         .route("/v1/sessions/{id}/variables", get(variables::list))
         .route("/v1/sessions/{id}/variables/{name}", get(variables::get))
+        .route(
+            "/v1/sessions/{id}/variables/{name}/origin",
+            get(variables::origin),
+        )
         .merge(uploads)
 }

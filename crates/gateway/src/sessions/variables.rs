@@ -2,7 +2,7 @@
 
 use axum::extract::{Path, Query, State};
 use cellblock_interpreter::Output;
-use cellblock_interpreter::lineage::VariableOrigin;
+use cellblock_interpreter::lineage::{self, VariableOrigin};
 use cellblock_interpreter::output::OutputPage;
 use cellblock_interpreter::page::PageSelection;
 use cellblock_interpreter::render::{self, Detail};
@@ -105,10 +105,7 @@ pub(crate) async fn get(
     })
     .await?;
     let Some(output) = output else {
-        return Err(Problem::missing(
-            "variable_not_found",
-            format!("the session has no variable `{name}`"),
-        ));
+        return Err(missing(&name));
     };
     let page = if selection.is_some() {
         Some(selection.of(&output, gateway.interpreter()?.store()).await?)
@@ -130,4 +127,47 @@ pub(crate) async fn get(
         text,
         origin,
     }))
+}
+
+/// Returns where a variable comes from.
+#[utoipa::path(
+    get, operation_id = "get_variable_origin", path = "/v1/sessions/{id}/variables/{name}/origin", tag = "sessions",
+    params(("id" = String, Path), ("name" = String, Path)),
+    responses(
+        (status = 200, description = "The producer of the variable, its cell, and the data that it is made from", body = crate::openapi::VariableOrigin),
+        (status = 404, description = "The caller has no such session, the session no such variable, or the variable has no origin because no cell with a `producer` made it", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn origin(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Json<VariableOrigin>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let turn = held.turn().await?;
+    let nothing_ran = lock(&held.cells).ran() == 0 && lock(&held.inputs).is_empty();
+    let session = held.session.clone();
+    let wanted = name.clone();
+    let (origin, exists) = attended(&gateway, turn, async move {
+        let origin = session.origin(&wanted).await?;
+        // No sandbox is made only to find it empty.
+        let exists =
+            origin.is_some() || !nothing_ran && session.variables().await?.iter().any(|it| it.name == wanted);
+        Ok((origin, exists))
+    })
+    .await?;
+    origin.map(Json).ok_or_else(|| {
+        if exists {
+            Problem::missing("origin_not_found", lineage::no_origin(&name))
+        } else {
+            missing(&name)
+        }
+    })
+}
+
+fn missing(name: &str) -> Problem {
+    Problem::missing(
+        "variable_not_found",
+        format!("the session has no variable `{name}`"),
+    )
 }

@@ -78,6 +78,8 @@ fn a_variable_is_returned_with_its_value_and_origin() {
         let (status, n) = api.get(&format!("{session}/variables/n")).await;
         assert_eq!((status, &n["output"]["value"]), (StatusCode::OK, &json!(7)));
         assert_eq!(n["origin"], ran["origins"]["n"]);
+        let (status, origin) = api.get(&format!("{session}/variables/n/origin")).await;
+        assert_eq!((status, &origin), (StatusCode::OK, &ran["origins"]["n"]));
         let (_, df) = api.get(&format!("{session}/variables/df")).await;
         assert_eq!(df["output"]["type"], "dataframe");
         let sha256 = df["output"]["table"]["sha256"].as_str().unwrap();
@@ -113,14 +115,48 @@ fn a_variable_is_returned_with_its_value_and_origin() {
             let message = rejected["error"]["message"].as_str().unwrap();
             assert!(message.contains(reason), "{rejected}");
         }
-        let (status, missing) = api.get(&format!("{session}/variables/nothing")).await;
-        assert_eq!(status, StatusCode::NOT_FOUND);
-        assert_eq!(missing["error"]["code"], "variable_not_found");
+        for path in ["nothing", "nothing/origin"] {
+            let (status, missing) = api.get(&format!("{session}/variables/{path}")).await;
+            assert_eq!(status, StatusCode::NOT_FOUND);
+            assert_eq!(missing["error"]["code"], "variable_not_found");
+        }
         let long = json!({"code": "1", "producer": "x".repeat(1001)});
         let (status, refused) = api.post(&format!("{session}/cells"), &long).await;
         assert_eq!(
             (status, &refused["error"]["param"]),
             (StatusCode::BAD_REQUEST, &json!("producer"))
+        );
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn a_variable_without_an_origin_is_reported_with_the_reason() {
+    block_on(async {
+        let api = Api::of("variables").await;
+        let session = api.session(&json!({})).await;
+        let (status, unused) = api.get(&format!("{session}/variables/n/origin")).await;
+        assert_eq!(
+            (status, &unused["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("variable_not_found"))
+        );
+        api.run(&session, "n = 7").await;
+        let (status, scratch) = api.get(&format!("{session}/variables/n/origin")).await;
+        assert_eq!(
+            (status, &scratch["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("origin_not_found"))
+        );
+        let message = scratch["error"]["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("the variable `n` has no origin: it is scratch work, ")
+                && message.contains("`producer`"),
+            "{message}"
+        );
+        let stranger = Api::of("a stranger").await;
+        let (status, hidden) = stranger.get(&format!("{session}/variables/n/origin")).await;
+        assert_eq!(
+            (status, &hidden["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("session_not_found"))
         );
         api.end(&session).await;
     });
