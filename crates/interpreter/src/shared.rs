@@ -13,6 +13,7 @@ use metrics::{gauge, histogram};
 use tokio::sync::OnceCell;
 
 use crate::base::Base;
+use crate::connector::Memo;
 use crate::error::Result;
 use crate::output::Decoding;
 
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     in_use: Mutex<BTreeSet<String>>,
     taken: AtomicU64,
     audit: OnceCell<cellblock_image::AuditReport>,
+    /// Answers of connectors that all sessions of an owner share.
+    pub(crate) answers: Arc<Memo>,
 }
 
 impl Shared {
@@ -50,6 +53,7 @@ impl Shared {
             in_use: Mutex::default(),
             taken: AtomicU64::new(0),
             audit: OnceCell::new(),
+            answers: Arc::default(),
         }
     }
 

@@ -92,6 +92,10 @@ fn mistakes_of_connectors_are_reported_with_their_lines() -> Result<()> {
             "must not contain secrets",
         ),
         (
+            "fred: {type: http, base_url: 'https://a.example', memo: maybe, functions: {f: {get: /x}}}",
+            "`maybe` is none of `off`, `session` and a time such as `15m`",
+        ),
+        (
             "fred: {type: http, base_url: 'https://a.example', rate: often, functions: {f: {get: /x}}}",
             "`often` is not a rate",
         ),

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, Redaction,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, MemoPolicy, Redaction,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -39,6 +39,7 @@ pub(crate) const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
 pub struct CommandConnector {
     name: String,
     description: String,
+    memo: MemoPolicy,
     service: CommandService,
 }
 
@@ -73,6 +74,7 @@ impl CommandConnector {
         Self {
             name: name.to_owned(),
             description: options.description.clone(),
+            memo: options.memo,
             service,
         }
     }
@@ -117,6 +119,10 @@ impl Connector for CommandConnector {
             answer.map_err(|error| error.of_call(&self.name, &function))
         }
         .boxed()
+    }
+
+    fn memo(&self) -> MemoPolicy {
+        self.memo
     }
 
     fn redaction(&self) -> &Redaction {

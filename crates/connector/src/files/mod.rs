@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, Redaction,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, MemoPolicy, Redaction,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -48,6 +48,7 @@ use root::{Place, Root};
 pub struct FilesConnector {
     name: String,
     description: String,
+    memo: MemoPolicy,
     root: Arc<Place>,
     timeout: Duration,
     max_result: u64,
@@ -106,6 +107,7 @@ impl FilesConnector {
         Ok(Self {
             name: name.to_owned(),
             description: options.description.clone(),
+            memo: options.memo,
             root: Arc::new(place),
             timeout: options.timeout,
             max_result: options.max_result,
@@ -228,6 +230,10 @@ impl Connector for FilesConnector {
 
     fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         self.blocking(None, Root::check).boxed()
+    }
+
+    fn memo(&self) -> MemoPolicy {
+        self.memo
     }
 
     fn redaction(&self) -> &Redaction {

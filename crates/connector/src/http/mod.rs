@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, Redaction,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, MemoPolicy, Redaction,
 };
 use cellblock_settings::Time;
 use futures_util::FutureExt as _;
@@ -36,6 +36,7 @@ pub use retry_after::retry_after;
 pub struct HttpConnector {
     name: String,
     description: String,
+    memo: MemoPolicy,
     base: Url,
     allow_private: bool,
     /// Made for the first call.
@@ -138,6 +139,7 @@ impl HttpConnector {
             Ok(base) if mistakes.is_empty() => Ok(Self {
                 name: name.to_owned(),
                 description: options.description.clone(),
+                memo: options.memo,
                 base,
                 allow_private: options.allow_private,
                 client: OnceLock::new(),
@@ -210,6 +212,10 @@ impl Connector for HttpConnector {
 
     fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         self.reached().boxed()
+    }
+
+    fn memo(&self) -> MemoPolicy {
+        self.memo
     }
 
     fn redaction(&self) -> &Redaction {

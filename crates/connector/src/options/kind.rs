@@ -37,6 +37,7 @@ impl ConnectorType {
         ("headers", &[Http, Openapi]),
         ("rate", &[Http, Openapi]),
         ("retries", &[Http, Openapi]),
+        ("memo", &[Http, Openapi, Files, Command, Python, Sql]),
         ("functions", &[Http, Sql]),
         ("root", &[Files]),
         ("tables", &[Files]),

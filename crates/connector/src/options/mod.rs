@@ -2,6 +2,7 @@
 
 mod function;
 mod kind;
+mod memo;
 mod rate;
 mod secret;
 
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::connector::MemoPolicy;
 use cellblock_settings::{Size, Time};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -63,6 +65,11 @@ pub struct ConnectorOptions {
     /// Maximum size of an answer, of all its pages together.
     #[serde(with = "Size", default = "max_result")]
     pub max_result: u64,
+    /// Which calls get the answer of an equal earlier one: `session`, those of the same session; a time such as `15m`, those within it
+    /// in all sessions of the same key; `off`, none.
+    #[serde(with = "memo", default)]
+    #[schemars(schema_with = "memo::schema")]
+    pub memo: MemoPolicy,
     /// Retries of requests of functions that only read.
     #[serde(default)]
     pub retries: RetryOptions,

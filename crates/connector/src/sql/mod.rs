@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{
     Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, MIN_SECRET_BYTES,
-    Redaction,
+    MemoPolicy, Redaction,
 };
 use cellblock_settings::Time;
 use futures_util::FutureExt as _;
@@ -42,6 +42,7 @@ const STATEMENT: &str = "statement";
 pub struct SqlConnector {
     name: String,
     description: String,
+    memo: MemoPolicy,
     /// Missing if the URL has not been read.
     target: Option<Target>,
     timeout: Duration,
@@ -124,6 +125,7 @@ impl SqlConnector {
         Ok(Self {
             name: name.to_owned(),
             description: options.description.clone(),
+            memo: options.memo,
             target,
             timeout: options.timeout,
             limits: Limits {
@@ -314,6 +316,10 @@ impl Connector for SqlConnector {
             .await
         }
         .boxed()
+    }
+
+    fn memo(&self) -> MemoPolicy {
+        self.memo
     }
 
     fn redaction(&self) -> &Redaction {

@@ -7,7 +7,7 @@ use cellblock_agent::tools;
 use cellblock_agent::turn::CLIENT_FUNCTIONS;
 use cellblock_agent::wire::{AllowedTools, ApiError, McpTool, ResponseRequest, Tool};
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, FetchAnswer, FetchEffect, Redaction, check_name,
+    Card, Connector, ConnectorError, FetchAnswer, FetchEffect, MemoPolicy, Redaction, check_name,
 };
 use cellblock_interpreter::toolset::BoxFuture;
 use serde_json::{Map, Value};
@@ -151,6 +151,10 @@ impl Connector for Selected {
 
     fn redaction(&self) -> &Redaction {
         self.connector.redaction()
+    }
+
+    fn memo(&self) -> MemoPolicy {
+        self.connector.memo()
     }
 
     fn waits_for_client(&self) -> bool {

@@ -18,7 +18,7 @@ use super::answer::StoredAnswer;
 use super::counted::CountedFetch;
 use super::granted::Granted;
 use super::log::{FetchLog, FetchRecord, OpenRecord};
-use super::memo::{CallKey, Memo};
+use super::memo::{CallKey, Memo, MemoPolicy};
 use super::parameters::Parameters;
 use super::schema::DeclaredSchema;
 use super::store::Storing;
@@ -39,6 +39,8 @@ pub(crate) struct GrantTerms {
     pub(crate) store: Option<Store>,
     /// How much may be fetched; without it any amount.
     pub(crate) allowance: Option<Arc<dyn FetchAllowance>>,
+    /// Answers that all sessions of an owner share.
+    pub(crate) shared: Arc<Memo>,
     /// The session's id in the log.
     pub(crate) session: Option<String>,
 }
@@ -246,12 +248,24 @@ impl Inner {
             .map(move |answer| answer.map(Arc::new));
         let (answer, cached) = match offered.card.effect {
             FetchEffect::Writes => (call.await?, false),
-            FetchEffect::Reads => {
-                let key = CallKey::new(&granted.identity(), &fetch.function, &bound.canonical);
-                self.memo.get(key, || call.boxed()).await?
-            }
+            FetchEffect::Reads => match granted.connector.memo() {
+                MemoPolicy::Off => (call.await?, false),
+                policy => {
+                    let (memo, owner) = self.memo_of(policy, lent);
+                    let key = CallKey::new(owner, &granted.identity(), &fetch.function, &bound.canonical);
+                    memo.get(key, policy.lifetime(), || call.boxed()).await?
+                }
+            },
         };
         Ok((answer, cached, arguments))
+    }
+
+    /// Returns where answers are kept, and whose they are there. Those of connectors that a request named are its session's.
+    fn memo_of(&self, policy: MemoPolicy, lent: bool) -> (&Memo, &str) {
+        match (policy, &self.terms.allowance) {
+            (MemoPolicy::Shared(_), Some(allowance)) if !lent => (&self.terms.shared, allowance.owner()),
+            _ => (&self.memo, ""),
+        }
     }
 
     /// Makes a request.

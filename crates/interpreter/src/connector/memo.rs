@@ -1,8 +1,9 @@
-//! Answers of a session's earlier calls. Two equal calls at the same time are one.
+//! Answers of earlier calls. Two equal calls at the same time are one.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cellblock_protocol::Blob;
 use futures_util::FutureExt as _;
@@ -19,14 +20,37 @@ const WEIGHT: u64 = 32 << 20;
 const FILE_WEIGHT: u64 = 1 << 20;
 const FILE_BYTES: u64 = 8;
 
-/// What identifies a call: its connector, its function, and its arguments.
+/// Which later calls get the answer of an equal earlier one. A call that writes always makes a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoPolicy {
+    /// None: each call makes a request.
+    Off,
+    /// Those of the same session, until it forgets.
+    #[default]
+    Session,
+    /// Those within this time in all sessions of the same owner in an [`Interpreter`](crate::Interpreter). Its sessions have no
+    /// other connector of this name with this policy. Sessions without a known owner share nothing.
+    Shared(Duration),
+}
+
+impl MemoPolicy {
+    /// Returns how long answers count; without it, forever.
+    pub(super) const fn lifetime(self) -> Option<Duration> {
+        match self {
+            Self::Off | Self::Session => None,
+            Self::Shared(lifetime) => Some(lifetime),
+        }
+    }
+}
+
+/// What identifies a call: its owner if answers are shared, its connector, its function, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey([u8; 32]);
 
 impl CallKey {
-    pub(super) fn new(connector: &str, function: &str, canonical: &str) -> Self {
+    pub(super) fn new(owner: &str, connector: &str, function: &str, canonical: &str) -> Self {
         let mut hash = Sha256::new();
-        for part in [connector, function, canonical] {
+        for part in [owner, connector, function, canonical] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -38,7 +62,7 @@ type Fetching = BoxFuture<'static, Result<Arc<StoredAnswer>, ConnectorError>>;
 
 /// The answers.
 #[derive(Default)]
-pub(super) struct Memo(Mutex<Slots>);
+pub(crate) struct Memo(Mutex<Slots>);
 
 #[derive(Default)]
 struct Slots {
@@ -51,7 +75,7 @@ struct Slots {
 enum Slot {
     /// Only those who wait hold the call, so that it is canceled with the last of them.
     Fetching(WeakShared<Fetching>),
-    Kept(Arc<StoredAnswer>),
+    Kept(Arc<StoredAnswer>, Instant),
 }
 
 impl fmt::Debug for Memo {
@@ -61,14 +85,15 @@ impl fmt::Debug for Memo {
 }
 
 impl Memo {
-    /// Returns the answer of an earlier equal call, or makes the call. Failures are not kept. The flag says whether the answer is
-    /// that of another call.
+    /// Returns the answer of an earlier equal call, or makes the call. Failures are not kept, and answers that are older than
+    /// `lifetime` do not count. The flag says whether the answer is that of another call.
     pub(super) async fn get(
         &self,
         key: CallKey,
+        lifetime: Option<Duration>,
         fetch: impl FnOnce() -> Fetching,
     ) -> Result<(Arc<StoredAnswer>, bool), ConnectorError> {
-        let (fetching, cached) = match self.find(key) {
+        let (fetching, cached) = match self.find(key, lifetime) {
             Found::Kept(answer) => return Ok((answer, true)),
             Found::Fetching(fetching) => (fetching, true),
             Found::Nothing(mut slots) => {
@@ -89,10 +114,15 @@ impl Memo {
         *self.lock() = Slots::default();
     }
 
-    fn find(&self, key: CallKey) -> Found<'_> {
-        let slots = self.lock();
+    fn find(&self, key: CallKey, lifetime: Option<Duration>) -> Found<'_> {
+        let mut slots = self.lock();
         match slots.of.get(&key) {
-            Some(Slot::Kept(answer)) => Found::Kept(Arc::clone(answer)),
+            Some(Slot::Kept(_, since)) if lifetime.is_some_and(|lifetime| since.elapsed() >= lifetime) => {
+                slots.kept.retain(|kept| *kept != key);
+                slots.remove(key);
+                Found::Nothing(slots)
+            }
+            Some(Slot::Kept(answer, _)) => Found::Kept(Arc::clone(answer)),
             Some(Slot::Fetching(fetching)) => match fetching.upgrade() {
                 Some(fetching) => Found::Fetching(fetching),
                 None => Found::Nothing(slots),
@@ -112,21 +142,30 @@ impl Memo {
         if weight > WEIGHT {
             return;
         }
-        slots.of.insert(key, Slot::Kept(Arc::clone(answer)));
+        slots
+            .of
+            .insert(key, Slot::Kept(Arc::clone(answer), Instant::now()));
         slots.kept.push_back(key);
         slots.weight += weight;
         while slots.kept.len() > ANSWERS || slots.weight > WEIGHT {
             let Some(oldest) = slots.kept.pop_front() else {
                 return;
             };
-            if let Some(Slot::Kept(answer)) = slots.of.remove(&oldest) {
-                slots.weight -= self::weight(&answer);
-            }
+            slots.remove(oldest);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slots {
+    /// Removes an answer, whose key is not among the kept ones any more.
+    fn remove(&mut self, key: CallKey) {
+        if let Some(Slot::Kept(answer, _)) = self.of.remove(&key) {
+            self.weight -= weight(&answer);
+        }
     }
 }
 

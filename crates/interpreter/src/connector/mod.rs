@@ -45,6 +45,8 @@ pub use error::{ConnectorError, ConnectorErrorKind};
 pub use fetch_answer::FetchAnswer;
 pub(crate) use grants::{GrantTerms, Grants};
 pub use log::FetchRecord;
+pub(crate) use memo::Memo;
+pub use memo::MemoPolicy;
 pub use name::check_name;
 pub use redaction::{MIN_SECRET_BYTES, Redaction};
 
@@ -75,6 +77,11 @@ pub trait Connector: Send + Sync + Debug {
 
     /// Returns what removes its secrets.
     fn redaction(&self) -> &Redaction;
+
+    /// Returns which later calls get the answer of an equal earlier one.
+    fn memo(&self) -> MemoPolicy {
+        MemoPolicy::default()
+    }
 
     /// Returns whether the session's client answers its calls. The time that a cell waits for its client does not count toward
     /// the cell's timeout, so such a call may last beyond `until`.

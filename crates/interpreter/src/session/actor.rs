@@ -153,6 +153,7 @@ impl Actor {
         let terms = GrantTerms {
             session: Some(id.clone()),
             store: Some(shared.store.clone()),
+            shared: Arc::clone(&shared.answers),
             allowance: options.fetch_allowance.clone(),
         };
         let grants = Grants::new(&options.connectors, terms);

@@ -4,16 +4,17 @@ use std::sync::atomic::AtomicU64;
 
 use super::*;
 
-/// Allows this many requests.
+/// Allows an owner this many requests.
 #[derive(Debug, Default)]
-struct Counted {
-    left: AtomicUsize,
-    bytes: AtomicU64,
+pub(super) struct Counted {
+    pub(super) owner: &'static str,
+    pub(super) left: AtomicUsize,
+    pub(super) bytes: AtomicU64,
 }
 
 impl FetchAllowance for Counted {
     fn owner(&self) -> &'static str {
-        "key_1"
+        self.owner
     }
 
     fn begin(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
@@ -35,6 +36,7 @@ impl FetchAllowance for Counted {
 #[tokio::test]
 async fn only_requests_that_are_made_and_their_answers_count() {
     let counted = Arc::new(Counted {
+        owner: "key_1",
         left: AtomicUsize::new(2),
         ..Counted::default()
     });

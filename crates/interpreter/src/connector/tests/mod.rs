@@ -15,6 +15,7 @@ use super::*;
 use crate::host_call::HostReply;
 
 mod allowance;
+mod memo;
 mod redaction;
 mod tables;
 
@@ -23,6 +24,7 @@ const SECRET: &str = "s3cr3t/key+1==";
 /// A connector whose functions behave as their names say.
 #[derive(Debug)]
 struct Weather {
+    memo: MemoPolicy,
     redaction: Redaction,
     requests: AtomicUsize,
     running: AtomicUsize,
@@ -117,6 +119,10 @@ impl Connector for Weather {
     fn redaction(&self) -> &Redaction {
         &self.redaction
     }
+
+    fn memo(&self) -> MemoPolicy {
+        self.memo
+    }
 }
 
 struct Fixture {
@@ -130,7 +136,12 @@ impl Fixture {
     }
 
     fn under(terms: GrantTerms) -> Self {
+        Self::remembering(MemoPolicy::default(), terms)
+    }
+
+    fn remembering(memo: MemoPolicy, terms: GrantTerms) -> Self {
         let weather = Arc::new(Weather {
+            memo,
             redaction: Redaction::new([SECRET]),
             requests: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
