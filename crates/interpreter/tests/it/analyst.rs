@@ -209,3 +209,73 @@ fn a_lost_or_damaged_file_is_restored_from_the_other_store() {
         }
     });
 }
+
+#[test]
+fn whatever_a_cell_shows_is_typed_and_documents_are_read() {
+    block_on(async {
+        let session = interpreter().await.session(SessionOptions {
+            prelude: ["analysis", "documents", "notebook"].map(str::to_owned).to_vec(),
+            guard: Guard::Standard,
+            ..SessionOptions::default()
+        });
+        let types = async |code: &str| {
+            let ran = run(&session, code).await;
+            let types = ran.outputs.iter().map(|output| match output {
+                Output::Dataframe(_) => "table",
+                Output::Figure(_) => "figure",
+                Output::Primitive(_) => "value",
+                Output::Exception(_) => "error",
+                _ => "other",
+            });
+            types.collect::<Vec<_>>()
+        };
+        let table = "df = pd.DataFrame({'a': [1, 2, 3]})\n";
+        // The last expression, `print` of one table, and `display`.
+        assert_eq!(types(&format!("{table}df")).await, ["table"]);
+        assert_eq!(
+            types("print(df)\ndisplay(df)\ndisplay(2)\n1 / 0").await,
+            ["table", "table", "value", "error"]
+        );
+        assert_eq!(
+            types("alt.Chart(df).mark_line().encode(x='a:Q', y='a:Q')").await,
+            ["figure"]
+        );
+        assert_eq!(
+            types("print(alt.Chart(df).mark_bar().encode(x='a:O').to_dict() != {})\n{'a': [None, True]}")
+                .await,
+            ["value"]
+        );
+        // A class of one's own is shown as its converter says.
+        let register = "import cellblock\nclass Grid:\n  def __init__(self, rows): self.rows = rows\n\
+                        cellblock.register(Grid, lambda it: pd.DataFrame(it.rows))\nGrid([{'a': 1}])";
+        assert_eq!(types(register).await, ["table"]);
+
+        let documents = "df.to_excel('sales.xlsx', index=False)\n\
+                         from pptx import Presentation\ndeck = Presentation()\n\
+                         deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = 'Sales'\ndeck.save('deck.pptx')\n\
+                         from matplotlib.backends.backend_pdf import PdfPages\n\
+                         with PdfPages('q4.pdf') as pages:\n  pages.savefig(plt.figure())\n\
+                         plt.close('all')";
+        assert_eq!(types(documents).await, [""; 0]);
+        let read = "(read_excel('sales.xlsx', sheet_name=0).a.tolist(), [(s['index'], s['text']) for s in read_pptx_text('deck.pptx')], \
+                    type(read_pdf_text('q4.pdf', max_pages=5)).__name__)";
+        assert_eq!(value(&session, read).await, "([1, 2, 3], [(0, 'Sales')], 'str')");
+
+        // Naming a module is permitted, reading secrets and starting processes is not.
+        assert_eq!(
+            value(&session, "import os, subprocess\nprint(subprocess)\n1").await,
+            1
+        );
+        for code in [
+            "os.environ.get('X')",
+            "os.environ.copy()",
+            "os.getenv('X')",
+            "subprocess.Popen(['ls'])",
+            "open('/proc/1/environ')",
+            "open('/proc/self/environ').read()",
+        ] {
+            let ran = run(&session, code).await;
+            assert!(matches!(ran.outcome, Outcome::Rejected { .. }), "{code}: {ran:?}");
+        }
+    });
+}
