@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 
 use cellblock_interpreter::Error;
 use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::project::LoadError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -32,6 +33,15 @@ impl Refusal {
 impl From<Denied> for Refusal {
     fn from(Denied(why): Denied) -> Self {
         Self::new(format!("nothing was done: {why}"))
+    }
+}
+
+impl From<LoadError> for Refusal {
+    fn from(error: LoadError) -> Self {
+        if let LoadError::Store(source) = &error {
+            tracing::error!(error = source as &dyn StdError, "could not read datasets");
+        }
+        Self::new(error.to_string())
     }
 }
 

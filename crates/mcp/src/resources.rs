@@ -1,4 +1,4 @@
-//! Resources: what calls made, files of sessions, and the data that their code finds.
+//! Resources: what calls made, files of sessions, the data that their code finds, and published datasets.
 
 use std::io::Read;
 
@@ -16,12 +16,14 @@ use crate::sessions::Use;
 use crate::shared::McpShared;
 use crate::uri::{self, Named, media_type};
 
+mod published;
+
 /// Bytes of a resource; a larger one is for code in the session.
 pub(crate) const MOST_BYTES: u64 = 32 << 20;
 
 /// The templates.
-pub(crate) fn templates() -> Vec<ResourceTemplate> {
-    vec![
+pub(crate) fn templates(server: &McpShared) -> Vec<ResourceTemplate> {
+    let mut templates = vec![
         ResourceTemplate::new(uri::ARTIFACT_TEMPLATE, "artifact")
             .with_title("What a call made")
             .with_description("A table as Parquet, a chart as PNG or as its specification, a file as it was then; named by the sha256 of its bytes."),
@@ -31,11 +33,15 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
         ResourceTemplate::new(uri::DATASET_TEMPLATE, "session-dataset")
             .with_title("Data of a session")
             .with_description("A dataset in /tmp/data by its file's name, or a recorded tool result by its alias."),
-    ]
+    ];
+    if server.options.project.is_some() {
+        templates.push(published::template());
+    }
+    templates
 }
 
 /// All that an owner can read and that has a name of its own, oldest session first.
-pub(crate) fn list(server: &McpShared, owner: &Owner) -> Vec<Resource> {
+pub(crate) async fn list(server: &McpShared, owner: &Owner) -> Vec<Resource> {
     let mut resources = Vec::new();
     for entry in server.sessions.of(owner) {
         for dataset in &entry.datasets {
@@ -60,6 +66,7 @@ pub(crate) fn list(server: &McpShared, owner: &Owner) -> Vec<Resource> {
         }
         resources.extend(entry.artifacts().iter().map(|made| Link::from(made).resource()));
     }
+    resources.extend(published::list(server, owner).await);
     let mut seen = std::collections::BTreeSet::new();
     resources.retain(|resource| seen.insert(resource.uri.clone()));
     resources
@@ -105,6 +112,11 @@ pub(crate) async fn read(
         Named::Dataset { session, name } => {
             let used = server.sessions.find(owner, &session).map_err(|_| missing())?;
             dataset(server, &used, &name, uri).await?.ok_or_else(missing)?
+        }
+        Named::Published { project, slug } => {
+            let read = published::read(server, owner, &project, &slug).await;
+            let dataset = read.map_err(|refusal| not_read(uri, refusal))?;
+            (dataset, media_type("dataset.json").to_owned())
         }
     };
     let contents = match String::from_utf8(bytes) {

@@ -318,7 +318,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let all = resources::list(&self.shared, &self.owner(&context)?);
+        let all = resources::list(&self.shared, &self.owner(&context)?).await;
         let begin = begin_of_page(request)?;
         let page: Vec<_> = all.iter().skip(begin).take(PAGE).cloned().collect();
         let mut result = ListResourcesResult::with_all_items(page);
@@ -331,7 +331,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates(
+            &self.shared,
+        )))
     }
 
     async fn read_resource(

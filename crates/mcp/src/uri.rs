@@ -1,13 +1,15 @@
 //! URIs of resources.
 //!
 //! `cellblock://artifacts/{sha256}` is what a call made, `cellblock://sessions/{session}/files/{path}` a file as it is now,
-//! `cellblock://sessions/{session}/datasets/{name}` data that a session's code finds.
+//! `cellblock://sessions/{session}/datasets/{name}` data that a session's code finds, and
+//! `cellblock://projects/{project}/datasets/{slug}` a dataset that sessions have published.
 
 use cellblock_artifact::ArtifactId;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 const ARTIFACTS: &str = "cellblock://artifacts/";
 const SESSIONS: &str = "cellblock://sessions/";
+const PROJECTS: &str = "cellblock://projects/";
 /// What stands for itself in a URI's path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -23,12 +25,16 @@ pub(crate) const FILE_TEMPLATE: &str = "cellblock://sessions/{session}/files{+pa
 /// The template of datasets.
 pub(crate) const DATASET_TEMPLATE: &str = "cellblock://sessions/{session}/datasets/{name}";
 
+/// The template of published datasets.
+pub(crate) const PUBLISHED_TEMPLATE: &str = "cellblock://projects/{project}/datasets/{slug}";
+
 /// What a URI names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Artifact(ArtifactId),
     File { session: String, path: String },
     Dataset { session: String, name: String },
+    Published { project: String, slug: String },
 }
 
 pub(crate) fn artifact(id: ArtifactId) -> String {
@@ -47,10 +53,20 @@ pub(crate) fn dataset(session: &str, name: &str) -> String {
     )
 }
 
+/// A published dataset. Its names need no encoding.
+pub(crate) fn published(project: &str, slug: &str) -> String {
+    format!("{PROJECTS}{project}/datasets/{slug}")
+}
+
 /// What it names; nothing, if it is none of these URIs.
 pub(crate) fn parse(uri: &str) -> Option<Named> {
     if let Some(id) = uri.strip_prefix(ARTIFACTS) {
         return id.parse().ok().map(Named::Artifact);
+    }
+    if let Some(rest) = uri.strip_prefix(PROJECTS) {
+        let (project, slug) = rest.split_once("/datasets/")?;
+        let (project, slug) = (project.to_owned(), slug.to_owned());
+        return Some(Named::Published { project, slug });
     }
     let (session, rest) = uri.strip_prefix(SESSIONS)?.split_once('/')?;
     let session = session.to_owned();
@@ -109,6 +125,11 @@ mod tests {
             parse(&dataset("sess_1", "wine.csv")),
             Some(Named::Dataset { session, name })
         );
+        let (project, slug) = ("macro".to_owned(), "gdp".to_owned());
+        assert_eq!(
+            parse(&published("macro", "gdp")),
+            Some(Named::Published { project, slug })
+        );
     }
 
     #[test]
@@ -119,6 +140,8 @@ mod tests {
             "cellblock://sessions/s",
             "cellblock://sessions/s/files",
             "cellblock://sessions/s/other/x",
+            "cellblock://projects/macro",
+            "cellblock://projects/macro/datasets",
             "",
         ] {
             assert_eq!(parse(uri), None, "{uri}");

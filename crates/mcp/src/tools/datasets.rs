@@ -79,8 +79,8 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
     let InSession { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let member = member(used.session.member())?;
-    let datasets = member.project().datasets().await.map_err(LoadError::from);
-    let listed = datasets.map_err(|error| refused(&error))?.into_iter();
+    let datasets = member.project().datasets().await.map_err(LoadError::from)?;
+    let listed = datasets.into_iter();
     let listed = listed.map(|it| ListedDataset {
         seen: member.may_load(&it),
         slug: it.slug,
@@ -98,19 +98,9 @@ pub(super) async fn read(server: &McpShared, call: &mut Call) -> Result<CallAnsw
     let Named { session, slug } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
     let dataset = member(used.session.member())?.read_dataset(&slug).await;
-    Ok(CallAnswer::of(&dataset.map_err(|error| refused(&error))?))
+    Ok(CallAnswer::of(&dataset?))
 }
 
 fn member(member: Option<&ProjectMember>) -> Result<&ProjectMember, Refusal> {
     member.ok_or_else(|| Refusal::new("the session is not in a project".to_owned()))
-}
-
-fn refused(error: &LoadError) -> Refusal {
-    if let LoadError::Store(source) = error {
-        tracing::error!(
-            error = source as &dyn std::error::Error,
-            "could not read datasets"
-        );
-    }
-    Refusal::new(error.to_string())
 }

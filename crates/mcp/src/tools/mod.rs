@@ -78,6 +78,9 @@ impl OfferedTool {
                 Self::own(variables::show_definition(), |server, call| {
                     Box::pin(variables::show(server, call))
                 }),
+                Self::own(variables::origin_definition(), |server, call| {
+                    Box::pin(variables::origin(server, call))
+                }),
             ]);
         }
         tools.extend([

@@ -1,6 +1,7 @@
 //! Tools that look at the variables of a session without running code.
 
 use cellblock_interpreter::Error;
+use cellblock_interpreter::lineage::{self, VariableOrigin};
 use cellblock_interpreter::page::PageSelection;
 use cellblock_interpreter::render::Detail;
 use cellblock_interpreter::session::Variable;
@@ -44,6 +45,16 @@ struct Wanted {
     view: Detail,
 }
 
+/// Whose origin.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Traced {
+    /// The session's handle.
+    session: String,
+    /// The variable's name.
+    name: String,
+}
+
 /// The variables of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct VariableList {
@@ -76,6 +87,18 @@ pub(super) fn show_definition() -> ToolDefinition {
     .returns(schema::written::<ShownVariable>())
 }
 
+pub(super) fn origin_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "variable_origin",
+        "Tell where a variable comes from",
+        "Tells which producer made a variable of a session and in which cell, and from which datasets and answers of connectors it \
+         is made. Only variables that a cell with a `producer` made have an origin.",
+        schema::read::<Traced>(),
+        ToolEffect::Reads,
+    )
+    .returns(schema::written::<VariableOrigin>())
+}
+
 pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Session { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
@@ -105,13 +128,35 @@ pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnsw
     let read = async { Ok::<_, Error>((used.session.get(&name).await?, used.session.origin(&name).await?)) };
     let (output, origin) = used.until(call.stop.cancelled(), read).await?;
     let Some(output) = output else {
-        return Err(Refusal::new(format!(
-            "the session has no variable {:?}: `list_variables` lists those that there are",
-            named(&name)
-        )));
+        return Err(missing(&name));
     };
     let store = server.engine.get().await?.store();
     let selection = PageSelection { rows, chars, page };
     let tokens = server.options.max_tokens;
     answer::variable(&used, store, (&output, origin), (selection, view), tokens).await
+}
+
+pub(super) async fn origin(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
+    let Traced { session, name } = call.read()?;
+    let used = server.sessions.find(&call.owner, &session)?;
+    let _turn = call.turn(&used).await?;
+    let read = async {
+        let origin = used.session.origin(&name).await?;
+        // No sandbox is made only to find it empty.
+        let exists = origin.is_some()
+            || used.cells() > 0 && used.session.variables().await?.iter().any(|it| it.name == name);
+        Ok::<_, Error>((origin, exists))
+    };
+    match used.until(call.stop.cancelled(), read).await? {
+        (Some(origin), _) => Ok(CallAnswer::of(&origin)),
+        (None, true) => Err(Refusal::new(lineage::no_origin(&name))),
+        (None, false) => Err(missing(&name)),
+    }
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::new(format!(
+        "the session has no variable {:?}: `list_variables` lists those that there are",
+        named(name)
+    ))
 }

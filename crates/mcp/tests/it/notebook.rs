@@ -3,11 +3,11 @@
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::toolset::{notebook, python};
-use rmcp::model::GetPromptRequestParams;
-use serde_json::json;
+use rmcp::model::{GetPromptRequestParams, ReadResourceRequestParams};
+use serde_json::{Value, json};
 
 use crate::support::{
-    Client, answer, block_on, connect, done, newest, ordinary, refused, server, session, text,
+    Client, answer, block_on, connect, done, newest, ordinary, read, refused, server, session, text,
 };
 use crate::weather::Weather;
 
@@ -78,6 +78,15 @@ fn variables_are_listed_and_shown_with_their_origins_and_pages() {
         .await;
         assert_eq!(whole["value"]["rows"], 95);
         assert_eq!(whole["origin"]["producer"], "analysis.py");
+        let asked = |name: &str| json!({"session": session, "name": name});
+        let origin = done(&client, "variable_origin", asked("table")).await;
+        assert_eq!(origin, ran["origins"]["table"]);
+        let scratch = json!({"session": session, "code": "scratch = 1"});
+        done(&client, "run_python", scratch).await;
+        let reason = refused(&client, "variable_origin", asked("scratch")).await;
+        assert!(reason.contains("it is scratch work"), "{reason}");
+        let reason = refused(&client, "variable_origin", asked("nothing")).await;
+        assert!(reason.contains("`list_variables`"), "{reason}");
         let page = json!({"session": session, "name": "table", "rows": 20, "page": -1});
         let shown = answer(&client, "show_variable", page).await;
         assert!(text(&shown).contains("Rows 81-95 of 95:\n80\n81\n"), "{shown:?}");
@@ -167,9 +176,9 @@ fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
             json!({"slug": "gdp", "title": "GDP", "rows": 2, "versions": 1, "seen": false})
         );
         let arguments = json!({"session": other, "slug": "gdp"});
-        let read = done(&client, "read_dataset", arguments).await;
+        let known = done(&client, "read_dataset", arguments).await;
         assert_eq!(
-            read["current"]["columns"],
+            known["current"]["columns"],
             json!([{"name": "x", "dtype": "int64"}])
         );
         let loaded = answer(&client, "run_python", run(&other, load)).await;
@@ -180,5 +189,53 @@ fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
             message.contains("has no dataset \"cpi\"; it has `gdp`"),
             "{message}"
         );
+    });
+}
+
+#[test]
+fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
+    block_on(async {
+        let server = server(|options| options.project = Some("indices".to_owned())).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let (one, other) = (session(&client).await, session(&client).await);
+        let run = |session: &str, code: &str| json!({"session": session, "code": code});
+        let publish = "publish_dataset(pd.DataFrame({'x': [1, 2]}), 'cpi', title='CPI')['versions']";
+        done(&client, "run_python", run(&one, publish)).await;
+        let templates = client.list_resource_templates(None).await.unwrap();
+        let template = templates.resource_templates.last().unwrap();
+        assert_eq!(
+            template.uri_template,
+            "cellblock://projects/{project}/datasets/{slug}"
+        );
+        let uri = "cellblock://projects/indices/datasets/cpi";
+        let listed = client.list_resources(None).await.unwrap().resources;
+        let resource = listed.iter().find(|it| it.uri == uri).unwrap();
+        assert_eq!(resource.title.as_deref(), Some("CPI"));
+
+        let load = "load_dataset('cpi')['x'].sum()";
+        let rejected = answer(&client, "run_python", run(&other, load)).await;
+        assert!(text(&rejected).contains("look at it first"), "{rejected:?}");
+        let (json, media_type) = read(&client, uri).await;
+        assert_eq!(media_type, "application/json");
+        let known: Value = serde_json::from_str(&json).unwrap();
+        let arguments = json!({"session": one, "slug": "cpi"});
+        assert_eq!(known, done(&client, "read_dataset", arguments).await);
+        let loaded = answer(&client, "run_python", run(&other, load)).await;
+        assert!(text(&loaded).contains('3'), "{loaded:?}");
+
+        for (uri, reason) in [
+            (
+                "cellblock://projects/indices/datasets/gdp2",
+                "has no dataset \"gdp2\"",
+            ),
+            (
+                "cellblock://projects/index/datasets/cpi",
+                "no session is in a project \"index\"",
+            ),
+        ] {
+            let request = ReadResourceRequestParams::new(uri);
+            let error = client.read_resource(request).await.unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
     });
 }

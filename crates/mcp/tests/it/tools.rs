@@ -17,6 +17,7 @@ fn tools_are_those_of_the_chosen_toolsets_in_one_order() {
         "run_python",
         "list_variables",
         "show_variable",
+        "variable_origin",
         "create_session",
         "list_sessions",
         "reset_session",
