@@ -1,6 +1,7 @@
 //! Sessions whose code calls connectors.
 
 use cellblock_interpreter::cell::Guard;
+use cellblock_interpreter::mint;
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::toolset::{notebook, python};
 use rmcp::model::{GetPromptRequestParams, ReadResourceRequestParams};
@@ -161,7 +162,8 @@ fn sessions_have_the_operators_guard_and_setup_code() {
 #[test]
 fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
     block_on(async {
-        let server = server(|options| options.project = Some("macro".to_owned()));
+        // The store of the tests outlives them.
+        let server = server(|options| options.project = Some(mint("macro_")));
         let client = connect(&server.await, Client::default(), newest()).await;
         let (one, other) = (session(&client).await, session(&client).await);
         let run = |session: &str, code: &str| json!({"session": session, "code": code});
@@ -195,7 +197,8 @@ fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
 #[test]
 fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
     block_on(async {
-        let server = server(|options| options.project = Some("indices".to_owned())).await;
+        let project = mint("indices_");
+        let server = server(|options| options.project = Some(project.clone())).await;
         let client = connect(&server, Client::default(), newest()).await;
         let (one, other) = (session(&client).await, session(&client).await);
         let run = |session: &str, code: &str| json!({"session": session, "code": code});
@@ -207,7 +210,7 @@ fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
             template.uri_template,
             "cellblock://projects/{project}/datasets/{slug}"
         );
-        let uri = "cellblock://projects/indices/datasets/cpi";
+        let uri = format!("cellblock://projects/{project}/datasets/cpi");
         let listed = client.list_resources(None).await.unwrap().resources;
         let resource = listed.iter().find(|it| it.uri == uri).unwrap();
         assert_eq!(resource.title.as_deref(), Some("CPI"));
@@ -215,7 +218,7 @@ fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
         let load = "load_dataset('cpi')['x'].sum()";
         let rejected = answer(&client, "run_python", run(&other, load)).await;
         assert!(text(&rejected).contains("look at it first"), "{rejected:?}");
-        let (json, media_type) = read(&client, uri).await;
+        let (json, media_type) = read(&client, &uri).await;
         assert_eq!(media_type, "application/json");
         let known: Value = serde_json::from_str(&json).unwrap();
         let arguments = json!({"session": one, "slug": "cpi"});
@@ -225,7 +228,7 @@ fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
 
         for (uri, reason) in [
             (
-                "cellblock://projects/indices/datasets/gdp2",
+                &*format!("cellblock://projects/{project}/datasets/gdp2"),
                 "has no dataset \"gdp2\"",
             ),
             (
