@@ -208,8 +208,10 @@ async fn a_file_that_is_removed_or_replaced_after_the_listing_is_an_error() {
         (true, "it changed while it was read; call again"),
         (false, "the object store does not have it, or no longer"),
     ] {
-        let far = Arc::clone(&server);
+        // The proxy's thread outlives the test, and must not keep the server.
+        let far = Arc::downgrade(&server);
         let proxy = Proxy::start(server.address(), move || {
+            let far = far.upgrade().unwrap();
             let key = "some/year=1/events/2.jsonl";
             far.delete("lake", key);
             if replaced {
