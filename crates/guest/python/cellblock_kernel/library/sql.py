@@ -13,6 +13,7 @@ from cellblock_kernel.cell import lineage
 
 _WORD = re.compile(r"\w+")
 _LISTED = 10
+_FRAMES = frozenset({("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table")})
 # Of statements that return rows or write a file; nothing else would outlive the call. A pivot is several statements.
 _KINDS = frozenset({"SELECT", "EXPLAIN", "COPY", "MULTI"})
 _SETTINGS = {
@@ -59,10 +60,8 @@ def sql(query: str, /, **values: Any) -> Any:
                 return import_module("polars").from_arrow(found.to_arrow_table())
             return found.df()
         except (duckdb.CatalogException, duckdb.BinderException) as error:
-            known = [f"{name} ({', '.join(map(str, _columns(frame)))})" for name, frame in (variables | given).items()]
-            more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-            tables_text = "; ".join(known[:_LISTED]) + more if known else "none"
-            raise type(error)(f"{error}\n\nTables (variables that hold data frames): {tables_text}") from None
+            known = _described(variables | given)
+            raise type(error)(f"{error}\n\nTables (variables that hold data frames): {known}") from None
         except RuntimeError as error:
             if str(error) == "Query interrupted":
                 # DuckDB has taken the interrupt.
@@ -109,7 +108,10 @@ def _library(value: Any) -> str | None:
     return None
 
 
-_FRAMES = frozenset({("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table")})
+def _described(frames: dict[str, Any]) -> str:
+    known = [f"{name} ({', '.join(map(str, _columns(frame)))})" for name, frame in frames.items()]
+    more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    return "; ".join(known[:_LISTED]) + more if known else "none"
 
 
 def _columns(frame: Any) -> list[Any]:
