@@ -4,6 +4,8 @@
 
 mod objects;
 mod proxy;
+#[path = "../table/mod.rs"]
+mod table;
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,10 +16,8 @@ use std::time::{Duration, Instant};
 use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray, types::Int8Type,
 };
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_ipc::reader::StreamReader;
 use cellblock_connector::{ConnectorOptions, FilesConnector};
-use cellblock_interpreter::connector::{Connector as _, ConnectorErrorKind, FetchAnswer};
+use cellblock_interpreter::connector::{Connector as _, ConnectorErrorKind};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use serde_json::{Value, json};
@@ -111,24 +111,8 @@ async fn rows(
     };
     let until = Instant::now() + Duration::from_mins(1);
     let answer = connector.fetch(table, arguments, until).await;
-    let FetchAnswer::Arrow(stream) = answer.map_err(|error| (error.kind(), error.to_string()))? else {
-        panic!("no table")
-    };
-    let mut rows = Vec::new();
-    for batch in StreamReader::try_new(stream.reader(), None).unwrap() {
-        let batch = batch.unwrap();
-        let options = FormatOptions::default().with_null("null");
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
-            .collect();
-        rows.extend((0..batch.num_rows()).map(|row| {
-            let cells = columns.iter().map(|column| column.value(row).to_string());
-            cells.collect::<Vec<_>>().join(",")
-        }));
-    }
-    Ok(rows)
+    let answer = answer.map_err(|error| (error.kind(), error.to_string()))?;
+    Ok(table::rows(answer, ",").1)
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_ipc::reader::StreamReader;
 use cellblock_connector::{ConnectorOptions, SqlConnector};
-use cellblock_interpreter::connector::{Connector as _, ConnectorErrorKind, FetchAnswer};
+use cellblock_interpreter::connector::{Connector as _, ConnectorErrorKind};
 use serde_json::{Map, Value, json};
+
+use crate::table;
 
 /// A connector with the function `sql`, and other options.
 pub(crate) fn connector(url: &str, folder: &Path, more: &Value) -> SqlConnector {
@@ -40,29 +40,12 @@ pub(crate) async fn call(
     };
     let until = Instant::now() + Duration::from_mins(1);
     let answer = connector.fetch(function, arguments, until).await;
-    let FetchAnswer::Arrow(stream) = answer.map_err(|error| (error.kind(), error.to_string()))? else {
-        panic!("no table")
-    };
-    let reader = StreamReader::try_new(stream.reader(), None).unwrap();
-    let fields = reader.schema();
-    let columns = fields.fields().iter();
+    let answer = answer.map_err(|error| (error.kind(), error.to_string()))?;
+    let (schema, rows) = table::rows(answer, "|");
+    let columns = schema.fields().iter();
     let columns = columns
         .map(|field| format!("{} {}", field.name(), field.data_type()))
         .collect();
-    let mut rows = Vec::new();
-    for batch in reader {
-        let batch = batch.unwrap();
-        let options = FormatOptions::default().with_null("null");
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
-            .collect();
-        rows.extend((0..batch.num_rows()).map(|row| {
-            let cells = columns.iter().map(|column| column.value(row).to_string());
-            cells.collect::<Vec<_>>().join("|")
-        }));
-    }
     Ok(Table { columns, rows })
 }
 

@@ -8,3 +8,5 @@ mod options;
 mod postgres;
 mod server;
 mod sqlite;
+#[path = "../table/mod.rs"]
+mod table;
