@@ -9,7 +9,7 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use cellblock_connector::{CommandConnector, ConnectorOptions, GivenValues};
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, direct,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, GrantTerms, direct,
 };
 use cellblock_testkit::wait::{block_until, until};
 use cellblock_testkit::{fenced, require, workspace_root};
@@ -113,7 +113,14 @@ async fn direct(house: &House, be: &str) -> (String, Vec<Value>, Option<String>)
         unreachable!()
     };
     let connector: Arc<dyn Connector> = Arc::clone(&house.connector) as _;
-    let (record, _) = direct::call(connector, "work", arguments, Instant::now() + LONG).await;
+    let (record, _) = direct::call(
+        connector,
+        "work",
+        arguments,
+        Instant::now() + LONG,
+        GrantTerms::default(),
+    )
+    .await;
     let record = record.unwrap();
     (record.outcome.to_owned(), record.head, record.error)
 }

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use cellblock_connector::{ConnectorOptions, HttpConnector};
-use cellblock_interpreter::connector::{Connector as _, FetchAnswer, FetchEffect, direct};
+use cellblock_interpreter::connector::{Connector as _, FetchAnswer, FetchEffect, GrantTerms, direct};
 use serde_json::{Map, Value, json};
 
 const TOKEN: &str = "t0ken-of-the-crm";
@@ -258,7 +258,14 @@ async fn parameters_are_checked_as_the_document_says() {
     ] {
         let arguments: Map<String, Value> = arguments.as_object().unwrap().clone();
         let until = Instant::now() + Duration::from_mins(1);
-        let (record, value) = direct::call(crm.clone(), function, arguments.clone(), until).await;
+        let (record, value) = direct::call(
+            crm.clone(),
+            function,
+            arguments.clone(),
+            until,
+            GrantTerms::default(),
+        )
+        .await;
         assert_eq!(
             value.is_some(),
             expected.is_empty(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_connector::{CommandConnector, ConnectorOptions, GivenValues, PythonValues};
-use cellblock_interpreter::connector::{Card, Connector, FetchRecord, direct};
+use cellblock_interpreter::connector::{Card, Connector, FetchRecord, GrantTerms, direct};
 use serde_json::{Map, Value, json};
 
 /// Longer than anything takes on a busy machine, and than packages take to be installed.
@@ -46,7 +46,14 @@ async fn call(
 ) -> (FetchRecord, Option<Value>) {
     let arguments: Map<String, Value> = serde_json::from_value(arguments).unwrap();
     let until = Instant::now() + LONG;
-    let (record, value) = direct::call(Arc::clone(connector), function, arguments, until).await;
+    let (record, value) = direct::call(
+        Arc::clone(connector),
+        function,
+        arguments,
+        until,
+        GrantTerms::default(),
+    )
+    .await;
     (record.unwrap(), value)
 }
 

@@ -10,6 +10,7 @@
 
 mod artifacts;
 mod clock;
+mod connectors;
 mod containers;
 mod conversations;
 pub mod description;

@@ -66,4 +66,7 @@ names! {
     AliasList
     PublishedDatasetList
     DatasetVersionList
+    ConnectorList
+    /// What a function of a connector returned.
+    ConnectorAnswer
 }

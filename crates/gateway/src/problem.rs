@@ -1,5 +1,7 @@
 //! Why a request of our own REST cannot be served: an error in the API's form, with a status of its own.
 
+use std::time::Duration;
+
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -60,6 +62,15 @@ impl Problem {
         );
         problem.0.retry_after = Some(SOON);
         problem
+    }
+
+    /// Says after how many seconds trying again makes sense, if that is known.
+    #[must_use]
+    pub(crate) fn retry_after(mut self, seconds: Option<f64>) -> Self {
+        self.0.retry_after = seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds.ceil()).ok())
+            .map(|time| time.as_secs());
+        self
     }
 
     /// What was sent is more than is taken.

@@ -10,6 +10,7 @@ use cellblock_sandbox::jail::protection::Report;
 use serde_json::Value;
 
 use crate::builder::InterpreterBuilder;
+use crate::connector::{FetchAllowance, GrantTerms};
 use crate::error::Result;
 use crate::picture::{self, Drawn, PictureFormat};
 use crate::session::{Session, SessionOptions};
@@ -106,6 +107,17 @@ impl Interpreter {
     /// A new session. Its sandbox is made when it is first needed.
     pub fn session(&self, options: SessionOptions) -> Session {
         Session::start(Arc::clone(&self.shared), options)
+    }
+
+    /// What [direct](crate::connector::direct) calls for an owner share with the sessions of that owner: the allowance, the answers
+    /// that all of them get, and the store of tables.
+    pub fn grant_terms(&self, allowance: Arc<dyn FetchAllowance>) -> GrantTerms {
+        GrantTerms {
+            store: Some(self.shared.store.clone()),
+            allowance: Some(allowance),
+            shared: Arc::clone(&self.shared.answers),
+            session: None,
+        }
     }
 
     /// Draws a Vega-Lite specification that has its data in it. What the renderer refuses is `Ok`, with a note.

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::connector::{Bundle, Card, Connector, FetchEffect, FetchRecord, direct};
+use cellblock_interpreter::connector::{
+    Bundle, Card, Connector, FetchEffect, FetchRecord, GrantTerms, direct,
+};
 use serde_json::{Value, json};
 
 use crate::args::connector::{ConnectorArgs, ConnectorCommand};
@@ -103,7 +105,7 @@ async fn called(
         (name, value)
     });
     let until = Instant::now() + LONGEST;
-    let (record, answer) = direct::call(found, function, typed.collect(), until).await;
+    let (record, answer) = direct::call(found, function, typed.collect(), until, GrantTerms::default()).await;
     let record = record.ok_or_else(|| unknown(connector, function))?;
     Ok(told(&record, answer))
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use crate::state::Gateway;
-use crate::{artifacts, execute, health, projects, sessions};
+use crate::{artifacts, connectors, execute, health, projects, sessions};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -33,6 +33,8 @@ pub(crate) fn routes() -> Router<Gateway> {
         execute::health,
         artifacts::serve,
         artifacts::rows,
+        connectors::list,
+        connectors::call,
         projects::list,
         projects::read,
         projects::remove,
@@ -65,6 +67,7 @@ pub(crate) fn routes() -> Router<Gateway> {
     tags(
         (name = "sessions", description = "Cells that share variables and files, and tools that use them"),
         (name = "projects", description = "Datasets that sessions of a project share"),
+        (name = "connectors", description = "Functions of the host that code of the caller's key can call"),
         (name = "artifacts", description = "Artifacts that code created, by their sha256"),
         (name = "sandbox server", description = "One program in a fresh sandbox"),
         (name = "operations", description = "For operators of the gateway"),

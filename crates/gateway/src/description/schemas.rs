@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::sessions;
+use crate::{connectors, sessions};
 
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {
@@ -35,6 +35,7 @@ pub(super) fn fill(document: &mut Value) {
             "File",
             "PublishedDataset",
             "DatasetVersion",
+            "Connector",
         ];
         schemas.retain(|name, _| name.strip_suffix("List").is_none_or(|of| lists.contains(&of)));
     }
@@ -62,6 +63,8 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Alias" => sessions::aliases::AliasAnswer,
         "PublishedDataset" => project::PublishedDataset,
         "DatasetVersion" => project::DatasetVersion,
+        "Connector" => cellblock_interpreter::connector::Bundle,
+        "ConnectorAnswer" => connectors::ConnectorAnswer,
     }
 }
 

@@ -31,8 +31,8 @@ pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
-    artifacts, containers, conversations, description, execute, files, health, model_routes, projects,
-    remote, responses, sessions, welcome,
+    artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
+    projects, remote, responses, sessions, welcome,
 };
 
 /// Path of the metrics.
@@ -60,6 +60,7 @@ impl Gateway {
             .merge(sessions::routes())
             .merge(artifacts::routes())
             .merge(projects::routes())
+            .merge(connectors::routes())
             .merge(execute::routes())
             .merge(remote::routes(self))
             .merge(health::routes())

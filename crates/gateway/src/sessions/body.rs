@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::problem::Problem;
 
 /// Reads JSON. A page of another site can send any text without asking, but not under this content type.
-pub(super) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
+pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
     if !is_json(headers) {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -27,7 +27,7 @@ use crate::problem::Problem;
 use crate::projects;
 use crate::renamed::{RenamedWarning, either};
 use crate::state::sessions::{RestSession, SessionTerms, StoredCells};
-use crate::state::{Caller, Gateway};
+use crate::state::{Caller, Gateway, described};
 
 /// Sets of names that a kernel knows.
 const PRELUDES: [&str; 4] = ["analysis", "documents", "derivation", "notebook"];
@@ -205,14 +205,7 @@ async fn connectors(
         .iter()
         .find(|name| offered.iter().all(|it| it.name() != name.as_str()))
     {
-        let known: Vec<_> = offered.iter().map(|it| it.name()).collect();
-        let known = if known.is_empty() {
-            "this key has none; the operator grants them with `cellblock key create NAME --connectors NAMES`"
-                .to_owned()
-        } else {
-            format!("this key has {}", known.join(", "))
-        };
-        let message = format!("there is no connector {unknown:?}; {known}");
+        let message = format!("there is no connector {unknown:?}; {}", described(&offered));
         return Err(Problem::invalid("connectors", message));
     }
     let chosen = offered

@@ -5,7 +5,7 @@
 
 pub(crate) mod aliases;
 pub(crate) mod answer;
-mod body;
+pub(crate) mod body;
 pub(crate) mod cells;
 pub(crate) mod create;
 pub(crate) mod datasets;

@@ -124,3 +124,14 @@ impl Gateway {
         self.engine.interpreter()
     }
 }
+
+/// Describes the connectors that a key has, for errors.
+pub(crate) fn described(granted: &[Arc<dyn Connector>]) -> String {
+    let names: Vec<_> = granted.iter().map(|it| it.name()).collect();
+    if names.is_empty() {
+        "this key has none; the operator grants them with `cellblock key create NAME --connectors NAMES`"
+            .to_owned()
+    } else {
+        format!("this key has {}", names.join(", "))
+    }
+}

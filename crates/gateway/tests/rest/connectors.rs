@@ -147,3 +147,105 @@ fn a_call_beyond_a_quota_of_the_key_fails_and_its_cell_goes_on() {
         }
     });
 }
+
+#[test]
+fn functions_can_be_called_without_a_session() {
+    block_on(async {
+        let api = Api::of("direct calls").await;
+        let (status, list) = api.get("/v1/connectors").await;
+        assert_eq!(status, StatusCode::OK, "{list}");
+        assert_eq!(list["data"][0]["name"], "weather");
+        assert_eq!(list["data"][1]["functions"][0]["function"], "get_forecast");
+
+        let address = "/v1/connectors/weather/get_forecast";
+        let (status, value) = api.post(address, &json!({"city": "Kyiv"})).await;
+        assert_eq!(status, StatusCode::OK, "{value}");
+        assert_eq!(value["value"], json!([{"city": "Kyiv", "high": 21}]));
+        assert_eq!(
+            (&value["row_count"], &value["truncated"]),
+            (&json!(1), &json!(false))
+        );
+
+        let (status, table) = api.post(address, &json!({"city": "everywhere"})).await;
+        assert_eq!(status, StatusCode::OK, "{table}");
+        assert_eq!(
+            (&table["row_count"], &table["truncated"]),
+            (&json!(12), &json!(true))
+        );
+        assert!(table.get("value").is_none(), "{table}");
+        let sha256 = table["artifact"]["sha256"].as_str().unwrap();
+        let parquet = format!("/v1/artifacts/{sha256}");
+        let bytes = api.raw(&parquet).await.bytes().await.unwrap();
+        assert!(bytes.starts_with(b"PAR1"), "{} bytes", bytes.len());
+        let (status, _) = Api::of("somebody else").await.get(&parquet).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn a_direct_call_shares_answers_with_the_sessions_of_its_key() {
+    block_on(async {
+        let api = Api::of("shared answers").await;
+        let address = "/v1/connectors/climate/get_forecast";
+        for cached in [false, true] {
+            let (_, answer) = api.post(address, &json!({"city": "Odesa"})).await;
+            assert_eq!(answer["cached"], cached, "{answer}");
+        }
+        let session = api.session(&json!({"toolset": "notebook"})).await;
+        let cell = api.run(&session, "climate.get_forecast('Odesa')").await;
+        assert_eq!(cell["fetches"][0]["cached"], true, "{cell}");
+        api.end(&session).await;
+        let other = Api::of("other answers").await;
+        let (_, answer) = other.post(address, &json!({"city": "Odesa"})).await;
+        assert_eq!(answer["cached"], false, "{answer}");
+    });
+}
+
+#[test]
+fn the_error_of_a_direct_call_names_its_cause() {
+    block_on(async {
+        let api = Api::of("wrong calls").await;
+        let forecast = "weather/get_forecast";
+        for (function, body, expected, told) in [
+            ("fred/series", json!({}), 404, "this key has weather, climate"),
+            ("weather/rain", json!({}), 400, "has no function `rain`"),
+            (forecast, json!({}), 400, "city"),
+            (forecast, json!({"town": "Kyiv"}), 400, "town"),
+            (forecast, json!({"city": 7}), 400, "city"),
+            (forecast, json!(["Kyiv"]), 400, "send an object"),
+            (forecast, json!({"city": "Atlantis"}), 502, "has sunk"),
+        ] {
+            let (status, error) = api.post(&format!("/v1/connectors/{function}"), &body).await;
+            assert_eq!(status.as_u16(), expected, "{body}: {error}");
+            let message = error["error"]["message"].as_str().unwrap();
+            assert!(message.contains(told), "{told}: {message}");
+            assert!(!message.contains("key-of-the-operator"), "{message}");
+        }
+        let (status, _) = Api::of("only climate")
+            .await
+            .post(&format!("/v1/connectors/{forecast}"), &json!({"city": "Kyiv"}))
+            .await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        let (_, granted) = Api::of("ungranted").await.get("/v1/connectors").await;
+        assert_eq!(granted["data"], json!([]), "{granted}");
+    });
+}
+
+#[test]
+fn a_direct_call_counts_toward_the_quotas_of_its_key() {
+    block_on(async {
+        let api = Api::of("one fetch").await;
+        let address = "/v1/connectors/weather/get_forecast";
+        let (status, first) = api.post(address, &json!({"city": "Kyiv"})).await;
+        assert_eq!(status, StatusCode::OK, "{first}");
+        let refused = api.start(address, &json!({"city": "Lviv"})).await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        let seconds = refused.headers()["retry-after"].to_str().unwrap().parse::<u64>();
+        assert!((1..=60).contains(&seconds.unwrap()));
+        let text = refused.text().await.unwrap();
+        assert!(
+            text.contains("`fetches_per_minute` of this key is used up"),
+            "{text}"
+        );
+    });
+}

@@ -78,6 +78,7 @@ async fn key_of(owner: &str) -> String {
         _ => ConnectorGrant::new(["*".to_owned()]),
     };
     let allowance = match owner {
+        "one fetch" => Allowance::default().with(Quota::FetchesPerMinute, Some(1)),
         "two fetches" => Allowance::default().with(Quota::FetchesPerMinute, Some(2)),
         "ten bytes" => Allowance::default().with(Quota::FetchedBytesPerDay, Some(10)),
         _ => Allowance::default(),

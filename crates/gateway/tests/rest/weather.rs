@@ -1,10 +1,10 @@
 //! A connector with one function.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{
-    Card, Connector, ConnectorError, FetchAnswer, FetchEffect, Redaction,
+    Card, Connector, ConnectorError, ConnectorErrorKind, FetchAnswer, FetchEffect, MemoPolicy, Redaction,
 };
 use cellblock_interpreter::toolset::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub(crate) struct Weather {
 
 impl Weather {
     pub(crate) fn named(name: &'static str) -> Arc<dyn Connector> {
-        let redaction = Redaction::default();
+        let redaction = Redaction::new(["key-of-the-operator"]);
         Arc::new(Self { name, redaction })
     }
 }
@@ -48,11 +48,34 @@ impl Connector for Weather {
         arguments: Map<String, Value>,
         _: Instant,
     ) -> BoxFuture<'_, Result<FetchAnswer, ConnectorError>> {
-        let rows = json!([{"city": arguments["city"], "high": 21}]);
-        Box::pin(async move { Ok(rows.into()) })
+        let row = |city: Value| json!({"city": city, "high": 21});
+        let answer = match arguments["city"].as_str() {
+            Some("everywhere") => {
+                let rows: Vec<_> = (0..12)
+                    .map(|number| row(format!("city {number}").into()))
+                    .collect();
+                FetchAnswer::records(&rows)
+            }
+            Some("Atlantis") => {
+                let kind = ConnectorErrorKind::Provider { status: Some(503) };
+                Err(ConnectorError::new(
+                    kind,
+                    "the far side has sunk: key-of-the-operator",
+                ))
+            }
+            _ => Ok(json!([row(arguments["city"].clone())]).into()),
+        };
+        Box::pin(async move { answer })
     }
 
     fn redaction(&self) -> &Redaction {
         &self.redaction
+    }
+
+    fn memo(&self) -> MemoPolicy {
+        match self.name {
+            "climate" => MemoPolicy::Shared(Duration::from_mins(15)),
+            _ => MemoPolicy::default(),
+        }
     }
 }

@@ -145,6 +145,7 @@ mod tests {
             arguments: Map::from_iter([("city".to_owned(), "Kyiv".into())]),
             outcome: "ok",
             error: None,
+            retry_after: None,
             cached: true,
             fetched_at: Some("2026-01-31T12:00:00.000Z".to_owned()),
             bytes: Some(10_000),

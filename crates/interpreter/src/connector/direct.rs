@@ -20,9 +20,10 @@ pub async fn call(
     function: &str,
     arguments: Map<String, Value>,
     until: Instant,
+    terms: GrantTerms,
 ) -> (Option<FetchRecord>, Option<Value>) {
     let name = connector.name().to_owned();
-    let grants = Grants::new(&[connector], GrantTerms::default());
+    let grants = Grants::new(&[connector], terms);
     let call = json!({"connector": name, "function": function, "arguments": arguments});
     let answer = grants.fetch(call, until).await.ok();
     let value = answer.and_then(|answer| {

@@ -96,6 +96,14 @@ impl ConnectorError {
         self.kind
     }
 
+    /// Returns after which time the call may succeed, if a rate limit is the reason and that is known.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            ConnectorErrorKind::RateLimit { retry_after } => retry_after,
+            _ => None,
+        }
+    }
+
     pub(super) fn invalid(message: impl AsRef<str>) -> Self {
         Self::new(ConnectorErrorKind::InvalidParameter, message)
     }

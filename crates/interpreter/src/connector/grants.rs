@@ -32,9 +32,9 @@ const RUNNING: usize = 8;
 /// Maximum size in bytes of the descriptions and schemas that a kernel is given; a message has 4 MiB.
 const CARD_BYTES: usize = 2 << 20;
 
-/// What all calls of a session have in common.
+/// What all calls of a session have in common: by default, any amount is fetched and nothing is kept.
 #[derive(Debug, Default)]
-pub(crate) struct GrantTerms {
+pub struct GrantTerms {
     /// Where tables are stored; without it they are not kept.
     pub(crate) store: Option<Store>,
     /// How much may be fetched; without it any amount.

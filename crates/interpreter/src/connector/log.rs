@@ -37,6 +37,9 @@ pub struct FetchRecord {
     /// Message of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Seconds after which the call may succeed, if it failed because of a rate limit and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<f64>,
     /// Whether the answer is that of an earlier equal call.
     pub cached: bool,
     /// When the answer arrived, as RFC 3339; for a cached one, when the first call's did.
@@ -121,6 +124,7 @@ impl FetchLog {
                 arguments: sampled(arguments),
                 outcome: CANCELED,
                 error: None,
+                retry_after: None,
                 cached: false,
                 fetched_at: None,
                 bytes: None,
@@ -215,6 +219,7 @@ impl OpenRecord {
                 Err(error) => {
                     record.outcome = error.kind().name();
                     record.error = Some(error.to_string());
+                    record.retry_after = error.retry_after().map(|time| time.as_secs_f64());
                 }
             }
         });
