@@ -88,6 +88,7 @@ pub(crate) enum Command {
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXIT_CODES)]
 #[command(group = ArgGroup::new("source").args(["files", "code"]).required(true))]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct RunArgs {
     /// Python files to run; `-` reads stdin
     #[arg(value_name = "FILE")]
@@ -130,6 +131,9 @@ pub(crate) struct RunArgs {
     /// Check the code without running it: its syntax, `--guard`, and the functions of connectors
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Show on stderr what each cell fetched with connectors, one call per line; `--json` always lists it
+    #[arg(long)]
+    pub(crate) fetches: bool,
     /// Print one JSON object as the only line of stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -32,7 +32,7 @@ use crate::out_dir::{self, OutDir};
 use crate::progress::Display;
 use crate::render::figure::{self, Counter};
 use crate::render::json::{self, FailureReport, RunOutput, RunReport, SessionReport};
-use crate::render::{FAINT, Screen, exception, outcome, styled, table};
+use crate::render::{FAINT, Screen, exception, fetches, outcome, styled, table};
 use crate::sanitize;
 use crate::script::{self, NamedCell};
 use crate::style::NOTE;
@@ -267,6 +267,9 @@ impl Run {
             cell.last = index + 1 == cells.len();
             let execution = self.run_cell(cell, session, store, &mut saved).await?;
             self.finish_cell(&execution, store, &mut saved).await?;
+            if let Some(calls) = fetches::draw(&execution).filter(|_| args.fetches) {
+                self.tell(&calls);
+            }
             ended.outcome = execution.outcome.clone();
             *took += execution.duration;
             if args.json {
@@ -501,10 +504,10 @@ fn primitive(primitive: &cellblock_interpreter::output::Primitive) -> String {
 fn of_session(args: &RunArgs) -> Result<ToolsetSession> {
     let mut of_session = args.toolset.session()?;
     if args.toolset.toolset == Some(DERIVATION)
-        && (args.guard.is_some() || args.dry_run || !args.setup.is_empty())
+        && (args.guard.is_some() || args.dry_run || args.fetches || !args.setup.is_empty())
     {
         return Err(Error::Refused(
-            "`--guard`, `--setup` and `--dry-run` are for cells, and `--toolset derivation` runs none; remove them".to_owned(),
+            "`--guard`, `--setup`, `--dry-run` and `--fetches` are for cells, and `--toolset derivation` runs none; remove them".to_owned(),
         ));
     }
     if let Some(guard) = args.guard {

@@ -1,6 +1,7 @@
 //! What a person sees of a run. Text from a sandbox is made harmless here, before it is written anywhere.
 
 pub(crate) mod exception;
+pub(crate) mod fetches;
 pub(crate) mod figure;
 pub(crate) mod json;
 pub(crate) mod outcome;

@@ -43,6 +43,45 @@ fn rows_of_an_api_are_a_data_frame_and_equal_calls_one_request() -> Result<()> {
 }
 
 #[test]
+fn the_calls_of_a_cell_are_shown_where_that_is_asked_for() -> Result<()> {
+    let api = Api::start()?;
+    let code = "for call in [lambda: fred.series('GDPC1'), lambda: fred.series('GDPC1'), lambda: fred.denied()]:\n    \
+                try:\n        call()\n    except cellblock.ConnectorError:\n        pass";
+    let (_folder, path) = configured(&api)?;
+    let shown = |options: &[&str]| {
+        run([&["--toolset", "notebook", "-c", code], options].concat())?
+            .env("CELLBLOCK_TEST_API_KEY", KEY)
+            .folder(path.clone())
+            .run()
+    };
+    let finished = shown(&["--fetches"])?;
+    assert_eq!(finished.code(), 0, "{finished:?}");
+    let calls: Vec<_> = finished
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("fred."))
+        .collect();
+    let [first, second, third] = calls[..] else {
+        panic!("{finished:?}");
+    };
+    assert!(
+        first.starts_with("fred.series({") && first.contains("\"GDPC1\""),
+        "{first}"
+    );
+    assert!(
+        first.contains("2 rows, ") && first.contains(" ms") && !first.contains("cached"),
+        "{first}"
+    );
+    assert!(second.ends_with(" ms, cached"), "{second}");
+    assert!(
+        third.contains("unauthorized: fred.denied: the server answered 401"),
+        "{third}"
+    );
+    assert!(!shown(&[])?.stderr.contains("fred."));
+    Ok(())
+}
+
+#[test]
 fn a_key_that_an_api_repeats_is_removed_and_errors_are_typed() -> Result<()> {
     let api = Api::start()?;
     let code = "got = [fred.echo('x y')['head']]\n\

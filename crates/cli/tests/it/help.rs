@@ -76,6 +76,8 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
                                       If it fails, the run continues with a note
           --dry-run                   Check the code without running it: its syntax, `--guard`, and the
                                       functions of connectors
+          --fetches                   Show on stderr what each cell fetched with connectors, one call
+                                      per line; `--json` always lists it
           --json                      Print one JSON object as the only line of stdout
           --no-pool                   Keep no sandboxes ready; a single run always creates its sandbox
                                       on demand
