@@ -77,6 +77,13 @@ impl Options {
         }
     }
 
+    /// Returns the first toolset that runs cells, and the name of its tool for one.
+    pub(crate) fn cells(&self) -> Option<(ToolsetKind, String)> {
+        let kind = *self.toolsets.iter().find(|kind| kind.runs_cells())?;
+        let tool = (kind.definitions)(&self.terms("")).into_iter().next()?;
+        Some((kind, tool.name))
+    }
+
     /// What the toolsets of this session are granted.
     pub(crate) fn terms(&self, session: &str) -> ToolsetTerms {
         ToolsetTerms {

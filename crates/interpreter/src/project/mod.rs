@@ -14,6 +14,7 @@
 use cellblock_artifact::{ArtifactError, Store, VersionSeries};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
+mod call;
 mod calls;
 mod dataset;
 mod export;
@@ -22,6 +23,7 @@ mod member;
 mod publication;
 mod publish;
 
+pub use call::publish_call;
 pub(crate) use calls::ProjectCalls;
 pub use dataset::{DatasetVersion, PublishedDataset};
 pub use export::ExportFormat;

@@ -1,12 +1,13 @@
 //! Tools that look at the datasets of a session's project.
 
-use cellblock_interpreter::project::{LoadError, ProjectMember, PublishedDataset};
+use cellblock_interpreter::project::{LoadError, ProjectMember, PublishedDataset, publish_call};
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::{Call, schema};
-use crate::answer::CallAnswer;
+use super::{Call, schema, toolset};
+use crate::answer::{CallAnswer, RanCell};
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
 
@@ -26,6 +27,30 @@ struct Named {
     session: String,
     /// The dataset's slug.
     slug: String,
+}
+
+/// What to publish, and under which name.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Publication {
+    /// The session's handle.
+    session: String,
+    /// Name of the variable with the data frame.
+    variable: String,
+    /// The dataset's slug: the name by which code loads it.
+    slug: String,
+    /// Title for people.
+    #[serde(default)]
+    title: Option<String>,
+    /// What the rows are, and where they come from.
+    #[serde(default)]
+    description: Option<String>,
+    /// Words to find it by.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// What a user of the data has to know.
+    #[serde(default)]
+    notes: Vec<String>,
 }
 
 /// The datasets of a project.
@@ -75,6 +100,18 @@ pub(super) fn read_definition() -> ToolDefinition {
     .returns(schema::written::<PublishedDataset>())
 }
 
+pub(super) fn publish_definition() -> ToolDefinition {
+    ToolDefinition::new(
+        "publish_dataset",
+        "Publish a dataset",
+        "Publishes a data frame of a session as a dataset of the project, as a new version if there is such a dataset. Other sessions \
+         can load an equal frame with `load_dataset(slug)` after they have looked at it. Texts that are left out stay as they were.",
+        schema::read::<Publication>(),
+        ToolEffect::Adds,
+    )
+    .returns(schema::written::<RanCell>())
+}
+
 pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let InSession { session } = call.read()?;
     let used = server.sessions.find(&call.owner, &session)?;
@@ -99,6 +136,31 @@ pub(super) async fn read(server: &McpShared, call: &mut Call) -> Result<CallAnsw
     let used = server.sessions.find(&call.owner, &session)?;
     let dataset = member(used.session.member())?.read_dataset(&slug).await;
     Ok(CallAnswer::of(&dataset?))
+}
+
+/// Runs the call of the kernel's own function, as a model could: the checks and errors are the same.
+pub(super) async fn publish(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
+    let given: Publication = call.read()?;
+    let Some((kind, cell)) = server.options.cells() else {
+        return Err(Refusal::new("no toolset of this server runs cells"));
+    };
+    let name = &given.variable;
+    let is_name = name.chars().all(|it| it == '_' || it.is_alphanumeric());
+    if name.is_empty() || !is_name || name.starts_with(|it: char| it.is_numeric()) {
+        return Err(Refusal::new(format!(
+            "`variable` is {name:?}, which is not a name: bind the frame to a variable, and give the variable's name"
+        )));
+    }
+    let arguments = [
+        ("title", json!(given.title)),
+        ("description", json!(given.description)),
+        ("tags", json!(given.tags)),
+        ("notes", json!(given.notes)),
+    ];
+    let code = publish_call(name, &given.slug, arguments);
+    call.tool = cell;
+    call.arguments = json!({"session": given.session, "code": code});
+    toolset::call(kind, true, server, call).await
 }
 
 fn member(member: Option<&ProjectMember>) -> Result<&ProjectMember, Refusal> {

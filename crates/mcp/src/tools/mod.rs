@@ -118,6 +118,11 @@ impl OfferedTool {
                     Box::pin(datasets::read(server, call))
                 }),
             ]);
+            if options.cells().is_some() {
+                tools.push(Self::own(datasets::publish_definition(), |server, call| {
+                    Box::pin(datasets::publish(server, call))
+                }));
+            }
         }
         for kind in others {
             if kind.on_results {

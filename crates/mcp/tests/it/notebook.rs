@@ -195,6 +195,47 @@ fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
 }
 
 #[test]
+fn a_variable_is_published_by_a_tool_with_the_checks_of_the_function() {
+    block_on(async {
+        let server = server(|options| options.project = Some(mint("growth_"))).await;
+        let client = connect(&server, Client::default(), newest()).await;
+        let (one, other) = (session(&client).await, session(&client).await);
+        let run = |session: &str, code: &str| json!({"session": session, "code": code});
+        let code = "frame = pd.DataFrame({'x': [1, 2]})\nnumber = 7";
+        done(&client, "run_python", run(&one, code)).await;
+        let publication = |variable: &str, slug: &str| {
+            let title = "\"GDP\", a 'title' 📈";
+            json!({"session": one, "variable": variable, "slug": slug, "title": title, "tags": ["macro"]})
+        };
+        done(&client, "publish_dataset", publication("frame", "gdp")).await;
+        let arguments = json!({"session": other, "slug": "gdp"});
+        let load = "load_dataset('gdp')['x'].sum()";
+        let rejected = answer(&client, "run_python", run(&other, load)).await;
+        assert!(text(&rejected).contains("look at it first"), "{rejected:?}");
+        let known = done(&client, "read_dataset", arguments).await;
+        assert_eq!(known["title"], "\"GDP\", a 'title' 📈", "{known}");
+        assert_eq!(known["tags"], json!(["macro"]), "{known}");
+        let loaded = answer(&client, "run_python", run(&other, load)).await;
+        assert!(text(&loaded).contains('3'), "{loaded:?}");
+
+        for (variable, slug, told) in [
+            ("number", "gdp", "TypeError"),
+            ("frame", "GDP!", "ValueError"),
+            ("missing", "gdp", "NameError"),
+        ] {
+            let failed = answer(&client, "publish_dataset", publication(variable, slug)).await;
+            assert!(text(&failed).contains(told), "{told}: {failed:?}");
+        }
+        for variable in ["", "1st", "frame['x']", "frame); print(1"] {
+            let message = refused(&client, "publish_dataset", publication(variable, "gdp")).await;
+            assert!(message.contains("which is not a name"), "{message}");
+        }
+        let known = done(&client, "read_dataset", json!({"session": one, "slug": "gdp"})).await;
+        assert_eq!(known["versions"], 1, "{known}");
+    });
+}
+
+#[test]
 fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
     block_on(async {
         let project = mint("indices_");

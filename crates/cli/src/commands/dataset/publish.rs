@@ -1,13 +1,11 @@
 //! Publishing a file of the user. A sandbox reads it, as it reads the input of a run, so that other sessions load an equal frame.
 
-use std::fmt::Write as _;
-
 use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
-use cellblock_interpreter::project::Project;
+use cellblock_interpreter::project::{Project, publish_call};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Execution, Input};
 use serde_json::json;
@@ -53,18 +51,12 @@ pub(super) async fn publish(home: &Home, store: &Store, project: &Project, args:
     Err(Error::Refused(format!("`{path}` was not published: {reason}")))
 }
 
-/// Returns the call. Strings and lists of JSON are also those of Python.
 fn code(args: &PublishArgs) -> String {
-    let mut code = format!("_ = publish_dataset({TABLE}, {}", json!(args.slug));
-    let texts = [("title", &args.title), ("description", &args.description)];
-    let texts = texts
-        .into_iter()
-        .filter_map(|(name, text)| Some((name, json!(text.as_ref()?))));
-    let lists = [("tags", &args.tags), ("notes", &args.notes)];
-    let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
-    for (name, value) in texts.chain(lists.map(|(name, texts)| (name, json!(texts)))) {
-        // Writing to a string does not fail.
-        let _ = write!(code, ", {name}={value}");
-    }
-    code + ")"
+    let arguments = [
+        ("title", json!(args.title)),
+        ("description", json!(args.description)),
+        ("tags", json!(args.tags)),
+        ("notes", json!(args.notes)),
+    ];
+    format!("_ = {}", publish_call(TABLE, &args.slug, arguments))
 }
