@@ -39,7 +39,7 @@ mod tests {
         );
         assert_eq!(
             code,
-            r##"publish_dataset(df, "gdp", title="\"); import os #\n\\", notes=["a","π"])"##
+            r#"publish_dataset(df, "gdp", title="\"); import os #\n\\", notes=["a","π"])"#
         );
     }
 }

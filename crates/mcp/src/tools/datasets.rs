@@ -141,7 +141,7 @@ pub(super) async fn read(server: &McpShared, call: &mut Call) -> Result<CallAnsw
 /// Runs the call of the kernel's own function, as a model could: the checks and errors are the same.
 pub(super) async fn publish(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let given: Publication = call.read()?;
-    let Some((kind, cell)) = server.options.cells() else {
+    let Some((kind, runner)) = server.options.cells() else {
         return Err(Refusal::new("no toolset of this server runs cells"));
     };
     let name = &given.variable;
@@ -158,7 +158,7 @@ pub(super) async fn publish(server: &McpShared, call: &mut Call) -> Result<CallA
         ("notes", json!(given.notes)),
     ];
     let code = publish_call(name, &given.slug, arguments);
-    call.tool = cell;
+    call.tool = runner;
     call.arguments = json!({"session": given.session, "code": code});
     toolset::call(kind, true, server, call).await
 }
