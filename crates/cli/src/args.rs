@@ -19,6 +19,7 @@ pub(crate) mod artifact;
 pub(crate) mod config;
 pub(crate) mod connector;
 pub(crate) mod dataset;
+pub(crate) mod inside;
 pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod renamed;
@@ -77,6 +78,9 @@ pub(crate) enum Command {
     Image(ImageArgs),
     /// List, open and export artifacts of code: tables, charts, images and files
     Artifact(artifact::ArtifactArgs),
+    /// Serve one sandbox to the host of a machine, inside that machine
+    #[command(hide = true)]
+    Inside(Box<inside::InsideArgs>),
     /// Show what this machine supports, which protections are active, and how to enable the others
     ///
     /// Starts a sandbox as `run` does. Exits with 0 if that works and every strict protection is

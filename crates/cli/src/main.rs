@@ -96,6 +96,7 @@ fn start(cli: CliArgs) -> ExitCode {
             Command::Warm(args) => commands::warm::run(args.command).await,
             Command::Image(args) => commands::image::run(args.command).await,
             Command::Artifact(args) => commands::artifact::run(args).await,
+            Command::Inside(args) => commands::inside::run(*args).await,
             Command::Doctor(args) => commands::doctor::run(args).await,
         }
     });

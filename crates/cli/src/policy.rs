@@ -1,5 +1,7 @@
 //! What the command line asks of each protection.
 
+use cellblock_interpreter::walls::{WallOptions, choose};
+use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use clap::Args;
 use serde::Deserialize;
@@ -7,6 +9,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use crate::env_vars;
+use crate::error::Result;
 
 /// The policy.
 #[derive(Args, Clone, Debug, Default)]
@@ -20,6 +23,17 @@ pub(crate) struct PolicyArgs {
     /// missing. Namespaces are still used if they are available
     #[arg(long)]
     pub(crate) without_namespaces: bool,
+    /// Choose the wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or
+    /// `auto`, the strongest that works here [default: process, with --minimum-backend: auto]
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<BackendChoice>,
+    /// Refuse to run behind a weaker wall than this one
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) minimum_backend: Option<BackendKind>,
+    /// Allow emulated microVMs where KVM does not work. They are slow, and QEMU does not consider its
+    /// emulator a security boundary
+    #[arg(long)]
+    pub(crate) emulation: bool,
 }
 
 impl PolicyArgs {
@@ -33,9 +47,26 @@ impl PolicyArgs {
         demands.0.extend(self.protections.iter().copied());
         demands
     }
+
+    /// How machines of the backends are made.
+    pub(crate) fn walls(&self) -> WallOptions {
+        let mut walls = WallOptions::default();
+        walls.microvm.emulation = self.emulation;
+        walls
+    }
+
+    /// The backend, which is never weaker than the minimum.
+    pub(crate) async fn backend(&self) -> Result<BackendKind> {
+        let minimum = self.minimum_backend.unwrap_or_default();
+        let default = match self.minimum_backend {
+            Some(_) => BackendChoice::AUTO,
+            None => BackendChoice::default(),
+        };
+        Ok(choose(self.backend.unwrap_or(default), minimum, &self.walls()).await?)
+    }
 }
 
-fn parse_protection(text: &str) -> Result<(Protection, Demand), String> {
+fn parse_protection(text: &str) -> std::result::Result<(Protection, Demand), String> {
     let Some((name, demand)) = text.split_once('=') else {
         return Err(format!(
             "`{text}` has no `=`; write for example `landlock=strict`"
@@ -82,6 +113,7 @@ mod tests {
         let args = PolicyArgs {
             protections: vec![(Protection::PidNamespace, Demand::Strict)],
             without_namespaces: true,
+            ..PolicyArgs::default()
         };
         assert_eq!(args.demands().of(Protection::UserNamespace), Demand::Degradable);
         assert_eq!(args.demands().of(Protection::PidNamespace), Demand::Strict);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
@@ -28,6 +29,9 @@ pub struct InterpreterBuilder {
     demands: Demands,
     store: Option<Store>,
     launcher: Option<PathBuf>,
+    backend: BackendKind,
+    #[cfg(feature = "walls")]
+    walls: cellblock_walls::WallOptions,
 }
 
 impl InterpreterBuilder {
@@ -91,6 +95,19 @@ impl InterpreterBuilder {
         self
     }
 
+    /// Sets the backend that makes the sandboxes. By default, processes of this machine.
+    pub const fn backend(mut self, backend: BackendKind) -> Self {
+        self.backend = backend;
+        self
+    }
+
+    /// Sets how the machines of gVisor and microVMs are made.
+    #[cfg(feature = "walls")]
+    pub fn walls(mut self, walls: cellblock_walls::WallOptions) -> Self {
+        self.walls = walls;
+        self
+    }
+
     /// Starts the backend, the image's template and the pool. Sessions can be created at once; their first cell waits for the template.
     pub async fn build(self) -> Result<Interpreter> {
         let image = match (self.image, self.home) {
@@ -108,6 +125,31 @@ impl InterpreterBuilder {
         // Bound into the keep now; layers that are installed later appear in it.
         let layers = home.layers();
         std::fs::create_dir_all(&layers).map_err(Error::Spool)?;
+        if self.backend != BackendKind::Process {
+            #[cfg(not(feature = "walls"))]
+            return Err(cellblock_sandbox::Error::missing_protection(format!(
+                "this program was built without the backend `{}`; build it with the feature `walls`",
+                self.backend
+            ))
+            .into());
+            #[cfg(feature = "walls")]
+            {
+                let config = cellblock_walls::WallConfig {
+                    executable: match self.launcher {
+                        Some(executable) => executable,
+                        None => std::env::current_exe().map_err(Error::Spool)?,
+                    },
+                    image: image.clone(),
+                    limits: self.limits.clone(),
+                    demands: self.demands,
+                    options: self.walls,
+                };
+                let backend = Arc::new(cellblock_walls::start(self.backend, config).await?);
+                let base = Box::new(LocalBase { image, process: None });
+                let shared = Shared::new(backend, base, self.limits, self.pool, store);
+                return Ok(Interpreter::over(shared));
+            }
+        }
         let process = ProcessBackend::start(&ProcessConfig {
             python: image.python(),
             interpreter: image.interpreter().to_owned(),

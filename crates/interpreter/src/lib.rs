@@ -34,6 +34,8 @@ pub mod project;
 mod rejection;
 #[cfg(feature = "remote")]
 pub mod remote;
+#[cfg(feature = "walls")]
+pub use cellblock_walls as walls;
 pub mod render;
 pub mod report;
 #[cfg(feature = "remote")]

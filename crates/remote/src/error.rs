@@ -35,6 +35,13 @@ pub(crate) enum RemoteError {
     },
 }
 
+/// Returns the error for a process of this machine, named `address`, that cannot be reached.
+pub fn unreachable(address: &str, reason: impl std::fmt::Display) -> Error {
+    let address = address.to_owned();
+    let reason = reason.to_string();
+    RemoteError::Unreachable { address, reason }.into()
+}
+
 impl RemoteError {
     fn blame(&self) -> Blame {
         match self {

@@ -36,8 +36,8 @@ pub mod serve;
 mod wire;
 
 pub use connect::RemoteConfig;
-pub use error::{http_status, lost_process};
-pub use local::{LocalConfig, OpenStream, framed};
+pub use error::{http_status, lost_process, unreachable};
+pub use local::{LocalConfig, OpenStream, Opened, framed};
 pub use mux::{MuxTransport, Pulse};
 pub use refusal::RemoteRefusal;
 pub use wire::MAX_MESSAGE;

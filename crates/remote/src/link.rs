@@ -22,12 +22,20 @@ const HELLO_LIMIT: Duration = Duration::from_secs(20);
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Answer, RemoteRefusal>>>>>;
 
 /// A connection to a server. Dropping it ends everything that the server holds for it.
-#[derive(Debug)]
 pub(super) struct Link {
     mux: Arc<Mux>,
     waiting: Waiting,
     last: AtomicU64,
     listener: JoinHandle<()>,
+    /// What ends with the connection.
+    keep: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut link = formatter.debug_struct("Link");
+        link.field("mux", &self.mux).finish_non_exhaustive()
+    }
 }
 
 impl Link {
@@ -72,8 +80,15 @@ impl Link {
             waiting,
             last: AtomicU64::new(0),
             listener,
+            keep: Mutex::default(),
         };
         Ok((link, hello))
+    }
+
+    /// Holds something until the connection is closed.
+    pub(super) fn keeping(self, keep: Option<Box<dyn Send + Sync>>) -> Self {
+        *lock(&self.keep) = keep;
+        self
     }
 
     /// Opens a stream.
@@ -99,6 +114,7 @@ impl Link {
     /// Closes the connection after use.
     pub(super) fn close(&self) {
         self.mux.close();
+        drop(lock(&self.keep).take());
     }
 
     /// Ends the connection because the peer violated the protocol.
@@ -134,7 +150,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.listener.abort();
-        self.mux.close();
+        self.close();
     }
 }
 
@@ -172,6 +188,6 @@ pub(super) fn unexpected() -> Error {
     Error::protocol("remote", "it sent an unexpected response")
 }
 
-fn lock<T>(waiting: &Arc<Mutex<T>>) -> MutexGuard<'_, T> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,12 +12,32 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 use super::link::Link;
 use super::mux::{MuxTransport, Pulse};
 use super::wire::{Hello, MAX_MESSAGE};
-use crate::error::RemoteError;
 use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::BoxFuture;
 
 /// Opens a stream on whose other end [`framed`] messages are served.
-pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, io::Result<UnixStream>> + Send + Sync>;
+pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, Result<Opened>> + Send + Sync>;
+
+/// A stream to another process of this machine.
+pub struct Opened {
+    /// The stream.
+    pub stream: UnixStream,
+    /// Dropped when the connection is closed: ends what was started for it, such as a machine.
+    pub keep: Option<Box<dyn Send + Sync>>,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut opened = formatter.debug_struct("Opened");
+        opened.field("stream", &self.stream).finish_non_exhaustive()
+    }
+}
+
+impl From<UnixStream> for Opened {
+    fn from(stream: UnixStream) -> Self {
+        Self { stream, keep: None }
+    }
+}
 
 /// Sandboxes of another process of this machine.
 #[derive(Clone)]
@@ -41,11 +61,9 @@ impl std::fmt::Debug for LocalConfig {
 
 impl LocalConfig {
     pub(super) async fn connect(&self) -> Result<(Link, Hello)> {
-        let stream = (self.open)().await.map_err(|error| RemoteError::Unreachable {
-            address: self.name.clone(),
-            reason: error.to_string(),
-        })?;
-        Link::start(framed(stream), Pulse::default(), Some(self.name.clone())).await
+        let Opened { stream, keep } = (self.open)().await?;
+        let (link, hello) = Link::start(framed(stream), Pulse::default(), Some(self.name.clone())).await?;
+        Ok((link.keeping(keep), hello))
     }
 }
 

@@ -61,6 +61,8 @@ async fn started(args: &McpArgs) -> Result<Interpreter> {
         .image(image)
         .limits(limits)
         .demands(args.policy.demands())
+        .backend(args.policy.backend().await?)
+        .walls(args.policy.walls())
         .store(store)
         .build();
     Ok(interpreter.await?)

@@ -6,6 +6,7 @@ pub(crate) mod connector;
 pub(crate) mod dataset;
 pub(crate) mod doctor;
 pub(crate) mod image;
+pub(crate) mod inside;
 pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod run;

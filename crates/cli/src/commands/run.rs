@@ -15,6 +15,7 @@ use cellblock_interpreter::lineage::VariableOrigin;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
 use cellblock_interpreter::{Cell, Execution, Input, Interpreter, Session};
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::protection::{Protection, Report, State};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -226,7 +227,15 @@ impl Run {
             image_name: &args.image,
             demands: &demands,
         };
-        let warm = async { Ok::<_, Error>(wanted.interpreter(self.setting, &limits, &store).await) };
+        let backend = args.policy.backend().await?;
+        let walled = backend != BackendKind::Process;
+        let warm = async {
+            Ok::<_, Error>(if walled {
+                None
+            } else {
+                wanted.interpreter(self.setting, &limits, &store).await
+            })
+        };
         let warm = self.cancel.unless(warm).await?;
         self.warm = warm.is_some();
         if let Some(interpreter) = warm {
@@ -237,6 +246,8 @@ impl Run {
             .limits(limits)
             .single_session()
             .demands(demands)
+            .backend(backend)
+            .walls(args.policy.walls())
             .store(store)
             .build();
         display.wait_for("starting Python");

@@ -6,7 +6,7 @@ use cellblock_artifact::Store;
 use cellblock_image::{Home, OpenImage};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::remote::{LocalConfig, RemoteBackend};
+use cellblock_interpreter::remote::{LocalConfig, RemoteBackend, unreachable};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 use tokio::time::timeout;
@@ -92,13 +92,14 @@ impl Wanted<'_> {
         }
         let name = format!("warm host `{}`", place.id());
         let local = LocalConfig {
-            name,
+            name: name.clone(),
             backend: "process",
             open: std::sync::Arc::new(move || {
-                let place = place.clone();
+                let (place, name) = (place.clone(), name.clone());
                 Box::pin(async move {
                     let asked = Asked::ask_now(&place, &Ask::Sandbox).await;
-                    asked.map(Asked::into_stream).map_err(std::io::Error::other)
+                    let asked = asked.map_err(|error| unreachable(&name, error))?;
+                    Ok(asked.into_stream().into())
                 })
             }),
         };

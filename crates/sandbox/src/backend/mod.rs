@@ -23,9 +23,11 @@ use crate::guest::Guest;
 use crate::incoming::Incoming;
 use crate::limits::Limits;
 
+mod kind;
 mod order;
 pub mod process;
 
+pub use kind::{BackendChoice, BackendKind};
 pub use order::read_in_order;
 
 /// A boxed future, for traits whose implementation is chosen at run time.

@@ -1,0 +1,34 @@
+//! The arguments of `inside`, which only this program itself writes.
+
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::walls::inside::HostAddress;
+use clap::Args;
+
+use crate::error::{Error, Result};
+use crate::policy::PolicyArgs;
+
+/// How a machine is prepared, and where its host is.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InsideArgs {
+    /// ID of the image
+    #[arg(long)]
+    pub(crate) image: String,
+    /// Where the host is reached after the restore
+    #[arg(long)]
+    pub(crate) host: HostAddress,
+    /// Maximum limits of the sandbox, as JSON
+    #[arg(long)]
+    limits: String,
+    /// Number of kernels that are ready before the snapshot
+    #[arg(long, default_value_t = 0)]
+    pub(crate) ready: usize,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+impl InsideArgs {
+    pub(crate) fn limits(&self) -> Result<Limits> {
+        serde_json::from_str(&self.limits)
+            .map_err(|error| Error::Refused(format!("invalid `--limits` `{}`: {error}", self.limits)))
+    }
+}

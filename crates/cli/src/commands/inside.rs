@@ -1,0 +1,50 @@
+//! `cellblock inside`: the program in a machine of gVisor or a microVM, which serves one sandbox to the host.
+
+use cellblock_image::{Home, ImageStore};
+use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::remote::{ServeTerms, framed};
+use cellblock_interpreter::walls::inside;
+
+use crate::args::inside::InsideArgs;
+use crate::error::{self, Error, Result};
+use crate::exit_code::ExitCode;
+use crate::render::Screen;
+
+/// What it prints once the snapshot can be taken.
+const READY: &str = "ready";
+
+pub(crate) async fn run(args: InsideArgs) -> ExitCode {
+    match serve(args).await {
+        Ok(()) => ExitCode::Success,
+        Err(error) => {
+            error::tell(&error);
+            error.exit_code()
+        }
+    }
+}
+
+/// Prepares everything that needs no host, and then serves the host that restores this machine.
+async fn serve(args: InsideArgs) -> Result<()> {
+    let image = ImageStore::new(Home::find()?).resolve(&args.image)?;
+    let interpreter = Interpreter::builder()
+        .image(image)
+        .limits(args.limits()?)
+        .pool(args.ready)
+        .demands(args.policy.demands())
+        .build()
+        .await?;
+    interpreter.warmed().await?;
+    while interpreter.ready_sandboxes() < args.ready {
+        tokio::time::sleep(inside::PAUSE).await;
+    }
+    Screen::new().show(READY);
+    let failed = |action| Error::process(action);
+    let mut channel = args.host.connect().await.map_err(failed("connect to the host"))?;
+    let woken = inside::wake(channel.as_mut()).await;
+    woken.map_err(failed("wake from the snapshot"))?;
+    let terms = ServeTerms {
+        most: Some(args.limits()?),
+        ..ServeTerms::default()
+    };
+    Ok(interpreter.serve(framed(channel), terms).await?)
+}

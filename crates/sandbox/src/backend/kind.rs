@@ -1,0 +1,104 @@
+//! The backends of this machine by name, from the weakest wall to the strongest.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A backend that makes sandboxes on this machine. A greater one has a stronger wall.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendKind {
+    /// Processes, confined by the host's kernel.
+    #[default]
+    Process,
+    /// A kernel in user space, `runsc`, between the code and the host's kernel.
+    Gvisor,
+    /// A virtual machine with a kernel of its own.
+    Microvm,
+}
+
+impl BackendKind {
+    /// Every backend, from the weakest wall to the strongest.
+    pub const ALL: [Self; 3] = [Self::Process, Self::Gvisor, Self::Microvm];
+
+    /// Returns the backend's name in reports and configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Gvisor => "gvisor",
+            Self::Microvm => "microvm",
+        }
+    }
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for BackendKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        known.ok_or_else(|| format!("`{text}` is not a backend; choose `process`, `gvisor` or `microvm`"))
+    }
+}
+
+/// The backend of a session: one by name, or the strongest one that works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case", untagged)]
+pub enum BackendChoice {
+    /// The backend of this name.
+    Only(BackendKind),
+    /// The strongest backend that works on this machine.
+    Strongest(Strongest),
+}
+
+/// The name of [`BackendChoice::Strongest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Strongest {
+    /// The strongest backend that works on this machine.
+    Auto,
+}
+
+impl BackendChoice {
+    /// The strongest backend that works on this machine.
+    pub const AUTO: Self = Self::Strongest(Strongest::Auto);
+}
+
+impl Default for BackendChoice {
+    fn default() -> Self {
+        Self::Only(BackendKind::default())
+    }
+}
+
+impl FromStr for BackendChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::AUTO),
+            _ => text
+                .parse()
+                .map(Self::Only)
+                .map_err(|error| format!("{error}, or `auto`")),
+        }
+    }
+}
