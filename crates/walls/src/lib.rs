@@ -21,6 +21,7 @@ mod choose;
 pub mod gvisor;
 pub mod inside;
 pub mod microvm;
+pub mod snapshot;
 pub mod wake;
 
 pub use choose::choose;
