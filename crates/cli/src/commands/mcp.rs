@@ -61,8 +61,8 @@ async fn started(args: &McpArgs) -> Result<Interpreter> {
         .image(image)
         .limits(limits)
         .demands(args.policy.demands())
-        .backend(args.policy.backend().await?)
-        .walls(args.policy.walls())
+        .backend(args.wall.backend().await?)
+        .walls(args.wall.options())
         .store(store)
         .build();
     Ok(interpreter.await?)

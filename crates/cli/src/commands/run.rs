@@ -227,7 +227,7 @@ impl Run {
             image_name: &args.image,
             demands: &demands,
         };
-        let backend = args.policy.backend().await?;
+        let backend = args.wall.backend().await?;
         let walled = backend != BackendKind::Process;
         let warm = async {
             Ok::<_, Error>(if walled {
@@ -247,7 +247,7 @@ impl Run {
             .single_session()
             .demands(demands)
             .backend(backend)
-            .walls(args.policy.walls())
+            .walls(args.wall.options())
             .store(store)
             .build();
         display.wait_for("starting Python");
