@@ -48,6 +48,7 @@ async fn serve(args: McpArgs) -> Result<()> {
 }
 
 async fn started(args: &McpArgs) -> Result<Interpreter> {
+    let backend = args.wall.backend().await?;
     let display = Display::on_stderr();
     let home = Home::find()?;
     let store = artifact_store::open(&home).await?;
@@ -61,7 +62,7 @@ async fn started(args: &McpArgs) -> Result<Interpreter> {
         .image(image)
         .limits(limits)
         .demands(args.policy.demands())
-        .backend(args.wall.backend().await?)
+        .backend(backend)
         .walls(args.wall.options())
         .store(store)
         .build();
