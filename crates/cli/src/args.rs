@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::env_vars;
 use crate::input_arg::{InputArg, parse_input};
-use crate::policy::PolicyArgs;
+use crate::policy::{PolicyArgs, WallArgs};
 use crate::toolset::ToolsetArgs;
 use cellblock_settings::Size;
 
@@ -123,6 +123,8 @@ pub(crate) struct RunArgs {
     pub(crate) image: String,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) wall: WallArgs,
     /// Check code before it runs: `standard` rejects code that reads the environment or starts
     /// processes, `strict` also `eval`, `exec` and the like [default: off, with --toolset notebook:
     /// `cells.guard` of the configuration]

@@ -23,6 +23,11 @@ pub(crate) struct PolicyArgs {
     /// missing. Namespaces are still used if they are available
     #[arg(long)]
     pub(crate) without_namespaces: bool,
+}
+
+/// The wall around sandboxes.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct WallArgs {
     /// Choose the wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or
     /// `auto`, the strongest that works here [default: process, with --minimum-backend: auto]
     #[arg(long, value_name = "BACKEND")]
@@ -47,9 +52,11 @@ impl PolicyArgs {
         demands.0.extend(self.protections.iter().copied());
         demands
     }
+}
 
+impl WallArgs {
     /// How machines of the backends are made.
-    pub(crate) fn walls(&self) -> WallOptions {
+    pub(crate) fn options(&self) -> WallOptions {
         let mut walls = WallOptions::default();
         walls.microvm.emulation = self.emulation;
         walls
@@ -57,12 +64,7 @@ impl PolicyArgs {
 
     /// The backend, which is never weaker than the minimum.
     pub(crate) async fn backend(&self) -> Result<BackendKind> {
-        let minimum = self.minimum_backend.unwrap_or_default();
-        let default = match self.minimum_backend {
-            Some(_) => BackendChoice::AUTO,
-            None => BackendChoice::default(),
-        };
-        Ok(choose(self.backend.unwrap_or(default), minimum, &self.walls()).await?)
+        Ok(choose(self.backend, self.minimum_backend, &self.options()).await?)
     }
 }
 
@@ -113,7 +115,6 @@ mod tests {
         let args = PolicyArgs {
             protections: vec![(Protection::PidNamespace, Demand::Strict)],
             without_namespaces: true,
-            ..PolicyArgs::default()
         };
         assert_eq!(args.demands().of(Protection::UserNamespace), Demand::Degradable);
         assert_eq!(args.demands().of(Protection::PidNamespace), Demand::Strict);

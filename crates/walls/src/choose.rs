@@ -6,12 +6,19 @@ use cellblock_sandbox::{Error, Result};
 
 use crate::{WallOptions, probe};
 
-/// Returns the backend of a choice, or the error that says why none is strong enough.
+/// Returns the backend of a choice, or the error that says why none is strong enough. Without a choice, it is the process backend, or
+/// the strongest one that works if there is a minimum.
 pub async fn choose(
-    choice: BackendChoice,
-    minimum: BackendKind,
+    choice: Option<BackendChoice>,
+    minimum: Option<BackendKind>,
     options: &WallOptions,
 ) -> Result<BackendKind> {
+    let choice = match (choice, minimum) {
+        (Some(choice), _) => choice,
+        (None, Some(_)) => BackendChoice::Auto,
+        (None, None) => BackendChoice::Only(BackendKind::Process),
+    };
+    let minimum = minimum.unwrap_or_default();
     if let BackendChoice::Only(kind) = choice {
         return if kind >= minimum {
             Ok(kind)
@@ -41,7 +48,7 @@ mod tests {
     #[tokio::test]
     async fn a_backend_below_the_minimum_is_never_used() {
         let options = WallOptions::default();
-        let chosen = |kind, minimum| choose(BackendChoice::Only(kind), minimum, &options);
+        let chosen = |kind, minimum| choose(Some(BackendChoice::Only(kind)), Some(minimum), &options);
         let refused = chosen(BackendKind::Process, BackendKind::Gvisor).await;
         assert_eq!(
             refused.unwrap_err().to_string(),
@@ -63,7 +70,7 @@ mod tests {
                 ..Default::default()
             },
         };
-        let error = choose(BackendChoice::AUTO, BackendKind::Gvisor, &options).await;
+        let error = choose(None, Some(BackendKind::Gvisor), &options).await;
         let error = error.unwrap_err().to_string();
         assert!(
             error.starts_with("no backend as strong as `gvisor` works"),
@@ -73,7 +80,7 @@ mod tests {
             error.contains("`microvm`: ") && error.contains("`gvisor`: "),
             "{error}"
         );
-        let weakest = choose(BackendChoice::AUTO, BackendKind::Process, &options).await;
+        let weakest = choose(Some(BackendChoice::Auto), None, &options).await;
         assert_eq!(weakest.unwrap(), BackendKind::Process);
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use super::parse_memory;
 use super::session::{DatasetArg, parse_dataset, parse_idle};
 use crate::env_vars;
-use crate::policy::PolicyArgs;
+use crate::policy::{PolicyArgs, WallArgs};
 use crate::toolset::kinds;
 use cellblock_settings::Size;
 
@@ -48,4 +48,6 @@ pub(crate) struct McpArgs {
     pub(crate) memory: Option<Size>,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) wall: WallArgs,
 }

@@ -8,7 +8,7 @@ use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
 use super::parse_memory;
-use crate::policy::PolicyArgs;
+use crate::policy::{PolicyArgs, WallArgs};
 use crate::session::plan::SessionProfile;
 use crate::session_id::SessionId;
 use crate::toolset::kinds;
@@ -99,6 +99,8 @@ pub(crate) struct StartArgs {
     pub(crate) idle_timeout: Duration,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) wall: WallArgs,
 }
 
 /// Which sessions to end.

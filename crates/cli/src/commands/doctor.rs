@@ -9,10 +9,12 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_sandbox::backend::Backend;
+use cellblock_interpreter::walls::{self, WallOptions};
 use cellblock_sandbox::backend::process::preview_ids;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::{Backend, BackendKind};
 use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
+use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 use cellblock_sandbox::jail::{landlock, probe};
 
@@ -27,7 +29,7 @@ mod next;
 mod report;
 
 use next::Facts;
-use report::{Diagnosis, ImageState, Machine, ProtectionReport, Trial};
+use report::{BackendReport, Diagnosis, ImageState, Machine, ProtectionReport, Trial};
 
 /// Examines, prints, and says whether every strict protection is active.
 pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
@@ -84,6 +86,7 @@ async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
         !ready && *demands != lenient && trial_without(&lenient).await.0.error.is_none();
     Diagnosis {
         ready,
+        backends: backends().await,
         ready_without_namespaces,
         next: Facts::gather().steps(&protections),
         machine: machine(home.as_ref().ok()),
@@ -110,6 +113,20 @@ fn image_state(reference: &str, image: Option<Result<OpenImage, ImageError>>) ->
         Some(Err(error)) => ImageState::missing(reference, error.to_string()),
         None => ImageState::missing(reference, "there is no data directory".to_owned()),
     }
+}
+
+/// What each backend would run here, by trying it; the first line of the report is the weakest wall.
+async fn backends() -> Vec<BackendReport> {
+    let options = WallOptions::default();
+    let mut reports = Vec::new();
+    for kind in BackendKind::ALL {
+        let (works, detail) = match walls::probe(kind, &options).await {
+            Ok(found) => (true, found),
+            Err(error) => (false, chain(&error)),
+        };
+        reports.push(BackendReport { kind, works, detail });
+    }
+    reports
 }
 
 /// Starts all that a run starts, and runs a cell.

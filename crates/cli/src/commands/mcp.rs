@@ -48,6 +48,7 @@ async fn serve(args: McpArgs) -> Result<()> {
 }
 
 async fn started(args: &McpArgs) -> Result<Interpreter> {
+    let backend = args.wall.backend().await?;
     let display = Display::on_stderr();
     let home = Home::find()?;
     let store = artifact_store::open(&home).await?;
@@ -61,8 +62,8 @@ async fn started(args: &McpArgs) -> Result<Interpreter> {
         .image(image)
         .limits(limits)
         .demands(args.policy.demands())
-        .backend(args.policy.backend().await?)
-        .walls(args.policy.walls())
+        .backend(backend)
+        .walls(args.wall.options())
         .store(store)
         .build();
     Ok(interpreter.await?)

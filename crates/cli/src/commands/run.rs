@@ -212,6 +212,7 @@ impl Run {
 
     /// Returns the interpreter of a warm host if there is one, or starts another.
     async fn interpreter(&mut self, args: &RunArgs, display: &Display) -> Result<Interpreter> {
+        let backend = self.cancel.unless(args.wall.backend()).await?;
         let home = Home::find()?;
         let store = artifact_store::open(&home).await?;
         let image = self
@@ -227,7 +228,6 @@ impl Run {
             image_name: &args.image,
             demands: &demands,
         };
-        let backend = args.policy.backend().await?;
         let walled = backend != BackendKind::Process;
         let warm = async {
             Ok::<_, Error>(if walled {
@@ -247,7 +247,7 @@ impl Run {
             .single_session()
             .demands(demands)
             .backend(backend)
-            .walls(args.policy.walls())
+            .walls(args.wall.options())
             .store(store)
             .build();
         display.wait_for("starting Python");

@@ -15,6 +15,8 @@ use cellblock_gateway::{Elsewhere, Engine, Gateway};
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::Remote;
+use cellblock_interpreter::walls::choose;
+use cellblock_sandbox::backend::BackendKind;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -156,12 +158,19 @@ async fn here(loaded: &Loaded, setting: WarmSetting, home: &Home, store: Store) 
     display.clear();
     let limits = settings.limits.enforced();
     let demands = settings.protections.demands();
+    let walls = settings.walls();
+    let backend = choose(settings.backend, settings.minimum_backend, &walls).await?;
     let alone = Interpreter::builder()
         .image(image.clone())
         .limits(limits.clone())
         .pool(settings.pool)
         .demands(demands.clone())
+        .backend(backend)
+        .walls(walls)
         .store(store.clone());
+    if backend != BackendKind::Process {
+        return Ok(alone.build().await?);
+    }
     let wanted = Wanted {
         home,
         image: &image,

@@ -70,6 +70,7 @@ async fn start(args: &StartArgs) -> Result<()> {
     // Sweeps what hosts that are gone have left.
     places.live()?;
     let mut cancel = Cancel::listen()?;
+    let backend = cancel.unless(args.wall.backend()).await?;
     let display = Display::on_stderr();
     let name = args.image.clone().unwrap_or_else(|| match args.profile {
         SessionProfile::Default => env_vars::default_image(),
@@ -92,6 +93,8 @@ async fn start(args: &StartArgs) -> Result<()> {
         out: absolute(&out)?,
         idle: args.idle_timeout,
         demands: args.policy.demands().0,
+        backend,
+        emulation: args.wall.emulation,
         started: SystemTime::UNIX_EPOCH
             .elapsed()
             .map_or(0, |since| since.as_secs()),

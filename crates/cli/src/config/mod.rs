@@ -42,6 +42,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::env_vars;
+use cellblock_interpreter::walls::WallOptions;
+use cellblock_interpreter::walls::gvisor::GvisorOptions;
+use cellblock_interpreter::walls::microvm::MicrovmOptions;
+use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 pub(crate) use cells::snippet;
 pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
 use listen::Listen;
@@ -88,6 +92,13 @@ pub(crate) struct Settings {
     pub(crate) cells: CellOptions,
     pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
+    /// Wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or `auto`, the strongest that works. Default: `process`,
+    /// or `auto` if `minimum_backend` is set.
+    pub(crate) backend: Option<BackendChoice>,
+    /// Weakest wall that may be used: `process`, `gvisor` or `microvm`. The server does not start behind a weaker one.
+    pub(crate) minimum_backend: Option<BackendKind>,
+    pub(crate) gvisor: GvisorOptions,
+    pub(crate) microvm: MicrovmOptions,
     pub(crate) turn: TurnOptions,
     pub(crate) responses: ResponseOptions,
     pub(crate) containers: ContainerOptions,
@@ -118,6 +129,14 @@ impl Settings {
     /// Returns the mirror of images, which was checked when the configuration was read.
     pub(crate) fn mirror(&self) -> Option<Mirror> {
         self.image_mirror.as_ref().and_then(|it| it.parse().ok())
+    }
+
+    /// How machines of the backends are made.
+    pub(crate) fn walls(&self) -> WallOptions {
+        WallOptions {
+            gvisor: self.gvisor.clone(),
+            microvm: self.microvm.clone(),
+        }
     }
 
     /// The gateway's options, except for files that it reads.

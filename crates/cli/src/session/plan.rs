@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_interpreter::toolset::ToolsetKind;
+use cellblock_interpreter::walls::WallOptions;
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,12 @@ pub(crate) struct SessionPlan {
     pub(crate) idle: Duration,
     /// What is asked of each protection.
     pub(crate) demands: BTreeMap<Protection, Demand>,
+    /// The backend, which was chosen when the session was started.
+    #[serde(default)]
+    pub(crate) backend: BackendKind,
+    /// Whether microVMs may be emulated.
+    #[serde(default)]
+    pub(crate) emulation: bool,
     /// When it was started, in seconds since 1970.
     pub(crate) started: u64,
 }
@@ -39,6 +47,13 @@ impl SessionPlan {
     /// What is asked of each protection.
     pub(crate) fn demands(&self) -> Demands {
         Demands(self.demands.clone())
+    }
+
+    /// How machines of the backend are made.
+    pub(crate) fn walls(&self) -> WallOptions {
+        let mut walls = WallOptions::default();
+        walls.microvm.emulation = self.emulation;
+        walls
     }
 }
 

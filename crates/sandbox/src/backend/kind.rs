@@ -62,31 +62,13 @@ impl FromStr for BackendKind {
 
 /// The backend of a session: one by name, or the strongest one that works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case", untagged)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub enum BackendChoice {
     /// The backend of this name.
     Only(BackendKind),
     /// The strongest backend that works on this machine.
-    Strongest(Strongest),
-}
-
-/// The name of [`BackendChoice::Strongest`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Strongest {
-    /// The strongest backend that works on this machine.
     Auto,
-}
-
-impl BackendChoice {
-    /// The strongest backend that works on this machine.
-    pub const AUTO: Self = Self::Strongest(Strongest::Auto);
-}
-
-impl Default for BackendChoice {
-    fn default() -> Self {
-        Self::Only(BackendKind::default())
-    }
 }
 
 impl FromStr for BackendChoice {
@@ -94,11 +76,28 @@ impl FromStr for BackendChoice {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "auto" => Ok(Self::AUTO),
+            "auto" => Ok(Self::Auto),
             _ => text
                 .parse()
                 .map(Self::Only)
                 .map_err(|error| format!("{error}, or `auto`")),
+        }
+    }
+}
+
+impl TryFrom<String> for BackendChoice {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<BackendChoice> for String {
+    fn from(choice: BackendChoice) -> Self {
+        match choice {
+            BackendChoice::Only(kind) => kind.name().to_owned(),
+            BackendChoice::Auto => "auto".to_owned(),
         }
     }
 }

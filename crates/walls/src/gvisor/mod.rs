@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Result;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
 
 /// How gVisor is run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct GvisorOptions {
     /// The `runsc` program; by default the one on `PATH`.
     pub runsc: Option<PathBuf>,

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Result;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
 
 /// How virtual machines are run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct MicrovmOptions {
     /// The QEMU program; by default the one on `PATH`.
     pub qemu: Option<PathBuf>,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::protection::{Demand, Report};
 use serde::Serialize;
 
@@ -27,8 +28,21 @@ pub(super) struct Diagnosis {
     pub(super) image: ImageState,
     pub(super) trial: Trial,
     pub(super) protections: Vec<ProtectionReport>,
+    /// The backends, from the weakest wall to the strongest.
+    pub(super) backends: Vec<BackendReport>,
     /// What would add protections here.
     pub(super) next: Vec<NextStep>,
+}
+
+/// A backend on this machine.
+#[derive(Debug, Serialize)]
+pub(super) struct BackendReport {
+    #[serde(rename = "name")]
+    pub(super) kind: BackendKind,
+    /// Whether it works here.
+    pub(super) works: bool,
+    /// What it runs, or what is missing.
+    pub(super) detail: String,
 }
 
 /// The machine.
@@ -148,6 +162,7 @@ impl Diagnosis {
         self.draw_machine(&mut text);
         self.draw_image(&mut text);
         self.draw_protections(&mut text);
+        self.draw_backends(&mut text);
         self.draw_next(&mut text);
         let verdict = if self.ready {
             styled(GOOD, "ready: every strict protection is active")
@@ -240,6 +255,20 @@ impl Diagnosis {
         for step in &self.next {
             let _ = writeln!(text, "  {}:", step.purpose);
             let _ = writeln!(text, "    {}", step.command);
+        }
+        text.push('\n');
+    }
+
+    fn draw_backends(&self, text: &mut String) {
+        heading(text, "Backends");
+        for backend in &self.backends {
+            let mark = match backend.works {
+                true => styled(GOOD, "works   "),
+                false => styled(NOTE, "missing "),
+            };
+            let _ = writeln!(text, "  {mark} {}", backend.kind);
+            let detail = sanitize::line(&backend.detail);
+            let _ = writeln!(text, "{:11}{}", "", styled(FAINT, &detail));
         }
         text.push('\n');
     }

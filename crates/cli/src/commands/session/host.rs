@@ -47,6 +47,8 @@ async fn open(home: Home, place: SessionPlace) -> Result<(SessionService<OwnTool
         .limits(limits)
         .single_session()
         .demands(plan.demands())
+        .backend(plan.backend)
+        .walls(plan.walls())
         .store(store)
         .build()
         .await?;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cellblock_image::Home;
 use cellblock_interpreter::toolset::ToolEvent;
 use cellblock_interpreter::workbench;
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_testkit::{ORDINARY_UID, require};
 use rustix::process::Uid;
 use serde_json::{Value, json};
@@ -118,6 +119,8 @@ fn host(idle: Duration) -> Hosted {
         out: "/nonexistent".into(),
         idle,
         demands: BTreeMap::new(),
+        backend: BackendKind::Process,
+        emulation: false,
         started: 0,
     };
     let log = Arc::new(Log {

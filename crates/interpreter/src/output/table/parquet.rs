@@ -1,14 +1,20 @@
 //! Tables as Parquet, the same bytes for the same table.
 
+use std::collections::VecDeque;
 use std::fs::File;
+use std::thread::{self, JoinHandle};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use cellblock_protocol as protocol;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
 use serde_json::json;
 
 use super::schema::PANDAS;
@@ -16,15 +22,37 @@ use crate::output::OutputError;
 
 /// The rows of a row group, which is also how many rows a kernel sends at a time.
 const GROUP_ROWS: usize = 65_536;
-/// The bytes after which a row group ends early, as it is held in memory until then.
+/// The bytes after which a row group ends early, and those of all row groups that are encoded at the same time, as they are held in memory.
 const GROUP_BYTES: usize = 128 << 20;
+/// Maximum number of row groups that are encoded at the same time.
+const MOST_THREADS: usize = 4;
 /// The annotation with what Parquet does not say of a table: its names and types cover its identity.
 const DESCRIPTION: &str = "cellblock";
 /// The annotation by which a kernel restores a frame of a dataset.
 const FRAME: &str = "cellblock.frame";
 
-/// Writes one table to an unlinked file.
-pub(super) struct Writer(ArrowWriter<File>);
+type Encoded = Result<Vec<ArrowColumnChunk>, OutputError>;
+
+/// Writes one table to an unlinked file. Its row groups are encoded side by side, and written in their order.
+pub(super) struct Writer {
+    file: SerializedFileWriter<File>,
+    factory: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
+    /// The row group that is being filled.
+    group: RowGroup,
+    /// The row groups that are being encoded, with their sizes in bytes.
+    encoding: VecDeque<(JoinHandle<Encoded>, usize)>,
+    /// How many there were before.
+    groups: usize,
+}
+
+/// Rows that are in memory.
+#[derive(Default)]
+struct RowGroup {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+}
 
 impl Writer {
     /// Begins a file, with what restores a dataset's frame; the inner error says why Parquet has no such table.
@@ -58,21 +86,185 @@ impl Writer {
         let properties = WriterProperties::builder()
             .set_created_by("cellblock".to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .set_max_row_group_bytes(Some(GROUP_BYTES))
             .set_key_value_metadata(Some(annotations))
             .build();
-        match ArrowWriter::try_new(tempfile::tempfile()?, schema, Some(properties)) {
-            Ok(writer) => Ok(Ok(Self(writer))),
+        let begun = ArrowWriter::try_new(tempfile::tempfile()?, SchemaRef::clone(&schema), Some(properties));
+        match begun.and_then(ArrowWriter::into_serialized_writer) {
+            Ok((file, factory)) => Ok(Ok(Self {
+                file,
+                factory,
+                schema,
+                group: RowGroup::default(),
+                encoding: VecDeque::new(),
+                groups: 0,
+            })),
             Err(error) => Ok(Err(format!("this table has no Parquet form: {error}"))),
         }
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {
-        Ok(self.0.write(batch)?)
+        let bytes_per_row = batch.get_array_memory_size() / batch.num_rows().max(1);
+        let mut offset = 0;
+        while offset < batch.num_rows() {
+            let room = (GROUP_BYTES.saturating_sub(self.group.bytes)) / bytes_per_row.max(1);
+            let fitting = room.min(GROUP_ROWS - self.group.rows).max(1);
+            let rows = fitting.min(batch.num_rows() - offset);
+            self.group.batches.push(batch.slice(offset, rows));
+            self.group.rows += rows;
+            self.group.bytes += rows * bytes_per_row;
+            offset += rows;
+            if self.group.rows == GROUP_ROWS || self.group.bytes >= GROUP_BYTES {
+                self.encode()?;
+            }
+        }
+        Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<File, OutputError> {
-        Ok(self.0.into_inner()?)
+    pub(super) fn finish(mut self) -> Result<File, OutputError> {
+        while !self.encoding.is_empty() {
+            self.append_first()?;
+        }
+        // A small table costs no thread.
+        if self.group.rows > 0 {
+            let (columns, group) = self.next_group()?;
+            let encoded = encode(columns, &self.schema, &group)?;
+            self.append(encoded)?;
+        }
+        Ok(self.file.into_inner()?)
+    }
+
+    /// Begins to encode the rows so far as one row group.
+    fn encode(&mut self) -> Result<(), OutputError> {
+        let threads = thread::available_parallelism().map_or(1, |it| it.get().min(MOST_THREADS));
+        let (columns, group) = self.next_group()?;
+        while !self.encoding.is_empty()
+            && (self.encoding.len() >= threads || self.encoding_bytes() + group.bytes > GROUP_BYTES)
+        {
+            self.append_first()?;
+        }
+        let (bytes, schema) = (group.bytes, SchemaRef::clone(&self.schema));
+        let thread = thread::Builder::new().name("parquet".to_owned());
+        let thread = thread.spawn(move || encode(columns, &schema, &group))?;
+        self.encoding.push_back((thread, bytes));
+        Ok(())
+    }
+
+    fn next_group(&mut self) -> Result<(Vec<ArrowColumnWriter>, RowGroup), OutputError> {
+        let columns = self.factory.create_column_writers(self.groups)?;
+        self.groups += 1;
+        Ok((columns, std::mem::take(&mut self.group)))
+    }
+
+    fn encoding_bytes(&self) -> usize {
+        self.encoding.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Writes the first row group that is being encoded, once it is.
+    fn append_first(&mut self) -> Result<(), OutputError> {
+        let Some((thread, _)) = self.encoding.pop_front() else {
+            return Ok(());
+        };
+        let encoded = thread.join().expect("encoding a row group does not panic")?;
+        self.append(encoded)
+    }
+
+    fn append(&mut self, columns: Vec<ArrowColumnChunk>) -> Result<(), OutputError> {
+        let mut group = self.file.next_row_group()?;
+        for column in columns {
+            column.append_to_row_group(&mut group)?;
+        }
+        group.close()?;
+        Ok(())
+    }
+}
+
+fn encode(mut columns: Vec<ArrowColumnWriter>, schema: &SchemaRef, group: &RowGroup) -> Encoded {
+    for batch in &group.batches {
+        let mut writers = columns.iter_mut();
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            for leaf in compute_leaves(field, column)? {
+                let writer = writers.next().expect("a writer for each leaf of the schema");
+                writer.write(&leaf)?;
+            }
+        }
+    }
+    Ok(columns
+        .into_iter()
+        .map(ArrowColumnWriter::close)
+        .collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Seek as _};
+    use std::sync::Arc;
+
+    use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+    use cellblock_protocol::DataframeLibrary;
+
+    use super::*;
+
+    const ROWS: usize = 3 * GROUP_ROWS + 17;
+
+    fn table() -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..i64::try_from(ROWS).unwrap()));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter(
+            (0..ROWS).map(|row| (row % 3 != 0).then(|| format!("text {}", row % 1000))),
+        ));
+        RecordBatch::try_from_iter([("number", numbers), ("text", texts)]).unwrap()
+    }
+
+    fn written(table: &RecordBatch, batch_rows: usize) -> File {
+        let announced = protocol::Dataframe {
+            name: None,
+            library: DataframeLibrary::Pyarrow,
+            rows: ROWS as u64,
+            columns: Vec::new(),
+            index: Vec::new(),
+            truncated: false,
+            head_rows: 0,
+            tail_rows: 0,
+            series: false,
+        };
+        let mut writer = Writer::new(&announced, &table.schema(), None).unwrap().unwrap();
+        for offset in (0..ROWS).step_by(batch_rows) {
+            writer
+                .write(&table.slice(offset, batch_rows.min(ROWS - offset)))
+                .unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    fn bytes(mut file: &File) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn row_groups_that_are_encoded_side_by_side_keep_their_order_whatever_the_batches() {
+        let table = table();
+        let file = written(&table, GROUP_ROWS);
+        assert_eq!(bytes(&file), bytes(&written(&table, GROUP_ROWS)));
+        for batch_rows in [GROUP_ROWS, ROWS, 10_007] {
+            let file = written(&table, batch_rows);
+            let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+            let groups = reader
+                .metadata()
+                .row_groups()
+                .iter()
+                .map(|group| group.num_rows());
+            let full = i64::try_from(GROUP_ROWS).unwrap();
+            assert_eq!(groups.collect::<Vec<_>>(), [full, full, full, 17]);
+            let mut row = 0;
+            for batch in reader.build().unwrap() {
+                let batch = batch.unwrap();
+                assert_eq!(batch.columns(), table.slice(row, batch.num_rows()).columns());
+                row += batch.num_rows();
+            }
+            assert_eq!(row, ROWS);
+        }
     }
 }
