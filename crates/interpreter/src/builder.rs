@@ -163,7 +163,11 @@ impl InterpreterBuilder {
         }
         let process = ProcessBackend::start(&ProcessConfig {
             // A path of the machine, which messages may name.
-            python: if self.walled { PathBuf::from(WALLED_PYTHON) } else { image.python() },
+            python: if self.walled {
+                PathBuf::from(WALLED_PYTHON)
+            } else {
+                image.python()
+            },
             interpreter: image.interpreter().to_owned(),
             library_path: image.manifest().library_path.clone(),
             layers: Some(layers),

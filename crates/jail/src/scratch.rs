@@ -79,7 +79,14 @@ impl Scratch {
             room.data(),
         ] {
             // Everything of a machine can enter its `/tmp`.
-            make(&path, if room.usual && path == room.tmp() { 0o1777 } else { 0o700 })?;
+            make(
+                &path,
+                if room.usual && path == room.tmp() {
+                    0o1777
+                } else {
+                    0o700
+                },
+            )?;
             if owner.is_some() {
                 chown(&path, owner, owner).during_on("hand over", &path)?;
             }

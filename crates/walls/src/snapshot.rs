@@ -95,9 +95,7 @@ impl Facts {
                 rustix::system::uname().release().to_string_lossy().into_owned(),
             ),
         ];
-        Ok(Self(
-            facts.map(|(name, value)| (name.to_owned(), value)).into(),
-        ))
+        Ok(Self(facts.map(|(name, value)| (name.to_owned(), value)).into()))
     }
 
     /// Adds a fact.
@@ -123,7 +121,11 @@ fn processor() -> io::Result<String> {
     let text = fs::read_to_string("/proc/cpuinfo")?;
     let lines = text.lines().take_while(|line| !line.is_empty());
     let told: Vec<_> = lines
-        .filter(|line| ["model name", "flags", "Features"].iter().any(|it| line.starts_with(it)))
+        .filter(|line| {
+            ["model name", "flags", "Features"]
+                .iter()
+                .any(|it| line.starts_with(it))
+        })
         .collect();
     Ok(hex(&Sha256::digest(told.join("\n"))))
 }
@@ -200,7 +202,11 @@ impl SnapshotStore {
         self.checked(facts).await?.ok_or_else(|| {
             let reason = "it does not match its manifest; check the disk";
             let reason = io::Error::new(io::ErrorKind::InvalidData, reason);
-            failed("read the snapshot that was just written to", &self.root.join(facts.hash()), &reason)
+            failed(
+                "read the snapshot that was just written to",
+                &self.root.join(facts.hash()),
+                &reason,
+            )
         })
     }
 
@@ -254,14 +260,15 @@ impl SnapshotStore {
     /// Removes snapshots that this one replaces and that no process uses.
     fn remove_replaced(&self, facts: &Facts) {
         for path in self.entries(|name| name.len() == 64) {
-            let Ok(manifest) = read_manifest(&path) else { continue };
+            let Ok(manifest) = read_manifest(&path) else {
+                continue;
+            };
             if !facts.replaces(&manifest.facts) {
                 continue;
             }
             let beside = path.with_extension("lock");
-            let free = File::open(&beside).map(|file| {
-                flock(&file, FlockOperation::NonBlockingLockExclusive).map(|()| file)
-            });
+            let free = File::open(&beside)
+                .map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).map(|()| file));
             if let Ok(Ok(_alone)) = free {
                 let _ = fs::remove_dir_all(&path);
                 let _ = fs::remove_file(&beside);
@@ -414,18 +421,30 @@ mod tests {
     async fn a_snapshot_is_made_once_and_a_damaged_one_again() {
         let home = tempfile::tempdir().unwrap();
         let store = SnapshotStore::below(home.path());
-        let first = store.find_or_make(&facts("1"), |at| write(at, "one")).await.unwrap();
-        let again = store.find_or_make(&facts("1"), |at| write(at, "two")).await.unwrap();
+        let first = store
+            .find_or_make(&facts("1"), |at| write(at, "one"))
+            .await
+            .unwrap();
+        let again = store
+            .find_or_make(&facts("1"), |at| write(at, "two"))
+            .await
+            .unwrap();
         assert_eq!((content(&first), content(&again)), ("one".into(), "one".into()));
         let mode = fs::metadata(first.path()).unwrap().mode();
         assert_eq!(mode & 0o777, 0o700);
         for damage in ["on", "onf", "one and more", ""] {
             fs::write(first.path().join("memory"), damage).unwrap();
-            let made = store.find_or_make(&facts("1"), |at| write(at, "one")).await.unwrap();
+            let made = store
+                .find_or_make(&facts("1"), |at| write(at, "one"))
+                .await
+                .unwrap();
             assert_eq!(content(&made), "one");
         }
         fs::remove_file(first.path().join(MANIFEST)).unwrap();
-        let made = store.find_or_make(&facts("1"), |at| write(at, "new")).await.unwrap();
+        let made = store
+            .find_or_make(&facts("1"), |at| write(at, "new"))
+            .await
+            .unwrap();
         assert_eq!(content(&made), "new");
     }
 
@@ -446,9 +465,18 @@ mod tests {
     async fn an_unusable_one_is_made_again_by_only_one_process() {
         let home = tempfile::tempdir().unwrap();
         let store = SnapshotStore::below(home.path());
-        let broken = store.find_or_make(&facts("1"), |at| write(at, "bad")).await.unwrap();
-        let made = store.remake(&facts("1"), &broken, |at| write(at, "good")).await.unwrap();
-        let seen = store.remake(&facts("1"), &broken, |at| write(at, "third")).await.unwrap();
+        let broken = store
+            .find_or_make(&facts("1"), |at| write(at, "bad"))
+            .await
+            .unwrap();
+        let made = store
+            .remake(&facts("1"), &broken, |at| write(at, "good"))
+            .await
+            .unwrap();
+        let seen = store
+            .remake(&facts("1"), &broken, |at| write(at, "third"))
+            .await
+            .unwrap();
         assert_eq!((content(&made), content(&seen)), ("good".into(), "good".into()));
     }
 
@@ -456,12 +484,21 @@ mod tests {
     async fn other_facts_have_another_snapshot_and_the_old_one_goes_when_it_is_unused() {
         let home = tempfile::tempdir().unwrap();
         let store = SnapshotStore::below(home.path());
-        let old = store.find_or_make(&facts("1"), |at| write(at, "old")).await.unwrap();
-        let new = store.find_or_make(&facts("2"), |at| write(at, "new")).await.unwrap();
+        let old = store
+            .find_or_make(&facts("1"), |at| write(at, "old"))
+            .await
+            .unwrap();
+        let new = store
+            .find_or_make(&facts("2"), |at| write(at, "new"))
+            .await
+            .unwrap();
         assert_eq!((content(&old), content(&new)), ("old".into(), "new".into()));
         let path = old.path().to_owned();
         drop(old);
-        let newer = store.find_or_make(&facts("3"), |at| write(at, "newer")).await.unwrap();
+        let newer = store
+            .find_or_make(&facts("3"), |at| write(at, "newer"))
+            .await
+            .unwrap();
         assert!(!path.exists());
         assert!(new.path().exists() && newer.path().exists());
     }
@@ -479,7 +516,10 @@ mod tests {
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     write(at, "one").await
                 };
-                store.find_or_make(&facts("1"), slowly).await.map(|found| content(&found))
+                store
+                    .find_or_make(&facts("1"), slowly)
+                    .await
+                    .map(|found| content(&found))
             })
         };
         let (first, second) = (one(), one());

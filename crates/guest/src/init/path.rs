@@ -220,7 +220,8 @@ mod tests {
         let dir = rustix::fs::open(&root, DIRECTORY, Mode::empty()).unwrap();
         let read = OFlags::RDONLY | OFlags::NONBLOCK;
         for way in WAYS {
-            let open = |path: &str, flags| way(dir.as_fd(), Path::new(path), flags, Mode::from_raw_mode(0o600));
+            let open =
+                |path: &str, flags| way(dir.as_fd(), Path::new(path), flags, Mode::from_raw_mode(0o600));
             for (path, flags) in [
                 (".", DIRECTORY),
                 ("a", DIRECTORY),
@@ -245,7 +246,11 @@ mod tests {
                 ("../secret", read, Errno::XDEV),
                 ("/etc/passwd", read, Errno::XDEV),
                 ("out", OFlags::WRONLY | OFlags::CREATE, Errno::LOOP),
-                ("a/b/file", OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Errno::EXIST),
+                (
+                    "a/b/file",
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+                    Errno::EXIST,
+                ),
             ] {
                 assert_eq!(open(path, flags).unwrap_err(), expected, "{path} {flags:?}");
             }

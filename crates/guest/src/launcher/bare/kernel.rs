@@ -69,7 +69,11 @@ impl Place {
             readable,
             program: format!("{python}/bin/{}", launch.interpreter),
             argument,
-            preload: if launch.walled { launch.preload.clone() } else { Vec::new() },
+            preload: if launch.walled {
+                launch.preload.clone()
+            } else {
+                Vec::new()
+            },
             environment,
         }
     }
@@ -79,16 +83,13 @@ impl Place {
     /// need.
     pub(super) fn execute(&self, first: bool) -> Error {
         let mut argument = self.argument.clone();
-        argument["preload"] = if first { self.preload.clone().into() } else { serde_json::json!([]) };
+        argument["preload"] = if first {
+            self.preload.clone().into()
+        } else {
+            serde_json::json!([])
+        };
         let argument = argument.to_string();
-        let arguments = [
-            self.program.as_str(),
-            "-s",
-            "-P",
-            "-c",
-            SCRIPT,
-            argument.as_str(),
-        ];
+        let arguments = [self.program.as_str(), "-s", "-P", "-c", SCRIPT, argument.as_str()];
         let text =
             |text: &str| CString::new(text).map_err(|_| Error::Child("path contains a NUL character".into()));
         let prepared = || -> cellblock_jail::Result<_> {

@@ -56,7 +56,11 @@ impl Launchers {
 }
 
 async fn launch(config: &ProcessConfig) -> Result<Launcher> {
-    let (ids, held) = if config.walled { (cellblock_jail::walled::ids(), None) } else { ids::choose()? };
+    let (ids, held) = if config.walled {
+        (cellblock_jail::walled::ids(), None)
+    } else {
+        ids::choose()?
+    };
     let launch = Launch {
         ids,
         demands: config.demands.clone(),

@@ -70,10 +70,8 @@ impl ProcessBackend {
 
     async fn launch(config: &ProcessConfig) -> Result<Self> {
         if config.walled {
-            cellblock_jail::walled::declare().map_err(|error| {
-                SandboxErrorKind::MissingProtection {
-                    reason: cellblock_jail::error::chain(&error),
-                }
+            cellblock_jail::walled::declare().map_err(|error| SandboxErrorKind::MissingProtection {
+                reason: cellblock_jail::error::chain(&error),
             })?;
         }
         Ok(Self {
