@@ -18,6 +18,9 @@ use cellblock_remote::{LocalConfig, RemoteBackend};
 use cellblock_sandbox::Result;
 use cellblock_sandbox::jail::protection::Demands;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::WallConfig;
 use machine::Machines;
 use runsc::{Runsc, missing};
@@ -31,7 +34,8 @@ mod runsc;
 const NAME: &str = "gvisor";
 
 /// How gVisor is run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct GvisorOptions {
     /// The `runsc` program; by default the one on `PATH`.
     pub runsc: Option<PathBuf>,
