@@ -16,6 +16,7 @@ use crate::artifact_store::{self, failed};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
+use crate::render::table::plural;
 use crate::render::{FAINT, STRONG, Screen, styled};
 use crate::sanitize;
 use crate::toolset::project;
@@ -122,12 +123,14 @@ fn listed(datasets: &[PublishedDataset], project: &str) -> String {
             current,
             ..
         } = dataset;
-        let about = format!(
-            "{} rows, {} columns, {versions} versions, {}",
-            current.rows,
-            current.columns.len(),
-            current.published_at()
-        );
+        let counted = |count: u64, word| format!("{count} {}", plural(count, word));
+        let about = [
+            counted(current.rows, "row"),
+            counted(current.columns.len() as u64, "column"),
+            counted(*versions, "version"),
+            current.published_at(),
+        ]
+        .join(", ");
         // Writing to a string does not fail.
         let _ = writeln!(
             text,

@@ -40,7 +40,7 @@ fn a_dataset_of_one_run_is_shown_exported_and_loaded_by_another() -> Result<()> 
 
     let listed = dataset(&["list"])?;
     assert!(
-        listed.stdout.contains("gdp  GDP  2 rows, 2 columns, 1 versions"),
+        listed.stdout.contains("gdp  GDP  2 rows, 2 columns, 1 version,"),
         "{listed:?}"
     );
     let shown = dataset(&["show", "gdp"])?;
