@@ -169,3 +169,48 @@ fn the_report_says_what_the_wall_replaces_and_a_strict_demand_for_it_is_refused(
         assert!(error.to_string().contains("`seccomp` is not active"), "{error}");
     });
 }
+
+#[test]
+fn memory_beyond_the_limit_costs_the_kernel_but_not_the_machine() {
+    require!(Runsc);
+    block_on(async {
+        let mut lease = lease().await;
+        let code = "open('/workspace/kept', 'w').write('x')\nheld = []\nwhile True:\n    held.append(bytearray(64 << 20))";
+        let (end, _) = execute(&mut lease.kernel, code).await;
+        assert_eq!(end, End::Lost(Ending::Signaled(9)));
+        let usage = lease.sandbox.usage().await.unwrap();
+        assert!(usage.memory_kills >= 1, "{usage:?}");
+        let mut next = lease.sandbox.start_kernel().await.unwrap();
+        assert_eq!(
+            execute(&mut next, "import os\nint(os.path.exists('/workspace/kept'))").await,
+            shows(1)
+        );
+        lease.sandbox.destroy().await.unwrap();
+    });
+}
+
+#[test]
+fn files_beyond_the_limits_are_rejected_and_data_cannot_be_changed() {
+    require!(Runsc);
+    block_on(async {
+        let mut lease = lease().await;
+        let guest = lease.sandbox.guest();
+        guest.write("/tmp/data/in", 0o644, &b"in"[..]).await.unwrap();
+        let tried = |path: &str, bytes: u64| {
+            format!(
+                "try:\n    with open('{path}', 'ab') as file:\n        for _ in range({bytes} >> 20):\n            file.write(bytes(1 << 20))\n    said = 0\nexcept OSError as error:\n    said = error.errno\nsaid"
+            )
+        };
+        for (path, megabytes, expected) in [
+            ("/workspace/one", 600, 0),
+            ("/workspace/two", 600, 28),
+            ("/dev/shm/big", 257, 28),
+            ("/tmp/data/in", 1, 30),
+            ("/tmp/data/new", 1, 30),
+        ] {
+            let code = tried(path, megabytes << 20);
+            assert_eq!(execute(&mut lease.kernel, &code).await, shows(expected), "{path}");
+        }
+        lease.sandbox.destroy().await.unwrap();
+    });
+}

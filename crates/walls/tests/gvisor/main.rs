@@ -4,6 +4,7 @@
 
 mod cells;
 mod death;
+mod measure;
 mod refused;
 mod snapshots;
 mod support;
