@@ -34,7 +34,7 @@ pub const PROGRAM_ENDED: i32 = 3;
 
 /// The first packet: the machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineOrder {
     /// Command that runs the machine in the foreground. Its outputs are the owner's.
     pub program: Vec<String>,
     /// Commands that run after its end, with failures ignored.
@@ -53,13 +53,13 @@ pub struct Beside(pub Vec<String>);
 
 /// The answer: the raw wait status of that command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ended(pub i32);
+pub struct BesideEnded(pub i32);
 
 /// Runs the owner on standard input; returns its exit code.
 pub fn run() -> i32 {
     // SAFETY: standard input is open: the host passes the socket there, and nothing else in this process uses it.
     let host = unsafe { OwnedFd::from_raw_fd(0) };
-    let machine = match fds::receive::<Machine>(&host) {
+    let machine = match fds::receive::<MachineOrder>(&host) {
         Ok(Some((machine, _))) => machine,
         Ok(None) => return 0,
         Err(error) => return fail(&error),
@@ -86,7 +86,7 @@ fn fail(error: &Error) -> i32 {
     70
 }
 
-fn own(host: &OwnedFd, machine: &Machine) -> Result<i32> {
+fn own(host: &OwnedFd, machine: &MachineOrder) -> Result<i32> {
     let _ = rustix::process::setsid();
     rustix::thread::set_name(c"cellblock-mach").during("name the process")?;
     set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
@@ -118,7 +118,7 @@ fn enter_namespaces() -> Result<()> {
 }
 
 /// Runs the program until it has ended or the host closes the socket.
-fn serve(host: &OwnedFd, machine: &Machine, group: &RoomCgroups) -> Result<i32> {
+fn serve(host: &OwnedFd, machine: &MachineOrder, group: &RoomCgroups) -> Result<i32> {
     let children = child_signals()?;
     let program = start(&machine.program, Some(group), false)?;
     let mut beside: Option<Child> = None;
@@ -139,7 +139,7 @@ fn serve(host: &OwnedFd, machine: &Machine, group: &RoomCgroups) -> Result<i32> 
             while let Some((pid, status)) = reap_one() {
                 over |= pid == program.pid;
                 if beside.take_if(|child| child.pid == pid).is_some() {
-                    fds::send(host, &Ended(status), &[])?;
+                    fds::send(host, &BesideEnded(status), &[])?;
                 }
             }
             if over && beside.is_none() {

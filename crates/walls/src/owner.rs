@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use cellblock_guest::machine::{Beside, Ended, Machine, NAME};
+use cellblock_guest::machine::{Beside, BesideEnded, MachineOrder, NAME};
 use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::fds;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
@@ -17,15 +17,15 @@ const KEPT: usize = 8 * 1024;
 
 /// A machine that runs. Dropping it ends the machine and releases everything that it holds.
 #[derive(Debug)]
-pub(crate) struct Owner {
+pub(crate) struct MachineOwner {
     control: Arc<OwnedFd>,
     printed: watch::Receiver<String>,
     ended: watch::Receiver<bool>,
 }
 
-impl Owner {
+impl MachineOwner {
     /// Starts the owner and its machine.
-    pub(crate) fn start(executable: &Path, machine: &Machine) -> Result<Self, String> {
+    pub(crate) fn start(executable: &Path, machine: &MachineOrder) -> Result<Self, String> {
         let (ours, theirs) = fds::packet_pair().map_err(|error| chain(&error))?;
         let mut command = Command::new(executable);
         command
@@ -87,14 +87,14 @@ impl Owner {
         let name = command.join(" ");
         let status = tokio::task::spawn_blocking(move || {
             fds::send(&*control, &Beside(command), &[])?;
-            fds::receive::<Ended>(&*control)
+            fds::receive::<BesideEnded>(&*control)
         })
         .await
         .map_err(|error| error.to_string())?
         .map_err(|error| chain(&error))?;
         match status {
-            Some((Ended(0), _)) => Ok(()),
-            Some((Ended(status), _)) => Err(format!(
+            Some((BesideEnded(0), _)) => Ok(()),
+            Some((BesideEnded(status), _)) => Err(format!(
                 "`{name}` ended with the wait status {status}: {}",
                 self.last_words()
             )),

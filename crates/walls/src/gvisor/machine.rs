@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_guest::machine::Machine;
+use cellblock_guest::machine::MachineOrder;
 use cellblock_remote::{Opened, unreachable};
 use cellblock_sandbox::jail::cgroup::GroupLimits;
 use cellblock_sandbox::{Error, Result};
@@ -18,7 +18,7 @@ use super::bundle;
 use super::places::{MachinePlace, Places};
 use super::runsc::Runsc;
 use crate::WallConfig;
-use crate::owner::Owner;
+use crate::owner::MachineOwner;
 use crate::snapshot::{Facts, Snapshot, SnapshotStore};
 use crate::wake::Wake;
 
@@ -47,7 +47,7 @@ pub(super) struct Machines {
 
 /// What a sandbox holds until its end.
 struct Running {
-    _owner: Owner,
+    _owner: MachineOwner,
     _machines: Arc<Machines>,
     _snapshot: Arc<Snapshot>,
 }
@@ -189,10 +189,10 @@ fn own(
     runsc: &Runsc,
     place: &MachinePlace,
     program: Vec<String>,
-) -> Result<Owner, String> {
+) -> Result<MachineOwner, String> {
     let mut delete = runsc.words(&place.state());
     delete.extend(["delete".to_owned(), "-force".to_owned(), place.id.clone()]);
-    let machine = Machine {
+    let machine = MachineOrder {
         program,
         cleanup: vec![delete],
         directory: place.path.clone(),
@@ -204,11 +204,11 @@ fn own(
             cpu_millis: config.limits.cpu_millis,
         },
     };
-    Owner::start(&config.executable, &machine)
+    MachineOwner::start(&config.executable, &machine)
 }
 
 /// Waits until the machine connects.
-async fn connected(listener: &UnixListener, owner: &Owner) -> Result<UnixStream, String> {
+async fn connected(listener: &UnixListener, owner: &MachineOwner) -> Result<UnixStream, String> {
     let accepted = async {
         tokio::select! {
             accepted = listener.accept() => accepted.map(|(stream, _)| stream).map_err(|error| error.to_string()),

@@ -4,7 +4,6 @@
 
 mod cells;
 mod death;
-mod measure;
 mod refused;
 mod snapshots;
 mod support;

@@ -1,23 +1,30 @@
 //! Numbers for people, printed by
-//! `cargo test -p cellblock-walls --test gvisor -- --ignored --nocapture measure`.
+//! `cargo bench -p cellblock-walls --bench gvisor`.
+
+#![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
+#![expect(clippy::print_stdout, reason = "the numbers are the result")]
 
 use std::fs;
 use std::time::Instant;
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::pool::create;
-use cellblock_testkit::{LeakOwner, require};
+use cellblock_testkit::LeakOwner;
 
-use crate::support::{backend, block_on, execute, lease};
+use support::{backend, block_on, execute, lease};
 
 const PANDAS: &str = "import pandas as pd\npd.DataFrame({'a': [1, 2, 3]}).describe()";
 const ROUNDS: usize = 20;
 
-#[test]
-#[ignore = "measures; needs an idle machine"]
-#[expect(clippy::print_stdout, reason = "the numbers are the result")]
-fn how_long_sandboxes_take_and_how_much_memory_they_have() {
-    require!(Runsc);
+#[path = "../tests/gvisor/support.rs"]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "shared with the tests, which use all of it"
+)]
+mod support;
+
+fn main() {
     block_on(async {
         drop(lease().await);
         let mut made = Vec::new();
