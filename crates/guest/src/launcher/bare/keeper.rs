@@ -10,10 +10,12 @@ use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_on
 use cellblock_jail::room::RoomLimits;
 use cellblock_jail::scratch::{RoomDir, Scratch};
 use cellblock_jail::seccomp::Filters;
+use cellblock_jail::walled::{self, Leash};
 use cellblock_jail::{Error, Result, fds, tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::kernel::Place;
+use super::memory::{self, Memory};
 use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
 use crate::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 
@@ -41,6 +43,8 @@ pub(super) struct Keeper<'a> {
     busy: Vec<BusyGroup>,
     last_token: u64,
     children: OwnedFd,
+    /// Only in a walled machine.
+    memory: Option<Memory>,
 }
 
 #[derive(Debug)]
@@ -54,9 +58,13 @@ struct BusyGroup {
 #[derive(Debug)]
 struct Room {
     shepherd: Child,
+    /// Replaces its handle inside a wall.
+    leash: Option<Leash>,
     socket: OwnedFd,
     dir: RoomDir,
     group: RoomCgroups,
+    /// Limit of its memory.
+    memory_bytes: Option<u64>,
     /// Pending requests for kernels, by token.
     waiting: HashMap<u64, u64>,
     /// Running kernels, by token.
@@ -85,6 +93,7 @@ impl<'a> Keeper<'a> {
             busy: Vec::new(),
             last_token: 0,
             children: child_signals()?,
+            memory: launch.walled.then(Memory::new),
         })
     }
 
@@ -93,6 +102,8 @@ impl<'a> Keeper<'a> {
         loop {
             let (from_host, child, talking) = self.wait()?;
             self.remove_groups()?;
+            self.watch_memory()?;
+            self.obey();
             for name in talking {
                 self.hear(&name)?;
             }
@@ -119,8 +130,15 @@ impl<'a> Keeper<'a> {
                 .iter()
                 .map(|(_, room)| PollFd::new(&room.socket, PollFlags::IN)),
         );
+        let leashes = living.iter().filter_map(|(_, room)| room.leash.as_ref());
+        polled.extend(leashes.map(|leash| PollFd::new(leash, PollFlags::IN)));
         // Others must not wait for a room that is slow to end.
-        let pause = (!self.busy.is_empty()).then_some(&GROUP_PAUSE);
+        let measured = self.memory.is_some() && living.iter().any(|(_, room)| !room.kernels.is_empty());
+        let pause = if self.busy.is_empty() {
+            measured.then_some(&memory::EVERY)
+        } else {
+            Some(&GROUP_PAUSE)
+        };
         loop {
             match poll(&mut polled, pause) {
                 Ok(_) => break,
@@ -137,14 +155,40 @@ impl<'a> Keeper<'a> {
         ))
     }
 
+    /// Ends the kernels of a machine whose memory is exhausted.
+    fn watch_memory(&mut self) -> Result<()> {
+        let Some(memory) = &mut self.memory else {
+            return Ok(());
+        };
+        for room in self
+            .rooms
+            .values()
+            .filter(|room| !room.gone && !room.kernels.is_empty())
+        {
+            if room.memory_bytes.is_some_and(|limit| memory.exceeds(limit)) {
+                memory.count_kill();
+                fds::send(&room.socket, &ToShepherd::EndKernels, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes signals on that arrived through leashes, while no shepherd is reaped.
+    fn obey(&mut self) {
+        for room in self.rooms.values_mut().filter(|room| !room.gone) {
+            let pid = room.shepherd.pid;
+            let ready = room.leash.as_ref().is_some_and(is_readable);
+            if ready {
+                room.leash.take_if(|leash| !leash.pull(pid));
+            }
+        }
+    }
+
     fn answer(&mut self, request: &LauncherRequest, descriptors: Vec<OwnedFd>) -> Result<()> {
         let result = match &request.operation {
             Operation::CreateRoom { room, slot, limits } => {
                 return match self.create_room(room, *slot, limits, descriptors) {
-                    Ok(()) => {
-                        let shepherd = self.rooms[room].shepherd.pidfd.as_fd();
-                        self.reply(request.id, Ok(LauncherReply::Done), &[shepherd])
-                    }
+                    Ok(shepherd) => self.reply(request.id, Ok(LauncherReply::Done), &[shepherd.as_fd()]),
                     Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
                 };
             }
@@ -168,7 +212,11 @@ impl<'a> Keeper<'a> {
                 None => Ok(LauncherReply::Done),
             },
             Operation::Usage { room } => match self.rooms.get(room) {
-                Some(room) => Ok(LauncherReply::Usage(room.group.usage())),
+                Some(room) => Ok(LauncherReply::Usage(
+                    self.memory
+                        .as_ref()
+                        .map_or_else(|| room.group.usage(), Memory::usage),
+                )),
                 None => Err(format!("no room `{room}`")),
             },
         };
@@ -181,29 +229,40 @@ impl<'a> Keeper<'a> {
         slot: u32,
         limits: &RoomLimits,
         descriptors: Vec<OwnedFd>,
-    ) -> Result<()> {
+    ) -> Result<OwnedFd> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| Error::Child("creating a room requires one descriptor".into()))?;
         let user = self.launch.ids.host_room(slot);
+        if self.launch.walled {
+            walled::mount_room(&limits.disk, user)?;
+        }
         let dir = self.scratch.room(name, user)?;
+        if self.launch.walled {
+            let source = dir.data_source();
+            std::fs::create_dir_all(&source).during_on("create", &source)?;
+            walled::mount_data(&source, &limits.disk, user)?;
+        }
         let group = self
             .trees
             .create(name, &limits.group)
             .inspect_err(|_| dir.remove())?;
-        match self.populate(user, limits, &dir, &group, channel) {
-            Ok((shepherd, socket)) => {
+        let made = self.populate(user, limits, &dir, &group, channel);
+        match made.and_then(|(shepherd, socket)| Ok((walled::handle(&shepherd)?, shepherd, socket))) {
+            Ok(((leash, handle), shepherd, socket)) => {
                 let room = Room {
                     shepherd,
+                    leash,
                     socket,
                     dir,
                     group,
+                    memory_bytes: limits.group.memory_bytes,
                     waiting: HashMap::new(),
                     kernels: HashSet::new(),
                     gone: false,
                     ending: None,
                 };
                 self.rooms.insert(name.to_owned(), room);
-                Ok(())
+                Ok(handle)
             }
             Err(error) => {
                 self.end_strays();
@@ -340,6 +399,7 @@ impl<'a> Keeper<'a> {
             return Ok(());
         };
         room.gone = true;
+        room.leash = None;
         let kernels = std::mem::take(&mut room.kernels);
         let waiting = std::mem::take(&mut room.waiting);
         self.end_strays();
@@ -418,4 +478,9 @@ impl<'a> Keeper<'a> {
     fn tell(&self, event: &LauncherEvent) -> Result<()> {
         fds::send(self.control, event, &[])
     }
+}
+
+fn is_readable(fd: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(fd, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }
