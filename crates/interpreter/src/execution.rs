@@ -207,6 +207,9 @@ pub struct SkippedFile {
 pub struct SandboxReport {
     /// The backend.
     pub backend: String,
+    /// What stands around the sandbox beside the host's kernel, such as `gVisor 20240729, platform systrap`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall: Option<String>,
     /// The image's id.
     pub image: String,
     /// The state of every protection.

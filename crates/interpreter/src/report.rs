@@ -141,6 +141,9 @@ pub struct ArtifactReport {
 pub struct SandboxJson {
     /// The backend.
     pub backend: String,
+    /// What stands around the sandbox beside the host's kernel, such as `gVisor 20240729, platform systrap`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall: Option<String>,
     /// The image's id.
     pub image: String,
     /// Every protection by its name.
@@ -256,6 +259,7 @@ impl From<SandboxReport> for SandboxJson {
         let protections = report.protections.0.into_iter().map(protection).collect();
         Self {
             backend: report.backend,
+            wall: report.wall,
             image: report.image,
             protections,
         }

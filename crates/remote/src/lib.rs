@@ -225,6 +225,13 @@ impl Backend for RemoteBackend {
         }
     }
 
+    fn wall(&self) -> Option<&str> {
+        match &self.place {
+            Place::Server(_) => None,
+            Place::Local(local) => local.wall.as_deref(),
+        }
+    }
+
     fn report(&self) -> Report {
         let report = self.report.lock();
         report.unwrap_or_else(PoisonError::into_inner).clone()

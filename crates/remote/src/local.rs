@@ -46,6 +46,8 @@ pub struct LocalConfig {
     pub name: String,
     /// Name of the backend that the other process has.
     pub backend: &'static str,
+    /// What stands around its sandboxes beside this machine's kernel.
+    pub wall: Option<String>,
     /// Opens a stream to the other process.
     pub open: OpenStream,
 }

@@ -94,6 +94,7 @@ impl Wanted<'_> {
         let local = LocalConfig {
             name: name.clone(),
             backend: "process",
+            wall: None,
             open: std::sync::Arc::new(move || {
                 let (place, name) = (place.clone(), name.clone());
                 Box::pin(async move {

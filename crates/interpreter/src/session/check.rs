@@ -68,6 +68,7 @@ impl Actor {
     pub(super) fn sandbox_report(&self) -> SandboxReport {
         SandboxReport {
             backend: self.shared.backend.name().to_owned(),
+            wall: self.shared.backend.wall().map(ToOwned::to_owned),
             image: self.shared.image_id.clone(),
             protections: self.shared.backend.report(),
         }

@@ -38,6 +38,11 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// The backend's name in reports and configuration.
     fn name(&self) -> &'static str;
 
+    /// Returns what stands around sandboxes beside the host's own kernel, with its version and platform.
+    fn wall(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns the protections of every sandbox of this backend.
     fn report(&self) -> Report;
 
