@@ -74,10 +74,24 @@ const RULES: &[Rule] = &[
         never: NETWORK,
     },
     Rule {
+        package: "cellblock-walls",
+        // The guest's other entry point: the process that owns a machine.
+        ours: &[
+            "cellblock-guest",
+            "cellblock-image",
+            "cellblock-jail",
+            "cellblock-protocol",
+            "cellblock-remote",
+            "cellblock-sandbox",
+        ],
+        never: NETWORK,
+    },
+    Rule {
         package: "cellblock-interpreter",
         ours: &[
             "cellblock-image",
             "cellblock-sandbox",
+            "cellblock-walls",
             "cellblock-remote",
             "cellblock-protocol",
             "cellblock-artifact",

@@ -50,10 +50,12 @@ pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
         .0
         .extend(config.demands.0.iter().map(|(name, demand)| (*name, *demand)));
     let manifest = config.image.manifest().clone();
+    let wall = runsc.description();
     let machines = Arc::new(Machines::prepare(config, runsc).await?);
     let local = LocalConfig {
         name: NAME.to_owned(),
         backend: NAME,
+        wall: Some(wall),
         open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
     };
     RemoteBackend::start_local(local, demands, manifest).await
@@ -64,5 +66,5 @@ pub async fn probe(options: &GvisorOptions) -> Result<String> {
     let runsc = Runsc::find(options.runsc.as_deref()).await?;
     let home = Home::find().map_err(|error| missing(&error.to_string()))?;
     runsc.try_out(home.root()).await?;
-    Ok(format!("gVisor {}, platform systrap", runsc.version))
+    Ok(runsc.description())
 }
