@@ -123,12 +123,14 @@ fn a_kernel_that_dies_is_replaced_in_the_same_machine_and_its_children_die_with_
     });
 }
 
+/// Draws from every generator, and tells the host name.
+const CODE: &str = "import os, random, socket, ssl, uuid\nimport numpy as np\n\
+    ' '.join(map(str, (os.urandom(8).hex(), random.random(), uuid.uuid4(), np.random.random(), ssl.RAND_bytes(8).hex(),\n\
+    np.random.default_rng().random(), socket.gethostname())))";
+
 #[test]
 fn machines_of_one_snapshot_have_random_numbers_and_names_of_their_own() {
     require!(Runsc);
-    const CODE: &str = "import os, random, socket, ssl, uuid\nimport numpy as np\n\
-        ' '.join(map(str, (os.urandom(8).hex(), random.random(), uuid.uuid4(), np.random.random(), ssl.RAND_bytes(8).hex(),\n\
-        np.random.default_rng().random(), socket.gethostname())))";
     block_on(async {
         let mut columns = vec![BTreeSet::new(); 7];
         for _ in 0..8 {
