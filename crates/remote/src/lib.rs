@@ -37,7 +37,7 @@ mod wire;
 
 pub use connect::RemoteConfig;
 pub use error::{http_status, lost_process, unreachable};
-pub use local::{LocalConfig, OpenStream, Opened, framed};
+pub use local::{LocalConfig, OpenStream, OpenedStream, framed};
 pub use mux::{MuxTransport, Pulse};
 pub use refusal::RemoteRefusal;
 pub use wire::MAX_MESSAGE;

@@ -16,24 +16,24 @@ use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::BoxFuture;
 
 /// Opens a stream on whose other end [`framed`] messages are served.
-pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, Result<Opened>> + Send + Sync>;
+pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, Result<OpenedStream>> + Send + Sync>;
 
 /// A stream to another process of this machine.
-pub struct Opened {
+pub struct OpenedStream {
     /// The stream.
     pub stream: UnixStream,
     /// Dropped when the connection is closed: ends what was started for it, such as a machine.
     pub keep: Option<Box<dyn Send + Sync>>,
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for OpenedStream {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut opened = formatter.debug_struct("Opened");
+        let mut opened = formatter.debug_struct("OpenedStream");
         opened.field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
-impl From<UnixStream> for Opened {
+impl From<UnixStream> for OpenedStream {
     fn from(stream: UnixStream) -> Self {
         Self { stream, keep: None }
     }
@@ -63,7 +63,7 @@ impl std::fmt::Debug for LocalConfig {
 
 impl LocalConfig {
     pub(super) async fn connect(&self) -> Result<(Link, Hello)> {
-        let Opened { stream, keep } = (self.open)().await?;
+        let OpenedStream { stream, keep } = (self.open)().await?;
         let (link, hello) = Link::start(framed(stream), Pulse::default(), Some(self.name.clone())).await?;
         Ok((link.keeping(keep), hello))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_guest::machine::MachineOrder;
-use cellblock_remote::{Opened, unreachable};
+use cellblock_remote::{OpenedStream, unreachable};
 use cellblock_sandbox::jail::cgroup::GroupLimits;
 use cellblock_sandbox::{Error, Result};
 use tokio::net::{UnixListener, UnixStream};
@@ -81,7 +81,7 @@ impl Machines {
 
     /// Restores a machine and wakes it. A failure is tried again, first with the same snapshot and then with a
     /// new one.
-    pub(super) async fn open(self: Arc<Self>) -> Result<Opened> {
+    pub(super) async fn open(self: Arc<Self>) -> Result<OpenedStream> {
         let snapshot = Arc::clone(&*self.snapshot.lock().await);
         for _ in 0..2 {
             match self.restore(&snapshot).await {
@@ -111,7 +111,7 @@ impl Machines {
         Ok(Arc::clone(&current))
     }
 
-    async fn restore(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Opened> {
+    async fn restore(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<OpenedStream> {
         let failed = |reason: String| failure(&format!("restore a machine: {reason}"));
         let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
         let prepared = prepare(&place, &self.places, &self.config);
@@ -133,7 +133,7 @@ impl Machines {
             _machines: Arc::clone(self),
             _snapshot: Arc::clone(snapshot),
         };
-        Ok(Opened {
+        Ok(OpenedStream {
             stream,
             keep: Some(Box::new(running)),
         })
