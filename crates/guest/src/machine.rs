@@ -12,6 +12,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use cellblock_jail::cgroup::{self, GroupLimits, RoomCgroups, Trees};
 use cellblock_jail::error::{During, chain};
@@ -29,6 +30,9 @@ use serde::{Deserialize, Serialize};
 /// Name (`argv[0]`) under which a host executes itself to become an owner.
 pub const NAME: &str = "cellblock-machine";
 
+/// Maximum duration of a command that cleans up.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
+
 /// Exit code of an owner whose program ended before the host closed the socket.
 pub const PROGRAM_ENDED: i32 = 3;
 
@@ -39,7 +43,7 @@ pub struct MachineOrder {
     pub program: Vec<String>,
     /// Commands that run after its end, with failures ignored.
     pub cleanup: Vec<Vec<String>>,
-    /// Directory that is removed last.
+    /// Directory that is removed last, and its parent with the lock beside it once that is empty.
     pub directory: PathBuf,
     /// Whether the owner needs namespaces in which it may mount.
     pub namespaces: bool,
@@ -71,14 +75,35 @@ pub fn run() -> i32 {
     while reap_one().is_some() {}
     for command in &machine.cleanup {
         if let Ok(child) = start(command, None, true) {
-            let _ = child.wait();
+            wait_for(&child);
         }
     }
     let _ = std::fs::remove_dir_all(&machine.directory);
+    // Of a host that has ended; the directory of one that lives is not empty.
+    if let Some(parent) = machine.directory.parent()
+        && std::fs::remove_dir(parent).is_ok()
+    {
+        let _ = std::fs::remove_file(parent.with_extension("lock"));
+    }
     match owned {
         Ok(code) => code,
         Err(error) => fail(&error),
     }
+}
+
+/// Waits for a command that cleans up, and kills it if it takes too long.
+fn wait_for(child: &Child) {
+    let deadline = Instant::now() + CLEANUP_LIMIT;
+    while Instant::now() < deadline {
+        while let Some((pid, _)) = reap_one() {
+            if pid == child.pid {
+                return;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill();
+    let _ = child.wait();
 }
 
 fn fail(error: &Error) -> i32 {

@@ -109,6 +109,11 @@ impl RoomDir {
         &self.path
     }
 
+    /// Returns whether the room has the machine's `/workspace` and `/tmp` to itself, as file systems.
+    pub fn is_usual(&self) -> bool {
+        self.usual
+    }
+
     /// Returns the directory that replaces `/workspace`.
     pub fn workspace(&self) -> PathBuf {
         self.place("/workspace", "workspace")

@@ -200,8 +200,13 @@ impl Guest {
             }
             ToGuest::Stats { request } => self
                 .channel
-                .send(&stats::message(request, self.dir.is_none()), &[]),
+                .send(&stats::message(request, self.has_file_systems()), &[]),
         }
+    }
+
+    /// Returns whether the room's directories are file systems with limits of their own.
+    fn has_file_systems(&self) -> bool {
+        self.dir.as_ref().is_none_or(RoomDir::is_usual)
     }
 
     fn exec(&mut self, exec: u64, order: &Order) -> Result<()> {

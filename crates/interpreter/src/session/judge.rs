@@ -237,7 +237,8 @@ impl Evidence<'_> {
                 .max_by_key(share)
         };
         let inodes = fullest(|disk| disk.inodes_used, |disk| disk.inodes_limit)?;
-        if inodes.inodes_used >= inodes.inodes_limit {
+        // A file system that does not limit files reports 0.
+        if inodes.inodes_limit > 0 && inodes.inodes_used >= inodes.inodes_limit {
             return Some((Resource::Inodes, inodes.inodes_limit, inodes.inodes_used));
         }
         // The write that failed may have been undone meanwhile; the limit is told all the same.

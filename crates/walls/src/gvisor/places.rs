@@ -77,9 +77,11 @@ impl Places {
 
 impl Drop for Places {
     fn drop(&mut self) {
-        // The owners of machines that are just ending remove theirs, too.
-        let _ = fs::remove_dir_all(&self.path);
-        let _ = fs::remove_file(self.path.with_extension(LOCK));
+        let _ = fs::remove_dir_all(self.root());
+        // The last owner of a machine that is still ending does this instead, or the next start.
+        if fs::remove_dir(&self.path).is_ok() {
+            let _ = fs::remove_file(self.path.with_extension(LOCK));
+        }
     }
 }
 
