@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::launcher;
+use crate::{launcher, machine};
 
 /// Whether the constructor was linked into this program and ran.
 static RAN: AtomicBool = AtomicBool::new(false);
@@ -26,6 +26,8 @@ extern "C" fn boot() {
         launcher::run
     } else if name == launcher::mounter::NAME.as_bytes() {
         launcher::mounter::run
+    } else if name == machine::NAME.as_bytes() {
+        machine::run
     } else {
         return;
     };

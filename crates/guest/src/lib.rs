@@ -6,7 +6,9 @@
 //! - `python/cellblock_kernel`: the kernel, embedded in the binary by [`kernel_package`]; [`bytecode`] is
 //!   what an image's Python has compiled it to.
 //!
-//! A program becomes one of the first two before its `main` runs: see [`can_become_launcher`].
+//! - [`machine`]: a process per sandbox that is a machine of its own; it owns the machine's program.
+//!
+//! A program becomes the launcher, the first process or the owner before its `main` runs: see [`can_become_launcher`].
 #![expect(
     unsafe_code,
     reason = "signals, exec and wait are system calls without safe wrappers"
@@ -17,5 +19,6 @@ pub mod bytecode;
 pub mod init;
 pub mod kernel_package;
 pub mod launcher;
+pub mod machine;
 
 pub use boot::can_become_launcher;

@@ -16,6 +16,9 @@ use crate::error::{Error, Result};
 use crate::interpreter::Interpreter;
 use crate::shared::Shared;
 
+/// Where a machine of gVisor has the image's Python, as other sandboxes do.
+const WALLED_PYTHON: &str = "/opt/python";
+
 /// Builds an [`Interpreter`]. Everything has a default; see [`Interpreter::builder`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "call `build` to start the interpreter"]
@@ -30,6 +33,7 @@ pub struct InterpreterBuilder {
     store: Option<Store>,
     launcher: Option<PathBuf>,
     backend: BackendKind,
+    walled: bool,
     #[cfg(feature = "walls")]
     walls: cellblock_walls::WallOptions,
 }
@@ -101,6 +105,13 @@ impl InterpreterBuilder {
         self
     }
 
+    /// Declares that this machine is one of gVisor's, made for a single sandbox: the wall around it replaces the protections that
+    /// its kernel lacks. Only `cellblock inside` does so; [`build`](Self::build) fails anywhere else.
+    pub const fn walled(mut self, walled: bool) -> Self {
+        self.walled = walled;
+        self
+    }
+
     /// Sets how the machines of gVisor and microVMs are made.
     #[cfg(feature = "walls")]
     pub fn walls(mut self, walls: cellblock_walls::WallOptions) -> Self {
@@ -151,7 +162,12 @@ impl InterpreterBuilder {
             }
         }
         let process = ProcessBackend::start(&ProcessConfig {
-            python: image.python(),
+            // A path of the machine, which messages may name.
+            python: if self.walled {
+                PathBuf::from(WALLED_PYTHON)
+            } else {
+                image.python()
+            },
             interpreter: image.interpreter().to_owned(),
             library_path: image.manifest().library_path.clone(),
             layers: Some(layers),
@@ -159,9 +175,10 @@ impl InterpreterBuilder {
             preload: self
                 .preload
                 .unwrap_or_else(|| image.manifest().template_modules()),
-            spare_room: !self.single,
+            spare_room: !self.single && !self.walled,
             demands: self.demands,
             launcher: self.launcher,
+            walled: self.walled,
         })
         .await?;
         let backend = Arc::new(process.clone());

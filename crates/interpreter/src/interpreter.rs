@@ -79,6 +79,11 @@ impl Interpreter {
         self.shared.pool.ready()
     }
 
+    /// Keeps the ready sandboxes and makes no more of them in advance.
+    pub fn stop_refilling(&self) {
+        self.shared.pool.stop_refilling();
+    }
+
     /// The ids of the sandboxes that sessions have.
     pub fn sandboxes_in_use(&self) -> BTreeSet<String> {
         self.shared.in_use().clone()

@@ -59,10 +59,11 @@ pub struct Bare<'a> {
 }
 
 impl Bare<'_> {
-    /// Becomes the room's user and drops every privilege; the filter comes last. With `walled`,
+    /// Becomes the room's user and drops every privilege; the filter comes last. With `join`,
     /// files outside the room become inaccessible immediately. Otherwise the rules are only
-    /// created, for processes that the caller starts.
-    pub fn confine(&self, walled: bool) -> Result<OwnedFd> {
+    /// created, for processes that the caller starts. A [walled](crate::walled) machine has neither
+    /// rules nor filters.
+    pub fn confine(&self, join: bool) -> Result<Option<OwnedFd>> {
         caps::drop_bounding();
         self.become_user()?;
         // Changing ids has cleared it.
@@ -72,12 +73,15 @@ impl Bare<'_> {
         let workspace = self.dir.workspace();
         rustix::process::chdir(&workspace).during_on("enter", &workspace)?;
         caps::drop_all()?;
-        let rules = self.rules(walled)?;
-        if walled {
+        if crate::walled::is_declared() {
+            return Ok(None);
+        }
+        let rules = self.rules(join)?;
+        if join {
             landlock::join(rules.as_fd())?;
         }
         self.filters.install_alone(self.user.is_none())?;
-        Ok(rules)
+        Ok(Some(rules))
     }
 
     fn become_user(&self) -> Result<()> {
@@ -99,12 +103,12 @@ impl Bare<'_> {
         limits.apply()
     }
 
-    fn rules(&self, walled: bool) -> Result<OwnedFd> {
+    fn rules(&self, join: bool) -> Result<OwnedFd> {
         let (workspace, tmp, data) = (self.dir.workspace(), self.dir.tmp(), self.dir.data());
         let mut readable: Vec<&Path> = self.readable.iter().map(PathBuf::as_path).collect();
         readable.push(&data);
         let mut listed = Vec::new();
-        if walled {
+        if join {
             // These paths name the calling process itself; its children have none of them.
             readable.extend(OWN_FACTS.map(Path::new));
             listed.extend(OWN_FOLDERS.map(Path::new));
@@ -139,6 +143,9 @@ pub fn is_wanted(demands: &Demands) -> Result<bool> {
 /// Checks that the policy permits running without namespaces and that the remaining protections
 /// hold; otherwise names the missing one.
 pub fn allow(demands: &Demands, ids: KeepIds, reason: &str) -> Result<()> {
+    if crate::walled::is_declared() {
+        return may_change_users();
+    }
     for protection in Protection::ALL.into_iter().filter(|it| it.needs_namespaces()) {
         demands.lacking(protection, reason)?;
     }

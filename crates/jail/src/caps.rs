@@ -3,11 +3,16 @@
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::error::{During, Result};
+use crate::walled;
 
 /// Empties every capability set, the bounding set included, and sets `no_new_privs`.
 pub fn drop_all() -> Result<()> {
     drop_bounding();
-    rustix::thread::clear_ambient_capability_set().during("clear the ambient capabilities")?;
+    match rustix::thread::clear_ambient_capability_set() {
+        // gVisor has no ambient capabilities.
+        Err(rustix::io::Errno::INVAL) if walled::is_declared() => {}
+        cleared => cleared.during("clear the ambient capabilities")?,
+    }
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),

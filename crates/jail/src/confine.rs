@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
 use crate::ids::ROOM_USER;
+use crate::walled;
 
 /// Per-process limits, set with `setrlimit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +46,11 @@ impl ProcessLimits {
         };
         lower(Resource::Nofile, self.open_files).during("limit open files")?;
         lower(Resource::Fsize, self.file_bytes).during("limit file sizes")?;
-        setrlimit(Resource::Sigpending, both(PENDING_SIGNALS)).during("limit waiting signals")?;
+        match setrlimit(Resource::Sigpending, both(PENDING_SIGNALS)) {
+            // gVisor has no such limit, and no other sandbox is in the machine.
+            Err(rustix::io::Errno::PERM) if walled::is_declared() => {}
+            limited => limited.during("limit waiting signals")?,
+        }
         setrlimit(Resource::Core, both(NO_CORE)).during("switch off core dumps")?;
         if let Some(bytes) = self.data {
             lower(Resource::Data, bytes).during("limit memory")?;

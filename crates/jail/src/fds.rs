@@ -127,7 +127,8 @@ pub fn close_all_but(keep: &[RawFd]) -> Result<()> {
         }
         first = fd + 1;
     }
-    close_range(first, u32::MAX)
+    // gVisor reads the numbers as signed ones.
+    close_range(first, i32::MAX.cast_unsigned())
 }
 
 fn close_range(first: u32, last: u32) -> Result<()> {

@@ -40,5 +40,6 @@ pub mod scratch;
 pub mod seccomp;
 pub mod subordinate;
 pub mod tree;
+pub mod walled;
 
 pub use error::{Error, Result};

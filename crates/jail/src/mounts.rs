@@ -394,8 +394,18 @@ fn write_files(root: &Path, tree: &KeepTree) -> Result<()> {
         }
         write_file(&path, content)?;
     }
+    for (name, text) in system_files() {
+        let path = root.join("etc").join(name);
+        create_dir(path.parent().unwrap_or(root))?;
+        fs::write(&path, text).during_on("write", &path)?;
+    }
+    Ok(())
+}
+
+/// Returns the files of `/etc` in a sandbox, by name.
+pub fn system_files() -> [(&'static str, String); 5] {
     let user = ROOM_USER;
-    for (name, text) in [
+    [
         (
             "passwd",
             format!(
@@ -417,12 +427,7 @@ fn write_files(root: &Path, tree: &KeepTree) -> Result<()> {
             "nsswitch.conf",
             "passwd: files\ngroup: files\nhosts: files\n".to_owned(),
         ),
-    ] {
-        let path = root.join("etc").join(name);
-        create_dir(path.parent().unwrap_or(root))?;
-        fs::write(&path, text).during_on("write", &path)?;
-    }
-    Ok(())
+    ]
 }
 
 /// Writes a replacement for the part of `/sys` from which programs count processors: their number,

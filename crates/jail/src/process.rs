@@ -5,14 +5,16 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::error::{During, Result, chain};
+use crate::walled;
 
 /// A child made by [`spawn`].
 #[derive(Debug)]
 pub struct Child {
     /// Its pid, in the caller's pid namespace.
     pub pid: i32,
-    /// Handle that stays valid when the pid is reused.
-    pub pidfd: OwnedFd,
+    /// Handle that stays valid when the pid is reused. Only a [walled](crate::walled) machine has
+    /// none; there, a pid is used while its parent has not reaped it.
+    pub pidfd: Option<OwnedFd>,
 }
 
 /// How a process ended.
@@ -60,7 +62,10 @@ pub fn spawn(
     body: impl FnOnce() -> Result<()>,
 ) -> io::Result<Child> {
     let mut pidfd: i32 = -1;
-    let mut flags = libc::CLONE_PIDFD as u64 | u64::from(namespaces.cast_unsigned());
+    let mut flags = u64::from(namespaces.cast_unsigned());
+    if !walled::is_declared() {
+        flags |= libc::CLONE_PIDFD as u64;
+    }
     if cgroup.is_some() {
         flags |= CLONE_INTO_CGROUP;
     }
@@ -110,8 +115,9 @@ pub fn spawn(
             unsafe { libc::_exit(code) }
         }
         pid => {
-            // SAFETY: on success the kernel stored a new descriptor there that has no other owner.
-            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            // SAFETY: on success with CLONE_PIDFD the kernel stored a new descriptor there that has no
+            // other owner; without it, the number is still negative.
+            let pidfd = (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
             Ok(Child {
                 pid: i32::try_from(pid).expect("a pid fits an i32"),
                 pidfd,
@@ -128,7 +134,12 @@ pub fn report(line: &str) {
 impl Child {
     /// Kills the child, and with it the whole pid namespace if the child is its first process.
     pub fn kill(&self) {
-        let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
+        let signal = rustix::process::Signal::KILL;
+        if let Some(pidfd) = &self.pidfd {
+            let _ = rustix::process::pidfd_send_signal(pidfd, signal);
+        } else if let Some(pid) = rustix::process::Pid::from_raw(self.pid) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
     }
 
     /// Waits until the child has ended and returns its raw wait status.

@@ -179,6 +179,18 @@ impl Demands {
         Self(needed.map(|it| (it, Demand::Degradable)).collect())
     }
 
+    /// Returns the demands for rooms in a machine of their own, whose [wall](crate::walled) replaces
+    /// what its kernel lacks.
+    pub fn walled() -> Self {
+        let kept = [
+            Protection::NoCapabilities,
+            Protection::NoNewPrivs,
+            Protection::OwnUserId,
+        ];
+        let replaced = Protection::ALL.into_iter().filter(|it| !kept.contains(it));
+        Self(replaced.map(|it| (it, Demand::Disabled)).collect())
+    }
+
     /// Returns the demand for one protection.
     pub fn of(&self, protection: Protection) -> Demand {
         self.0

@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::cgroup::Trees;
 use crate::error::{During, Error, Result};
+use crate::walled;
 
 /// Suffix of the lock file beside a launcher's directory.
 const LOCK: &str = ".lock";
@@ -25,7 +26,11 @@ pub struct Scratch {
 
 /// The directory of one room.
 #[derive(Clone, Debug)]
-pub struct RoomDir(PathBuf);
+pub struct RoomDir {
+    path: PathBuf,
+    /// Whether the room has the machine's `/workspace` and `/tmp` to itself.
+    usual: bool,
+}
 
 impl Scratch {
     /// Creates the launcher's directory below `parent` and removes those of launchers that no
@@ -62,15 +67,26 @@ impl Scratch {
 
     /// Creates a room's directory, owned by `owner` if that is another user.
     pub fn room(&self, name: &str, owner: Option<u32>) -> Result<RoomDir> {
-        let room = RoomDir(self.path.join(name));
+        let room = RoomDir {
+            path: self.path.join(name),
+            usual: walled::is_declared(),
+        };
         for path in [
-            room.0.clone(),
+            room.path.clone(),
             room.workspace(),
             room.tmp(),
             room.tmp().join("output"),
             room.data(),
         ] {
-            make(&path, 0o700)?;
+            // Everything of a machine can enter its `/tmp`.
+            make(
+                &path,
+                if room.usual && path == room.tmp() {
+                    0o1777
+                } else {
+                    0o700
+                },
+            )?;
             if owner.is_some() {
                 chown(&path, owner, owner).during_on("hand over", &path)?;
             }
@@ -89,22 +105,30 @@ impl Drop for Scratch {
 impl RoomDir {
     /// Returns the directory's path.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Returns the directory that replaces `/workspace`.
     pub fn workspace(&self) -> PathBuf {
-        self.0.join("workspace")
+        self.place("/workspace", "workspace")
     }
 
     /// Returns the directory that replaces `/tmp`.
     pub fn tmp(&self) -> PathBuf {
-        self.0.join("tmp")
+        self.place("/tmp", "tmp")
     }
 
     /// Returns the directory that replaces `/tmp/data`.
     pub fn data(&self) -> PathBuf {
-        self.0.join("data")
+        self.place("/tmp/data", "data")
+    }
+
+    fn place(&self, usual: &str, moved: &str) -> PathBuf {
+        if self.usual {
+            usual.into()
+        } else {
+            self.path.join(moved)
+        }
     }
 
     /// Returns the real location of a path inside the room.
@@ -121,9 +145,10 @@ impl RoomDir {
         path.into()
     }
 
-    /// Removes the directory with its content.
+    /// Removes the directory with its content. The usual directories end with their machine, which
+    /// serves no other sandbox.
     pub fn remove(&self) {
-        remove(&self.0);
+        remove(&self.path);
     }
 }
 

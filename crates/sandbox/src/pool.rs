@@ -112,6 +112,11 @@ impl Pool {
             })?
     }
 
+    /// Keeps the ready sandboxes and makes no more.
+    pub fn stop_refilling(&self) {
+        self.refill.abort();
+    }
+
     /// Returns the number of ready sandboxes.
     pub fn ready(&self) -> usize {
         self.shared

@@ -21,6 +21,8 @@ mod choose;
 pub mod gvisor;
 pub mod inside;
 pub mod microvm;
+mod owner;
+pub mod snapshot;
 pub mod wake;
 
 pub use choose::choose;

@@ -2,6 +2,7 @@
 
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::walls::inside::HostAddress;
+use cellblock_sandbox::jail::protection::Demands;
 use clap::Args;
 
 use crate::error::{Error, Result};
@@ -22,11 +23,22 @@ pub(crate) struct InsideArgs {
     /// Number of kernels that are ready before the snapshot
     #[arg(long, default_value_t = 0)]
     pub(crate) ready: usize,
+    /// Rely on the wall of gVisor for the protections that its kernel lacks
+    #[arg(long)]
+    pub(crate) walled: bool,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 }
 
 impl InsideArgs {
+    pub(crate) fn demands(&self) -> Demands {
+        if self.walled {
+            Demands::walled()
+        } else {
+            self.policy.demands()
+        }
+    }
+
     pub(crate) fn limits(&self) -> Result<Limits> {
         serde_json::from_str(&self.limits)
             .map_err(|error| Error::Refused(format!("invalid `--limits` `{}`: {error}", self.limits)))

@@ -195,6 +195,7 @@ async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
         spare_room: false,
         demands: demands.clone(),
         launcher: None,
+        walled: false,
     };
     let backend = ProcessBackend::start(&config).await?;
     backend.create(&Limits::default()).await?.destroy().await?;

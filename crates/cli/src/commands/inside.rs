@@ -30,13 +30,16 @@ async fn serve(args: InsideArgs) -> Result<()> {
         .image(image)
         .limits(args.limits()?)
         .pool(args.ready)
-        .demands(args.policy.demands())
+        .demands(args.demands())
+        .walled(args.walled)
         .build()
         .await?;
     interpreter.warmed().await?;
     while interpreter.ready_sandboxes() < args.ready {
         tokio::time::sleep(inside::PAUSE).await;
     }
+    // The sandbox is for the only client.
+    interpreter.stop_refilling();
     Screen::new().show(READY);
     let failed = |action| Error::process(action);
     let mut channel = args.host.connect().await.map_err(failed("connect to the host"))?;

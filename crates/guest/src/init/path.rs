@@ -4,8 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use cellblock_jail::scratch::RoomDir;
+use cellblock_jail::walled;
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
+
+mod walk;
 
 /// The reason why a path is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,6 +171,15 @@ pub(super) fn open_beneath(
     flags: OFlags,
     mode: Mode,
 ) -> rustix::io::Result<OwnedFd> {
+    if walled::is_declared() {
+        walk::open_beneath(dir, path, flags | OFlags::CLOEXEC, mode)
+    } else {
+        resolve(dir, path, flags, mode)
+    }
+}
+
+/// Does so with `openat2`.
+fn resolve(dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
     for _ in 1..OPEN_TRIES {
         match openat2(dir, path, flags | OFlags::CLOEXEC, mode, NO_ESCAPE) {
             // The kernel returns `EAGAIN` when a rename happened meanwhile (openat2(2)), and also
@@ -184,6 +196,69 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+
+    /// Both ways of opening a path.
+    const WAYS: [fn(BorrowedFd<'_>, &Path, OFlags, Mode) -> rustix::io::Result<OwnedFd>; 2] =
+        [resolve, walk::open_beneath];
+
+    #[test]
+    fn paths_are_opened_beneath_the_root_and_never_through_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::fs::write(root.join("a/b/file"), "x").unwrap();
+        std::fs::write(folder.path().join("secret"), "x").unwrap();
+        for (target, link) in [
+            ("../secret", "out"),
+            ("/etc/passwd", "absolute"),
+            ("a", "inner"),
+            ("a/b/file", "file"),
+            ("loop", "loop"),
+        ] {
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        }
+        let dir = rustix::fs::open(&root, DIRECTORY, Mode::empty()).unwrap();
+        let read = OFlags::RDONLY | OFlags::NONBLOCK;
+        for way in WAYS {
+            let open =
+                |path: &str, flags| way(dir.as_fd(), Path::new(path), flags, Mode::from_raw_mode(0o600));
+            for (path, flags) in [
+                (".", DIRECTORY),
+                ("a", DIRECTORY),
+                ("./a/./b", DIRECTORY),
+                ("a/b/file", read),
+                ("a/b/file", OFlags::PATH),
+            ] {
+                assert!(open(path, flags).is_ok(), "{path} {flags:?}");
+            }
+            for (path, flags, expected) in [
+                ("out", read, Errno::LOOP),
+                ("absolute", read, Errno::LOOP),
+                ("file", read, Errno::LOOP),
+                ("file", OFlags::PATH, Errno::LOOP),
+                ("loop", read, Errno::LOOP),
+                ("inner", DIRECTORY, Errno::LOOP),
+                ("inner/b/file", read, Errno::LOOP),
+                ("a/b/file/below", read, Errno::NOTDIR),
+                ("a/b/file", DIRECTORY, Errno::NOTDIR),
+                ("a/missing", read, Errno::NOENT),
+                ("missing/file", read, Errno::NOENT),
+                ("../secret", read, Errno::XDEV),
+                ("/etc/passwd", read, Errno::XDEV),
+                ("out", OFlags::WRONLY | OFlags::CREATE, Errno::LOOP),
+                (
+                    "a/b/file",
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+                    Errno::EXIST,
+                ),
+            ] {
+                assert_eq!(open(path, flags).unwrap_err(), expected, "{path} {flags:?}");
+            }
+            open("a/new", OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).unwrap();
+            std::fs::remove_file(root.join("a/new")).unwrap();
+        }
+        assert_eq!(std::fs::read(folder.path().join("secret")).unwrap(), b"x");
+    }
 
     #[test]
     fn a_file_with_a_lease_is_rejected_without_waiting() {

@@ -30,6 +30,10 @@ pub struct Launch {
     pub preload: Vec<String>,
     /// The host's parent directory for rooms without namespaces.
     pub scratch: PathBuf,
+    /// Whether this machine is one of gVisor's, whose wall replaces the protections that its kernel
+    /// lacks. Its first kernel imports `preload` and then waits for the snapshot.
+    #[serde(default)]
+    pub walled: bool,
 }
 
 /// A packet from the host.

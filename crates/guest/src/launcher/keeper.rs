@@ -134,8 +134,8 @@ impl<'a> Keeper<'a> {
             Operation::CreateRoom { room, slot, limits } => {
                 return match self.create_room(room, *slot, limits, descriptors) {
                     Ok(()) => {
-                        let init = self.open[room].0.init.pidfd.as_fd();
-                        self.reply(request.id, Ok(LauncherReply::Done), &[init])
+                        let init = self.open[room].0.init.pidfd.as_ref().map(AsFd::as_fd);
+                        self.reply(request.id, Ok(LauncherReply::Done), init.as_slice())
                     }
                     Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
                 };

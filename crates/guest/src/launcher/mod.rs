@@ -18,7 +18,7 @@ use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::room::Rooms;
 use cellblock_jail::seccomp::Filters;
 use cellblock_jail::seccomp::staged::Staged;
-use cellblock_jail::{Error, Result, fds, probe};
+use cellblock_jail::{Error, Result, fds, probe, walled};
 
 use control::{Launch, LauncherEvent};
 
@@ -69,6 +69,13 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
     if let Err(error) = cellblock_jail::confine::open_many_files() {
         let _ = fail(&error);
     }
+    if launch.walled {
+        // Nothing of this machine outlives it, and the wall limits its memory.
+        walled::declare()?;
+        let trees = Trees::default();
+        let status = bare::keep_and_wait(control, launch, &trees, "gVisor replaces namespaces")?;
+        return Ok(exit_code(status));
+    }
     cgroup::sweep();
     let trees = Trees::prepare(&Trees::own_name(), launch.ids.root());
     let outcome = match confine_and_wait(control, launch, &trees, None) {
@@ -87,12 +94,15 @@ fn launch_keep(control: &OwnedFd, launch: &Launch) -> Result<i32> {
         other => other,
     };
     trees.remove_all();
-    let status = outcome?;
-    Ok(if libc::WIFEXITED(status) {
+    Ok(exit_code(outcome?))
+}
+
+fn exit_code(status: i32) -> i32 {
+    if libc::WIFEXITED(status) {
         libc::WEXITSTATUS(status)
     } else {
         128 + libc::WTERMSIG(status)
-    })
+    }
 }
 
 /// Uses namespaces, unless the policy disables them, or the machine lacks them and the policy

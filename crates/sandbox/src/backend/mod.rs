@@ -108,7 +108,7 @@ pub struct Kernel {
 pub enum Hold {
     /// The kernel is a process of this machine.
     Here {
-        /// Signals the kernel without naming a pid.
+        /// Signals the kernel without naming a pid; inside a wall, the socket that replaces it.
         pidfd: Option<OwnedFd>,
         /// Socket to the kernel's standby, used only for the order to take over.
         spare: UnixStream,
@@ -304,6 +304,6 @@ impl Hold {
 
 fn signal(pidfd: Option<&OwnedFd>, signal: rustix::process::Signal) {
     if let Some(pidfd) = pidfd {
-        let _ = rustix::process::pidfd_send_signal(pidfd, signal);
+        cellblock_jail::walled::signal(pidfd, signal);
     }
 }

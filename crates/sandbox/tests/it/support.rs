@@ -49,6 +49,7 @@ pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
         spare_room: true,
         demands: Demands::default(),
         launcher: None,
+        walled: false,
     }
 }
 

@@ -1,13 +1,37 @@
-//! Sandboxes in gVisor.
+//! Sandboxes in gVisor: a kernel in user space, `runsc`, answers the code's system calls.
+//!
+//! ```text
+//! host ── owner ── runsc restore ── sentry (gVisor's kernel)
+//!   └──────── Unix socket ────────── cellblock inside ── a room without namespaces ── the kernel
+//! ```
+//!
+//! A template imports the image's libraries, its first kernel waits for a message, and `runsc
+//! checkpoint` writes all of it to a snapshot. Each sandbox is a machine that is restored from it. When a
+//! machine has connected to its host's socket and has got its own seed, it is used like any remote
+//! sandbox.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use cellblock_remote::RemoteBackend;
+use cellblock_image::Home;
+use cellblock_remote::{LocalConfig, RemoteBackend};
 use cellblock_sandbox::Result;
+use cellblock_sandbox::jail::protection::Demands;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
+use machine::Machines;
+use runsc::{Runsc, missing};
+
+mod bundle;
+mod machine;
+mod places;
+mod runsc;
+
+/// Name of the backend.
+const NAME: &str = "gvisor";
 
 /// How gVisor is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,15 +42,27 @@ pub struct GvisorOptions {
 }
 
 /// Starts the backend.
-pub async fn start(_config: WallConfig) -> Result<RemoteBackend> {
-    Err(cellblock_sandbox::Error::missing_protection(
-        "this build has no gVisor backend".to_owned(),
-    ))
+pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
+    let runsc = Runsc::find(config.options.gvisor.runsc.as_deref()).await?;
+    runsc.try_out(config.image.home().root()).await?;
+    let mut demands = Demands::walled();
+    demands
+        .0
+        .extend(config.demands.0.iter().map(|(name, demand)| (*name, *demand)));
+    let manifest = config.image.manifest().clone();
+    let machines = Arc::new(Machines::prepare(config, runsc).await?);
+    let local = LocalConfig {
+        name: NAME.to_owned(),
+        backend: NAME,
+        open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
+    };
+    RemoteBackend::start_local(local, demands, manifest).await
 }
 
 /// Returns what would run here, or what is missing and how to get it.
-pub async fn probe(_options: &GvisorOptions) -> Result<String> {
-    Err(cellblock_sandbox::Error::missing_protection(
-        "this build has no gVisor backend".to_owned(),
-    ))
+pub async fn probe(options: &GvisorOptions) -> Result<String> {
+    let runsc = Runsc::find(options.runsc.as_deref()).await?;
+    let home = Home::find().map_err(|error| missing(&error.to_string()))?;
+    runsc.try_out(home.root()).await?;
+    Ok(format!("gVisor {}, platform systrap", runsc.version))
 }

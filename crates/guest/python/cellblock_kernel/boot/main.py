@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 
 from cellblock_kernel.cell import interactive
@@ -21,8 +22,11 @@ _version = "{}.{}.{}".format(*sys.version_info)
 _IDLE_MS = 5
 
 
-def serve(channel_fd: int, spare_fd: int | None = None) -> None:
+def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], None] | None = None) -> None:
     """Sends hello and answers messages until the host closes the channel. The spare channel is for a standby.
+
+    `refresh` runs when the first message arrives: a snapshot may have been taken until then, and every machine that is restored from it
+    needs generators of its own.
 
     Descriptors 1 and 2 are pipes to the host, 0 is empty. Returns when the channel is closed; the caller then leaves by `os._exit`.
     """
@@ -30,7 +34,10 @@ def serve(channel_fd: int, spare_fd: int | None = None) -> None:
     gate.install()
     channel = Channel(channel_fd, gate)
     _hello(channel)
-    if not channel.ready(_IDLE_MS):
+    if refresh is not None:
+        channel.wait()
+        refresh()
+    elif not channel.ready(_IDLE_MS):
         from cellblock_kernel.boot import rehearsal
 
         # No request waits for this kernel yet: touch the memory that the first cell will use. An

@@ -10,6 +10,7 @@ use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_on
 use cellblock_jail::room::RoomLimits;
 use cellblock_jail::scratch::{RoomDir, Scratch};
 use cellblock_jail::seccomp::Filters;
+use cellblock_jail::walled::{self, Leash};
 use cellblock_jail::{Error, Result, fds, tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -54,6 +55,8 @@ struct BusyGroup {
 #[derive(Debug)]
 struct Room {
     shepherd: Child,
+    /// Replaces its handle inside a wall.
+    leash: Option<Leash>,
     socket: OwnedFd,
     dir: RoomDir,
     group: RoomCgroups,
@@ -93,6 +96,7 @@ impl<'a> Keeper<'a> {
         loop {
             let (from_host, child, talking) = self.wait()?;
             self.remove_groups()?;
+            self.obey();
             for name in talking {
                 self.hear(&name)?;
             }
@@ -119,6 +123,8 @@ impl<'a> Keeper<'a> {
                 .iter()
                 .map(|(_, room)| PollFd::new(&room.socket, PollFlags::IN)),
         );
+        let leashes = living.iter().filter_map(|(_, room)| room.leash.as_ref());
+        polled.extend(leashes.map(|leash| PollFd::new(leash, PollFlags::IN)));
         // Others must not wait for a room that is slow to end.
         let pause = (!self.busy.is_empty()).then_some(&GROUP_PAUSE);
         loop {
@@ -137,14 +143,22 @@ impl<'a> Keeper<'a> {
         ))
     }
 
+    /// Passes signals on that arrived through leashes, while no shepherd is reaped.
+    fn obey(&mut self) {
+        for room in self.rooms.values_mut().filter(|room| !room.gone) {
+            let pid = room.shepherd.pid;
+            let ready = room.leash.as_ref().is_some_and(is_readable);
+            if ready {
+                room.leash.take_if(|leash| !leash.pull(pid));
+            }
+        }
+    }
+
     fn answer(&mut self, request: &LauncherRequest, descriptors: Vec<OwnedFd>) -> Result<()> {
         let result = match &request.operation {
             Operation::CreateRoom { room, slot, limits } => {
                 return match self.create_room(room, *slot, limits, descriptors) {
-                    Ok(()) => {
-                        let shepherd = self.rooms[room].shepherd.pidfd.as_fd();
-                        self.reply(request.id, Ok(LauncherReply::Done), &[shepherd])
-                    }
+                    Ok(shepherd) => self.reply(request.id, Ok(LauncherReply::Done), &[shepherd.as_fd()]),
                     Err(error) => self.reply(request.id, Err(chain(&error)), &[]),
                 };
             }
@@ -181,7 +195,7 @@ impl<'a> Keeper<'a> {
         slot: u32,
         limits: &RoomLimits,
         descriptors: Vec<OwnedFd>,
-    ) -> Result<()> {
+    ) -> Result<OwnedFd> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| Error::Child("creating a room requires one descriptor".into()))?;
         let user = self.launch.ids.host_room(slot);
@@ -190,10 +204,12 @@ impl<'a> Keeper<'a> {
             .trees
             .create(name, &limits.group)
             .inspect_err(|_| dir.remove())?;
-        match self.populate(user, limits, &dir, &group, channel) {
-            Ok((shepherd, socket)) => {
+        let made = self.populate(user, limits, &dir, &group, channel);
+        match made.and_then(|(shepherd, socket)| Ok((walled::handle(&shepherd)?, shepherd, socket))) {
+            Ok(((leash, handle), shepherd, socket)) => {
                 let room = Room {
                     shepherd,
+                    leash,
                     socket,
                     dir,
                     group,
@@ -203,7 +219,7 @@ impl<'a> Keeper<'a> {
                     ending: None,
                 };
                 self.rooms.insert(name.to_owned(), room);
-                Ok(())
+                Ok(handle)
             }
             Err(error) => {
                 self.end_strays();
@@ -340,6 +356,7 @@ impl<'a> Keeper<'a> {
             return Ok(());
         };
         room.gone = true;
+        room.leash = None;
         let kernels = std::mem::take(&mut room.kernels);
         let waiting = std::mem::take(&mut room.waiting);
         self.end_strays();
@@ -418,4 +435,9 @@ impl<'a> Keeper<'a> {
     fn tell(&self, event: &LauncherEvent) -> Result<()> {
         fds::send(self.control, event, &[])
     }
+}
+
+fn is_readable(fd: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(fd, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }

@@ -14,7 +14,7 @@ use crate::launcher::control::Launch;
 pub(super) const CHANNEL: i32 = 3;
 
 const SCRIPT: &str = "import gc, json, sys; gc.disable(); given = json.loads(sys.argv[1]); sys.path.insert(0, given['package']); \
-                      from cellblock_kernel.boot import lone; lone.run(given['places'])";
+                      from cellblock_kernel.boot import lone; lone.run(given['places'], given['preload'])";
 
 /// The paths of one room.
 #[derive(Debug)]
@@ -23,7 +23,9 @@ pub(super) struct Place {
     /// Paths that it may read in addition to the system's libraries and commands.
     pub(super) readable: Vec<PathBuf>,
     program: String,
-    argument: String,
+    argument: serde_json::Value,
+    /// Modules of a kernel that a snapshot will contain.
+    preload: Vec<String>,
     /// Environment of kernels and commands, as `NAME=value`.
     pub(super) environment: Vec<String>,
 }
@@ -66,21 +68,28 @@ impl Place {
             dir: dir.clone(),
             readable,
             program: format!("{python}/bin/{}", launch.interpreter),
-            argument: argument.to_string(),
+            argument,
+            preload: if launch.walled {
+                launch.preload.clone()
+            } else {
+                Vec::new()
+            },
             environment,
         }
     }
 
-    /// Becomes the kernel; returns only on failure.
-    pub(super) fn execute(&self) -> Error {
-        let arguments = [
-            self.program.as_str(),
-            "-s",
-            "-P",
-            "-c",
-            SCRIPT,
-            self.argument.as_str(),
-        ];
+    /// Becomes the kernel; returns only on failure. The first one of a walled machine imports the
+    /// image's modules before the snapshot; later ones, which would take seconds, import what cells
+    /// need.
+    pub(super) fn execute(&self, first: bool) -> Error {
+        let mut argument = self.argument.clone();
+        argument["preload"] = if first {
+            self.preload.clone().into()
+        } else {
+            serde_json::json!([])
+        };
+        let argument = argument.to_string();
+        let arguments = [self.program.as_str(), "-s", "-P", "-c", SCRIPT, argument.as_str()];
         let text =
             |text: &str| CString::new(text).map_err(|_| Error::Child("path contains a NUL character".into()));
         let prepared = || -> cellblock_jail::Result<_> {

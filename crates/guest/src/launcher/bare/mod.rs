@@ -45,7 +45,7 @@ pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, r
     bare::allow(&launch.demands, launch.ids, reason)?;
     let report = probe::report_bare(&launch.demands, launch.ids, trees, reason)?;
     let filters = Filters::compile()?;
-    if matches!(launch.ids, KeepIds::Range { .. }) {
+    if matches!(launch.ids, KeepIds::Range { .. }) && !launch.walled {
         others_may_enter(&launch.python)?;
         others_may_enter(&launch.scratch)?;
     }

@@ -11,6 +11,7 @@ use cellblock_jail::error::{During, chain};
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, spawn};
 use cellblock_jail::room::Inside;
 use cellblock_jail::seccomp::Filters;
+use cellblock_jail::walled::{self, Leash};
 use cellblock_jail::{Error, Result, fds, tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
@@ -19,6 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel::Place;
 use crate::init;
+
+/// Token of a launcher's first kernel.
+const FIRST: u64 = 1;
 
 /// Parts of a room.
 #[derive(Debug)]
@@ -55,7 +59,7 @@ pub(super) enum FromShepherd {
         /// The reason.
         error: String,
     },
-    /// A kernel runs. Descriptor: its pidfd.
+    /// A kernel runs. Descriptor: its handle.
     Started {
         /// Token of the request.
         token: u64,
@@ -112,26 +116,38 @@ fn start(channel: OwnedFd, room: &Room<'_>) -> Result<Shepherd> {
 struct Shepherd {
     children: OwnedFd,
     guest: Child,
-    kernels: Vec<(u64, Child)>,
+    kernels: Vec<Kernel>,
+}
+
+#[derive(Debug)]
+struct Kernel {
+    token: u64,
+    child: Child,
+    /// Replaces its handle inside a wall.
+    leash: Option<Leash>,
 }
 
 impl Shepherd {
     fn serve(mut self, keep: &OwnedFd, room: &Room<'_>) -> Result<()> {
         loop {
-            let mut polled = [
+            let mut polled = vec![
                 PollFd::new(keep, PollFlags::IN),
                 PollFd::new(&self.children, PollFlags::IN),
             ];
+            let leashes = self.kernels.iter().filter_map(|kernel| kernel.leash.as_ref());
+            polled.extend(leashes.map(|leash| PollFd::new(leash, PollFlags::IN)));
             match poll(&mut polled, None) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error).during("wait for work"),
             }
-            let [asked, ended] = polled.map(|fd| !fd.revents().is_empty());
-            if ended && self.reap(keep)? {
+            let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+            // First, while no child is reaped.
+            self.obey(&ready[2..]);
+            if ready[1] && self.reap(keep)? {
                 return Ok(());
             }
-            if asked {
+            if ready[0] {
                 match fds::receive::<ToShepherd>(keep)? {
                     Some((ToShepherd::StartKernel { token }, descriptors)) => {
                         self.start_kernel(keep, room, token, descriptors)?;
@@ -139,6 +155,15 @@ impl Shepherd {
                     Some((ToShepherd::End, _)) | None => return Ok(()),
                 }
             }
+        }
+    }
+
+    /// Passes signals on that arrived through leashes.
+    fn obey(&mut self, ready: &[bool]) {
+        let leashed = self.kernels.iter_mut().filter(|kernel| kernel.leash.is_some());
+        for (kernel, _) in leashed.zip(ready).filter(|(_, ready)| **ready) {
+            let pid = kernel.child.pid;
+            kernel.leash.take_if(|leash| !leash.pull(pid));
         }
     }
 
@@ -153,11 +178,12 @@ impl Shepherd {
         // template.
         let started = <[OwnedFd; 4]>::try_from(descriptors)
             .map_err(|_| Error::Child("starting a kernel requires four descriptors".into()))
-            .and_then(|[channel, stdout, stderr, _]| start_kernel(room, [channel, stdout, stderr]));
+            .and_then(|[channel, stdout, stderr, _]| start_kernel(room, token, [channel, stdout, stderr]))
+            .and_then(|child| Ok((walled::handle(&child)?, child)));
         match started {
-            Ok(child) => {
-                fds::send(keep, &FromShepherd::Started { token }, &[child.pidfd.as_fd()])?;
-                self.kernels.push((token, child));
+            Ok(((leash, handle), child)) => {
+                fds::send(keep, &FromShepherd::Started { token }, &[handle.as_fd()])?;
+                self.kernels.push(Kernel { token, child, leash });
                 Ok(())
             }
             Err(error) => {
@@ -174,10 +200,10 @@ impl Shepherd {
             if pid == self.guest.pid {
                 return Ok(true);
             }
-            if let Some(index) = self.kernels.iter().position(|(_, child)| child.pid == pid) {
-                let (token, _) = self.kernels.swap_remove(index);
+            if let Some(index) = self.kernels.iter().position(|kernel| kernel.child.pid == pid) {
+                let Kernel { token, .. } = self.kernels.swap_remove(index);
                 // Its processes must not meet the next kernel.
-                let mut spared: Vec<_> = self.kernels.iter().map(|(_, child)| child.pid).collect();
+                let mut spared: Vec<_> = self.kernels.iter().map(|kernel| kernel.child.pid).collect();
                 spared.push(self.guest.pid);
                 tree::end_own(&spared);
                 fds::send(keep, &FromShepherd::Ended { token, status }, &[])?;
@@ -188,7 +214,7 @@ impl Shepherd {
 }
 
 impl Room<'_> {
-    fn confine(&self, walled: bool) -> Result<OwnedFd> {
+    fn confine(&self, join: bool) -> Result<Option<OwnedFd>> {
         enter_group(&self.doors)?;
         Bare {
             dir: &self.place.dir,
@@ -197,7 +223,7 @@ impl Room<'_> {
             limits: &self.limits,
             filters: self.filters,
         }
-        .confine(walled)
+        .confine(join)
     }
 }
 
@@ -216,7 +242,7 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
         let data = rustix::fs::open(&data, flags, Mode::empty()).during_on("open", &data)?;
         let inside = Inside {
             data,
-            rules: Some(rules),
+            rules,
             dir: Some(room.place.dir.clone()),
         };
         init::serve(channel, inside, &room.place.environment)
@@ -224,7 +250,7 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
     .during("start the guest")
 }
 
-fn start_kernel(room: &Room<'_>, [channel, stdout, stderr]: [OwnedFd; 3]) -> Result<Child> {
+fn start_kernel(room: &Room<'_>, token: u64, [channel, stdout, stderr]: [OwnedFd; 3]) -> Result<Child> {
     spawn(0, None, || {
         let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty()).during("open /dev/null")?;
         fds::place(null, 0)?;
@@ -238,7 +264,7 @@ fn start_kernel(room: &Room<'_>, [channel, stdout, stderr]: [OwnedFd; 3]) -> Res
         fds::close_all_but(&[channel.as_raw_fd()])?;
         fds::place(channel, super::kernel::CHANNEL)?;
         fds::close_all_but(&[super::kernel::CHANNEL])?;
-        Err(room.place.execute())
+        Err(room.place.execute(token == FIRST))
     })
     .during("start the kernel")
 }

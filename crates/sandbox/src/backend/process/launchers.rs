@@ -56,7 +56,11 @@ impl Launchers {
 }
 
 async fn launch(config: &ProcessConfig) -> Result<Launcher> {
-    let (ids, held) = ids::choose()?;
+    let (ids, held) = if config.walled {
+        (cellblock_jail::walled::ids(), None)
+    } else {
+        ids::choose()?
+    };
     let launch = Launch {
         ids,
         demands: config.demands.clone(),
@@ -67,6 +71,7 @@ async fn launch(config: &ProcessConfig) -> Result<Launcher> {
         bytecode: config.bytecode.clone(),
         preload: config.preload.clone(),
         scratch: scratch(config),
+        walled: config.walled,
     };
     Launcher::start(config.launcher.as_deref(), &launch, held).await
 }

@@ -47,6 +47,9 @@ pub struct ProcessConfig {
     pub demands: Demands,
     /// Program that `cellblock_guest` is linked into. By default this program.
     pub launcher: Option<PathBuf>,
+    /// Whether this machine is one of gVisor's, whose wall replaces the protections that its kernel
+    /// lacks. The first kernel imports `preload`, for a snapshot.
+    pub walled: bool,
 }
 
 /// Creates sandboxes with this machine's own kernel.
@@ -66,6 +69,11 @@ impl ProcessBackend {
     }
 
     async fn launch(config: &ProcessConfig) -> Result<Self> {
+        if config.walled {
+            cellblock_jail::walled::declare().map_err(|error| SandboxErrorKind::MissingProtection {
+                reason: cellblock_jail::error::chain(&error),
+            })?;
+        }
         Ok(Self {
             rooms: Arc::new(Rooms::new(Launchers::start(config).await?, config.spare_room)),
         })

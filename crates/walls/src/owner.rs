@@ -1,0 +1,121 @@
+//! The host's side of a machine's owner: the process that ends a machine with its host.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use cellblock_guest::machine::{Beside, Ended, Machine, NAME};
+use cellblock_sandbox::jail::error::chain;
+use cellblock_sandbox::jail::fds;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::Command;
+use tokio::sync::watch;
+
+/// Maximum number of bytes that are kept of what a machine's program prints.
+const KEPT: usize = 8 * 1024;
+
+/// A machine that runs. Dropping it ends the machine and releases everything that it holds.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    control: Arc<OwnedFd>,
+    printed: watch::Receiver<String>,
+    ended: watch::Receiver<bool>,
+}
+
+impl Owner {
+    /// Starts the owner and its machine.
+    pub(crate) fn start(executable: &Path, machine: &Machine) -> Result<Self, String> {
+        let (ours, theirs) = fds::packet_pair().map_err(|error| chain(&error))?;
+        let mut command = Command::new(executable);
+        command
+            .arg0(NAME)
+            .env_clear()
+            .stdin(theirs)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let spawned = command.spawn();
+        // The command keeps a copy of the owner's socket, which would hide the owner's death.
+        drop(command);
+        let mut child = spawned.map_err(|error| format!("start `{}`: {error}", executable.display()))?;
+        fds::send(&ours, machine, &[]).map_err(|error| chain(&error))?;
+        let printed = Arc::new(watch::channel(String::new()).0);
+        if let Some(stdout) = child.stdout.take() {
+            tokio::spawn(keep(stdout, Arc::clone(&printed)));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(keep(stderr, Arc::clone(&printed)));
+        }
+        let (end, ended) = watch::channel(false);
+        let receiver = printed.subscribe();
+        tokio::spawn(async move {
+            let _ = child.wait().await;
+            end.send_replace(true);
+        });
+        Ok(Self {
+            control: Arc::new(ours),
+            printed: receiver,
+            ended,
+        })
+    }
+
+    /// Completes when the machine has printed a line.
+    pub(crate) async fn prints(&self, line: &str) -> Result<(), String> {
+        let mut printed = self.printed.clone();
+        tokio::select! {
+            seen = printed.wait_for(|text| text.lines().any(|it| it == line)) => {
+                seen.map(drop).map_err(|_| self.last_words())
+            }
+            () = self.ended() => Err(self.last_words()),
+        }
+    }
+
+    /// Completes when the machine has ended and everything is released.
+    pub(crate) async fn ended(&self) {
+        let mut ended = self.ended.clone();
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+
+    /// Returns what the machine and its program printed.
+    pub(crate) fn last_words(&self) -> String {
+        self.printed.borrow().trim().to_owned()
+    }
+
+    /// Runs a command beside the machine's program, in the same namespaces.
+    pub(crate) async fn run(&self, command: Vec<String>) -> Result<(), String> {
+        let control = Arc::clone(&self.control);
+        let name = command.join(" ");
+        let status = tokio::task::spawn_blocking(move || {
+            fds::send(&*control, &Beside(command), &[])?;
+            fds::receive::<Ended>(&*control)
+        })
+        .await
+        .map_err(|error| error.to_string())?
+        .map_err(|error| chain(&error))?;
+        match status {
+            Some((Ended(0), _)) => Ok(()),
+            Some((Ended(status), _)) => Err(format!(
+                "`{name}` ended with the wait status {status}: {}",
+                self.last_words()
+            )),
+            None => Err(format!(
+                "the machine ended during `{name}`: {}",
+                self.last_words()
+            )),
+        }
+    }
+}
+
+/// Keeps the first bytes of an output, and logs its lines.
+async fn keep(output: impl AsyncRead + Unpin, kept: Arc<watch::Sender<String>>) {
+    let mut lines = BufReader::new(output).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        tracing::debug!(target: "cellblock::machine", "{line}");
+        kept.send_modify(|text| {
+            if text.len() + line.len() < KEPT {
+                text.push_str(&line);
+                text.push('\n');
+            }
+        });
+    }
+}

@@ -1,0 +1,530 @@
+//! The store of snapshots: one directory per set of facts, made once, checked, and replaced when damaged.
+//!
+//! ```text
+//! <home>/snapshots/
+//!   <hash>/              the files of a snapshot, and manifest.json
+//!   <hash>.lock          shared by the processes that use it; whoever removes it has it alone
+//!   <hash>.build         held by the process that makes it
+//!   staging-<hash>-…/    a snapshot that is being made; removed by the next one that makes it
+//! ```
+//!
+//! The memory in a snapshot can be restored only on the same processor and by the same program, so its
+//! hash covers everything it depends on. Files are checked against the manifest before each use by
+//! a new process.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use cellblock_sandbox::error::{Blame, Effect, Retry};
+use cellblock_sandbox::{Error, Result};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::WallConfig;
+
+/// Form of the manifest and of the directory.
+const FORMAT: u32 = 1;
+const MANIFEST: &str = "manifest.json";
+
+/// A snapshot could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[error("{action} `{}`: {reason}", path.display())]
+struct SnapshotError {
+    action: String,
+    path: PathBuf,
+    reason: String,
+}
+
+/// What a snapshot depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Facts(BTreeMap<String, String>);
+
+/// The snapshots below a home.
+#[derive(Clone, Debug)]
+pub struct SnapshotStore {
+    root: PathBuf,
+}
+
+/// A snapshot in use: it is not removed while this exists.
+#[derive(Debug)]
+pub struct Snapshot {
+    path: PathBuf,
+    /// The directory that was checked: another process may replace it.
+    inode: u64,
+    _shared: File,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    facts: Facts,
+    files: BTreeMap<String, FileFacts>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FileFacts {
+    size: u64,
+    sha256: String,
+}
+
+impl Facts {
+    /// Returns what every snapshot of a backend depends on: the image, this program, the limits,
+    /// the processor and the host's kernel.
+    pub fn new(backend: &str, config: &WallConfig) -> io::Result<Self> {
+        let program = fs::metadata(&config.executable)?;
+        let limits = serde_json::to_string(&config.limits)?;
+        let facts = [
+            ("backend", backend.to_owned()),
+            ("image", config.image.id().to_owned()),
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            // A build during development has the same version.
+            (
+                "program",
+                format!("{}-{}.{}", program.size(), program.mtime(), program.mtime_nsec()),
+            ),
+            ("limits", limits),
+            ("processor", processor()?),
+            (
+                "kernel",
+                rustix::system::uname().release().to_string_lossy().into_owned(),
+            ),
+        ];
+        Ok(Self(facts.map(|(name, value)| (name.to_owned(), value)).into()))
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn hash(&self) -> String {
+        hex(&Sha256::digest(serde_json::to_vec(&self.0).unwrap_or_default()))
+    }
+
+    /// Returns whether the other snapshot is an older or newer one of the same thing.
+    fn replaces(&self, other: &Self) -> bool {
+        let same = |name| self.0.get(name) == other.0.get(name);
+        self != other && same("backend") && same("image") && same("limits")
+    }
+}
+
+/// Returns a hash of the processor's model and features.
+fn processor() -> io::Result<String> {
+    let text = fs::read_to_string("/proc/cpuinfo")?;
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    let told: Vec<_> = lines
+        .filter(|line| {
+            ["model name", "flags", "Features"]
+                .iter()
+                .any(|it| line.starts_with(it))
+        })
+        .collect();
+    Ok(hex(&Sha256::digest(told.join("\n"))))
+}
+
+impl SnapshotStore {
+    /// Opens the store below a home.
+    pub fn below(home: &Path) -> Self {
+        Self {
+            root: home.join("snapshots"),
+        }
+    }
+
+    /// Returns the snapshot with these facts. Unless there is one that matches its manifest, `make` fills a new
+    /// directory first; another process that does so at the same time waits and uses the result.
+    pub async fn find_or_make<F>(&self, facts: &Facts, make: impl FnOnce(PathBuf) -> F) -> Result<Snapshot>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        if let Some(found) = self.checked(facts).await? {
+            return Ok(found);
+        }
+        let building = self.locked(format!("{}.build", facts.hash())).await?;
+        if let Some(found) = self.checked(facts).await? {
+            return Ok(found);
+        }
+        let made = self.make(facts, make).await;
+        drop(building);
+        made
+    }
+
+    /// Makes a snapshot again that turned out to be unusable, unless another process has already
+    /// done so.
+    pub async fn remake<F>(
+        &self,
+        facts: &Facts,
+        broken: &Snapshot,
+        make: impl FnOnce(PathBuf) -> F,
+    ) -> Result<Snapshot>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let building = self.locked(format!("{}.build", facts.hash())).await?;
+        let replaced = fs::metadata(&broken.path).is_ok_and(|it| it.ino() != broken.inode);
+        if replaced && let Some(found) = self.checked(facts).await? {
+            return Ok(found);
+        }
+        let made = self.make(facts, make).await;
+        drop(building);
+        made
+    }
+
+    async fn make<F>(&self, facts: &Facts, make: impl FnOnce(PathBuf) -> F) -> Result<Snapshot>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let hash = facts.hash();
+        let prefix = format!("staging-{hash}-");
+        // Nobody else makes this one: the lock is ours.
+        for left in self.entries(|name| name.starts_with(&prefix)) {
+            let _ = fs::remove_dir_all(left);
+        }
+        let staging = self.root.join(format!("{prefix}{}", std::process::id()));
+        create_private(&staging).map_err(|error| failed("create", &staging, &error))?;
+        let made = make(staging.clone()).await;
+        let kept = match made {
+            Ok(()) => self.keep(facts.clone(), staging.clone()).await,
+            Err(error) => Err(error),
+        };
+        if kept.is_err() {
+            let _ = fs::remove_dir_all(&staging);
+        }
+        kept?;
+        self.remove_replaced(facts);
+        self.checked(facts).await?.ok_or_else(|| {
+            let reason = "it does not match its manifest; check the disk";
+            let reason = io::Error::new(io::ErrorKind::InvalidData, reason);
+            failed(
+                "read the snapshot that was just written to",
+                &self.root.join(facts.hash()),
+                &reason,
+            )
+        })
+    }
+
+    /// Seals a staging directory and moves it to its place.
+    async fn keep(&self, facts: Facts, staging: PathBuf) -> Result<()> {
+        let path = self.root.join(facts.hash());
+        let aside = self.root.join(format!("staging-{}-old", facts.hash()));
+        blocking(move || {
+            let sealed = seal(&staging, facts);
+            sealed.map_err(|error| failed("seal the snapshot", &staging, &error))?;
+            if path.exists() {
+                // Machines that run have the old files open.
+                fs::rename(&path, &aside).map_err(|error| failed("replace", &path, &error))?;
+                let _ = fs::remove_dir_all(&aside);
+            }
+            fs::rename(&staging, &path).map_err(|error| failed("move the snapshot to", &path, &error))
+        })
+        .await
+    }
+
+    /// Returns the snapshot if it is there and undamaged.
+    async fn checked(&self, facts: &Facts) -> Result<Option<Snapshot>> {
+        let (root, facts) = (self.root.clone(), facts.clone());
+        blocking(move || {
+            create_private(&root).map_err(|error| failed("create", &root, &error))?;
+            let path = root.join(facts.hash());
+            let shared = lock(&root.join(format!("{}.lock", facts.hash())), FlockOperation::LockShared)?;
+            let Ok(found) = fs::metadata(&path) else {
+                return Ok(None);
+            };
+            match check(&path, &facts) {
+                Ok(()) => Ok(Some(Snapshot {
+                    path,
+                    inode: found.ino(),
+                    _shared: shared,
+                })),
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "a snapshot is damaged and will be replaced");
+                    Ok(None)
+                }
+            }
+        })
+        .await
+    }
+
+    async fn locked(&self, name: String) -> Result<File> {
+        let path = self.root.join(name);
+        blocking(move || lock(&path, FlockOperation::LockExclusive)).await
+    }
+
+    /// Removes snapshots that this one replaces and that no process uses.
+    fn remove_replaced(&self, facts: &Facts) {
+        for path in self.entries(|name| name.len() == 64) {
+            let Ok(manifest) = read_manifest(&path) else {
+                continue;
+            };
+            if !facts.replaces(&manifest.facts) {
+                continue;
+            }
+            let beside = path.with_extension("lock");
+            let free = File::open(&beside)
+                .map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).map(|()| file));
+            if let Ok(Ok(_alone)) = free {
+                let _ = fs::remove_dir_all(&path);
+                let _ = fs::remove_file(&beside);
+                let _ = fs::remove_file(path.with_extension("build"));
+            }
+        }
+    }
+
+    fn entries(&self, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        entries
+            .filter(|entry| entry.file_name().to_str().is_some_and(&wanted))
+            .map(|entry| entry.path())
+            .collect()
+    }
+}
+
+impl Snapshot {
+    /// Returns the directory of its files.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Writes the manifest of a directory.
+fn seal(directory: &Path, facts: Facts) -> io::Result<()> {
+    let manifest = Manifest {
+        format: FORMAT,
+        facts,
+        files: files(directory)?,
+    };
+    let file = File::create(directory.join(MANIFEST))?;
+    serde_json::to_writer_pretty(&file, &manifest)?;
+    file.sync_all()
+}
+
+/// Compares a directory with its manifest and the facts.
+fn check(directory: &Path, facts: &Facts) -> io::Result<()> {
+    let manifest = read_manifest(directory)?;
+    let invalid = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    if manifest.format != FORMAT || manifest.facts != *facts {
+        return invalid("its manifest is of another snapshot".to_owned());
+    }
+    let found = files(directory)?;
+    let names = manifest.files.keys().chain(found.keys());
+    for name in names {
+        if manifest.files.get(name) != found.get(name) {
+            return invalid(format!("`{name}` is not the file that was written"));
+        }
+    }
+    Ok(())
+}
+
+fn read_manifest(directory: &Path) -> io::Result<Manifest> {
+    Ok(serde_json::from_slice(&fs::read(directory.join(MANIFEST))?)?)
+}
+
+/// Returns the files of a directory, which has no others below it, except the manifest.
+fn files(directory: &Path) -> io::Result<BTreeMap<String, FileFacts>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == MANIFEST {
+            continue;
+        }
+        let mut file = File::open(entry.path())?;
+        let mut digest = Sha256::new();
+        let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
+        let sha256 = hex(&digest.finalize());
+        found.insert(name, FileFacts { size, sha256 });
+    }
+    Ok(found)
+}
+
+struct Hashing<'a>(&'a mut Sha256);
+
+impl io::Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn create_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn lock(path: &Path, operation: FlockOperation) -> Result<File> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|error| failed("open", path, &error))?;
+    retry_on_intr(|| flock(&file, operation)).map_err(|error| failed("lock", path, &error.into()))?;
+    Ok(file)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| failed("work on", Path::new("snapshots"), &error.into()))?
+}
+
+fn failed(action: &str, path: &Path, error: &io::Error) -> Error {
+    let error = SnapshotError {
+        action: action.to_owned(),
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    Error::of_backend(Blame::Internal, Retry::Never, Effect::None, error)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |text, byte| {
+        text + &format!("{byte:02x}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn facts(kernel: &str) -> Facts {
+        Facts(BTreeMap::new())
+            .with("backend", "test")
+            .with("image", "i")
+            .with("kernel", kernel)
+    }
+
+    async fn write(directory: PathBuf, content: &str) -> Result<()> {
+        fs::write(directory.join("memory"), content).unwrap();
+        Ok(())
+    }
+
+    fn content(snapshot: &Snapshot) -> String {
+        fs::read_to_string(snapshot.path().join("memory")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_snapshot_is_made_once_and_a_damaged_one_again() {
+        let home = tempfile::tempdir().unwrap();
+        let store = SnapshotStore::below(home.path());
+        let first = store
+            .find_or_make(&facts("1"), |at| write(at, "one"))
+            .await
+            .unwrap();
+        let again = store
+            .find_or_make(&facts("1"), |at| write(at, "two"))
+            .await
+            .unwrap();
+        assert_eq!((content(&first), content(&again)), ("one".into(), "one".into()));
+        let mode = fs::metadata(first.path()).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        for damage in ["on", "onf", "one and more", ""] {
+            fs::write(first.path().join("memory"), damage).unwrap();
+            let made = store
+                .find_or_make(&facts("1"), |at| write(at, "one"))
+                .await
+                .unwrap();
+            assert_eq!(content(&made), "one");
+        }
+        fs::remove_file(first.path().join(MANIFEST)).unwrap();
+        let made = store
+            .find_or_make(&facts("1"), |at| write(at, "new"))
+            .await
+            .unwrap();
+        assert_eq!(content(&made), "new");
+    }
+
+    #[tokio::test]
+    async fn a_failed_one_leaves_nothing_and_its_error_is_returned() {
+        let home = tempfile::tempdir().unwrap();
+        let store = SnapshotStore::below(home.path());
+        let failing = |at: PathBuf| async move {
+            write(at, "half").await?;
+            Err(Error::gone("template"))
+        };
+        let error = store.find_or_make(&facts("1"), failing).await.unwrap_err();
+        assert_eq!(error.to_string(), "the template is gone");
+        assert_eq!(store.entries(|name| !name.contains('.')), Vec::<PathBuf>::new());
+    }
+
+    #[tokio::test]
+    async fn an_unusable_one_is_made_again_by_only_one_process() {
+        let home = tempfile::tempdir().unwrap();
+        let store = SnapshotStore::below(home.path());
+        let broken = store
+            .find_or_make(&facts("1"), |at| write(at, "bad"))
+            .await
+            .unwrap();
+        let made = store
+            .remake(&facts("1"), &broken, |at| write(at, "good"))
+            .await
+            .unwrap();
+        let seen = store
+            .remake(&facts("1"), &broken, |at| write(at, "third"))
+            .await
+            .unwrap();
+        assert_eq!((content(&made), content(&seen)), ("good".into(), "good".into()));
+    }
+
+    #[tokio::test]
+    async fn other_facts_have_another_snapshot_and_the_old_one_goes_when_it_is_unused() {
+        let home = tempfile::tempdir().unwrap();
+        let store = SnapshotStore::below(home.path());
+        let old = store
+            .find_or_make(&facts("1"), |at| write(at, "old"))
+            .await
+            .unwrap();
+        let new = store
+            .find_or_make(&facts("2"), |at| write(at, "new"))
+            .await
+            .unwrap();
+        assert_eq!((content(&old), content(&new)), ("old".into(), "new".into()));
+        let path = old.path().to_owned();
+        drop(old);
+        let newer = store
+            .find_or_make(&facts("3"), |at| write(at, "newer"))
+            .await
+            .unwrap();
+        assert!(!path.exists());
+        assert!(new.path().exists() && newer.path().exists());
+    }
+
+    #[tokio::test]
+    async fn two_that_start_at_once_make_one() {
+        let home = tempfile::tempdir().unwrap();
+        let store = SnapshotStore::below(home.path());
+        let made = Arc::new(AtomicUsize::new(0));
+        let one = || {
+            let (store, made) = (store.clone(), Arc::clone(&made));
+            tokio::spawn(async move {
+                let slowly = |at: PathBuf| async move {
+                    made.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    write(at, "one").await
+                };
+                store
+                    .find_or_make(&facts("1"), slowly)
+                    .await
+                    .map(|found| content(&found))
+            })
+        };
+        let (first, second) = (one(), one());
+        assert_eq!(first.await.unwrap().unwrap(), "one");
+        assert_eq!(second.await.unwrap().unwrap(), "one");
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+}
