@@ -6,6 +6,7 @@ use std::time::Duration;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::BackendKind;
 
 use crate::execute_server::ExecuteServer;
 
@@ -36,6 +37,29 @@ impl Engine {
             Self::Interpreter(interpreter) => Ok(interpreter),
             Self::Execute(_) => Err(keeps_nothing()),
         }
+    }
+
+    /// Returns an error if code would run behind a weaker wall than this one.
+    pub(crate) fn satisfies(&self, minimum: Option<BackendKind>) -> Result<(), ApiError> {
+        let Some(minimum) = minimum else { return Ok(()) };
+        let name = match self {
+            Self::Interpreter(interpreter) => interpreter.backend().name(),
+            Self::Execute(_) => "execute",
+        };
+        // What another machine says of its wall is not checked.
+        let kind: BackendKind = name.parse().unwrap_or_default();
+        if kind >= minimum {
+            return Ok(());
+        }
+        Err(ApiError {
+            kind: ErrorKind::InvalidRequestError,
+            code: Some("backend_too_weak".to_owned()),
+            message: format!(
+                "sandboxes of this server have the backend `{name}`, which is weaker than the minimum `{minimum}`; \
+                 use a server with `backend: {minimum}`"
+            ),
+            param: Some("minimum_backend".to_owned()),
+        })
     }
 
     /// Where files are kept.

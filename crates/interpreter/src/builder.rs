@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+pub use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 

@@ -87,7 +87,8 @@ impl Scratch {
                     0o700
                 },
             )?;
-            if owner.is_some() {
+            // The room's own directory has the writable side of `/tmp/data`.
+            if owner.is_some() && !(room.usual && path == room.path) {
                 chown(&path, owner, owner).during_on("hand over", &path)?;
             }
         }
@@ -121,6 +122,15 @@ impl RoomDir {
     /// Returns the directory that replaces `/tmp/data`.
     pub fn data(&self) -> PathBuf {
         self.place("/tmp/data", "data")
+    }
+
+    /// Returns the directory through which the guest writes to `/tmp/data`.
+    pub fn data_source(&self) -> PathBuf {
+        if self.usual {
+            self.path.join("data")
+        } else {
+            self.data()
+        }
     }
 
     fn place(&self, usual: &str, moved: &str) -> PathBuf {

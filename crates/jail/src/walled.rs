@@ -4,15 +4,18 @@
 //! A process declares this once, before it starts any other; its children inherit the declaration.
 //! Without it, a missing mechanism stays an error.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{During, Error, Result};
 use crate::fds;
 use crate::ids::{KeepIds, ROOM_USER};
+use crate::mounts::DiskLimits;
 use crate::process::Child;
 
 static DECLARED: AtomicBool = AtomicBool::new(false);
@@ -81,6 +84,40 @@ impl AsFd for Leash {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Mounts the file systems of a room at their usual paths, over those of a room before it.
+pub fn mount_room(limits: &DiskLimits, user: Option<u32>) -> Result<()> {
+    let owner = owner(user);
+    // gVisor does not limit the number of files.
+    memory("/workspace", &format!("mode=700,{owner},size={}", limits.bytes))?;
+    memory("/tmp", &format!("mode=1777,{owner},size={}", limits.bytes))?;
+    memory(
+        "/dev/shm",
+        &format!("mode=1777,{owner},size={}", limits.shm_bytes),
+    )
+}
+
+/// Mounts a room's `/tmp/data`, which is read-only by that path and can be written through `source`.
+pub fn mount_data(source: &Path, limits: &DiskLimits, user: Option<u32>) -> Result<()> {
+    let options = format!("mode=755,{},size={}", owner(user), limits.data_bytes);
+    memory(source, &options)?;
+    let data = Path::new("/tmp/data");
+    mount_bind(source, data).during_on("bind", data)?;
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    mount_remount(data, flags, "").during_on("make read-only", data)
+}
+
+fn owner(user: Option<u32>) -> String {
+    let user = user.unwrap_or_default();
+    format!("uid={user},gid={user}")
+}
+
+fn memory(at: impl AsRef<Path>, options: &str) -> Result<()> {
+    let at = at.as_ref();
+    let options = CString::new(options).map_err(|_| Error::Child("mount options contain a NUL".into()))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", at, "tmpfs", flags, Some(options.as_c_str())).during_on("mount a tmpfs at", at)
 }
 
 /// Returns the handle of a child to hand out, and the leash to obey if that replaces it.

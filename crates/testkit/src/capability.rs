@@ -30,6 +30,8 @@ pub enum Capability {
     SubordinateIds,
     /// The machine can run virtual machines.
     Kvm,
+    /// `runsc`, which runs gVisor, is on PATH.
+    Runsc,
     /// A Python 3.13 is installed.
     Python313,
     /// moto's server, which speaks S3, is installed.
@@ -58,7 +60,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -67,6 +69,7 @@ impl Capability {
         Self::OrdinaryUser,
         Self::SubordinateIds,
         Self::Kvm,
+        Self::Runsc,
         Self::Python313,
         Self::S3Server,
         Self::AppArmorParser,
@@ -92,6 +95,7 @@ impl Capability {
             Self::OrdinaryUser => "ordinary_user",
             Self::SubordinateIds => "subordinate_ids",
             Self::Kvm => "kvm",
+            Self::Runsc => "runsc",
             Self::Python313 => "python313",
             Self::S3Server => "s3_server",
             Self::AppArmorParser => "apparmor_parser",
@@ -131,6 +135,7 @@ impl Capability {
                     .map(drop)
                     .map_err(|error| format!("cannot open `/dev/kvm`: {error}"))
             }
+            Self::Runsc => succeeds(Command::new("runsc").arg("--version")),
             Self::Python313 => python313()
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),

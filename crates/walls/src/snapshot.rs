@@ -138,9 +138,9 @@ impl SnapshotStore {
         }
     }
 
-    /// Returns the snapshot with these facts. Unless there is one that matches its manifest, `make` fills a new
+    /// Returns the snapshot with these facts. Unless there is one that matches its manifest, `fill` writes to a new
     /// directory first; another process that does so at the same time waits and uses the result.
-    pub async fn find_or_make<F>(&self, facts: &Facts, make: impl FnOnce(PathBuf) -> F) -> Result<Snapshot>
+    pub async fn find_or_make<F>(&self, facts: &Facts, fill: impl FnOnce(PathBuf) -> F) -> Result<Snapshot>
     where
         F: Future<Output = Result<()>>,
     {
@@ -151,7 +151,7 @@ impl SnapshotStore {
         if let Some(found) = self.checked(facts).await? {
             return Ok(found);
         }
-        let made = self.make(facts, make).await;
+        let made = self.make(facts, fill).await;
         drop(building);
         made
     }
@@ -162,7 +162,7 @@ impl SnapshotStore {
         &self,
         facts: &Facts,
         broken: &Snapshot,
-        make: impl FnOnce(PathBuf) -> F,
+        fill: impl FnOnce(PathBuf) -> F,
     ) -> Result<Snapshot>
     where
         F: Future<Output = Result<()>>,
@@ -172,12 +172,12 @@ impl SnapshotStore {
         if replaced && let Some(found) = self.checked(facts).await? {
             return Ok(found);
         }
-        let made = self.make(facts, make).await;
+        let made = self.make(facts, fill).await;
         drop(building);
         made
     }
 
-    async fn make<F>(&self, facts: &Facts, make: impl FnOnce(PathBuf) -> F) -> Result<Snapshot>
+    async fn make<F>(&self, facts: &Facts, fill: impl FnOnce(PathBuf) -> F) -> Result<Snapshot>
     where
         F: Future<Output = Result<()>>,
     {
@@ -189,7 +189,7 @@ impl SnapshotStore {
         }
         let staging = self.root.join(format!("{prefix}{}", std::process::id()));
         create_private(&staging).map_err(|error| failed("create", &staging, &error))?;
-        let made = make(staging.clone()).await;
+        let made = fill(staging.clone()).await;
         let kept = match made {
             Ok(()) => self.keep(facts.clone(), staging.clone()).await,
             Err(error) => Err(error),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     async fn write(directory: PathBuf, content: &str) -> Result<()> {
-        fs::write(directory.join("memory"), content).unwrap();
+        tokio::fs::write(directory.join("memory"), content).await.unwrap();
         Ok(())
     }
 
@@ -430,8 +430,8 @@ mod tests {
             .await
             .unwrap();
         assert_eq!((content(&first), content(&again)), ("one".into(), "one".into()));
-        let mode = fs::metadata(first.path()).unwrap().mode();
-        assert_eq!(mode & 0o777, 0o700);
+        let found = fs::metadata(first.path()).unwrap();
+        assert_eq!(found.mode() & 0o777, 0o700);
         for damage in ["on", "onf", "one and more", ""] {
             fs::write(first.path().join("memory"), damage).unwrap();
             let made = store

@@ -1,5 +1,6 @@
 //! The command line of keys.
 
+use cellblock_sandbox::backend::BackendKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +40,10 @@ pub(crate) enum KeyCommand {
         /// `mcp_servers` whose `offer` is `code` or `both`; `*` means all [default: none]
         #[arg(long, value_name = "NAMES", value_delimiter = ',')]
         connectors: Vec<String>,
+        /// Reject the key's requests where sandboxes have a weaker wall: `gvisor` or `microvm` [default:
+        /// every backend is accepted]
+        #[arg(long, value_name = "BACKEND")]
+        minimum_backend: Option<BackendKind>,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellblock_gateway::keys::{ApiKey, ConnectorGrant, Keys};
+use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys};
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
 use cellblock_image::Home;
@@ -41,6 +41,7 @@ async fn act(args: KeyArgs) -> Result<()> {
             expires,
             quotas,
             connectors,
+            minimum_backend,
             json,
         } => {
             let expires_at = expires.map(|after| now().saturating_add(after.as_secs()));
@@ -55,7 +56,15 @@ async fn act(args: KeyArgs) -> Result<()> {
                 )));
             }
             let (key, secret) = keys
-                .create(&name, expires_at, allowance, ConnectorGrant::new(connectors))
+                .create(
+                    &name,
+                    KeyTerms {
+                        expires_at,
+                        allowance,
+                        connectors: ConnectorGrant::new(connectors),
+                        minimum_backend,
+                    },
+                )
                 .await?;
             if json {
                 let mut report = report(&key);
@@ -99,6 +108,7 @@ fn report(key: &ApiKey) -> Value {
         "last_used_at": key.last_used_at.map(date),
         "quotas": key.allowance,
         "connectors": key.connectors,
+        "minimum_backend": key.minimum_backend,
     })
 }
 
@@ -128,6 +138,9 @@ fn table(keys: &[ApiKey]) -> String {
         let connectors: Vec<_> = key.connectors.names().map(sanitize::text).collect();
         if !connectors.is_empty() {
             let _ = write!(text, "  connectors={}", connectors.join(","));
+        }
+        if let Some(minimum) = key.minimum_backend {
+            let _ = write!(text, "  minimum_backend={minimum}");
         }
         text.push('\n');
     }

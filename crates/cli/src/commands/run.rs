@@ -484,6 +484,8 @@ pub(super) fn without_namespaces(report: &Report) -> Option<String> {
     let reason = match report.0.get(&Protection::UserNamespace)? {
         State::Active => return None,
         State::Degraded { reason } => reason.split("; ").next().unwrap_or_default(),
+        // A wall replaces the filter, too, which cannot be disabled without one.
+        State::Disabled if report.0.get(&Protection::Seccomp) == Some(&State::Disabled) => return None,
         State::Disabled => "the policy disables namespaces",
     };
     Some(format!(

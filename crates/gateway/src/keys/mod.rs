@@ -7,6 +7,7 @@
 mod secret;
 
 use cellblock_agent::wire::Ids;
+use cellblock_interpreter::builder::BackendKind;
 
 use crate::records::{Allowance, Records, RecordsError, keys as rows};
 
@@ -43,6 +44,19 @@ pub enum KeysError {
     Records(#[from] RecordsError),
 }
 
+/// What a new key may do.
+#[derive(Clone, Debug, Default)]
+pub struct KeyTerms {
+    /// From when on it is refused, in seconds since 1970.
+    pub expires_at: Option<u64>,
+    /// Where its quotas differ from those that are configured.
+    pub allowance: Allowance,
+    /// Which connectors its code may call.
+    pub connectors: ConnectorGrant,
+    /// Weakest backend behind which its code may run.
+    pub minimum_backend: Option<BackendKind>,
+}
+
 /// The keys in a gateway's records.
 #[derive(Clone, Debug)]
 pub struct Keys {
@@ -56,13 +70,7 @@ impl Keys {
     }
 
     /// Makes a key. Its secret is given once, here.
-    pub async fn create(
-        &self,
-        name: &str,
-        expires_at: Option<u64>,
-        allowance: Allowance,
-        connectors: ConnectorGrant,
-    ) -> Result<(ApiKey, Secret), KeysError> {
+    pub async fn create(&self, name: &str, terms: KeyTerms) -> Result<(ApiKey, Secret), KeysError> {
         let length = name.chars().count();
         if length == 0 || length > LONGEST_NAME || name.chars().any(cellblock_interpreter::text::acts) {
             return Err(KeysError::Name);
@@ -71,10 +79,11 @@ impl Keys {
         let key = ApiKey {
             id: Ids::random().mint("key"),
             name: name.to_owned(),
-            allowance,
-            connectors,
+            allowance: terms.allowance,
+            connectors: terms.connectors,
+            minimum_backend: terms.minimum_backend,
             created_at: super::now(),
-            expires_at,
+            expires_at: terms.expires_at,
             revoked_at: None,
             last_used_at: None,
         };

@@ -23,11 +23,11 @@ fn a_secret_is_read_back_and_never_shown_by_accident() {
 async fn a_key_is_found_by_its_secret_and_by_no_other() {
     let keys = keys();
     assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), KeyLookup::Open);
-    let (key, secret) = keys
-        .create("ci", None, Allowance::default(), ConnectorGrant::default())
-        .await
-        .unwrap();
-    assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Key(key.id));
+    let (key, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
+    assert_eq!(
+        keys.find(Some(secret)).await.unwrap(),
+        KeyLookup::Key(key.id, None)
+    );
     assert_eq!(
         keys.find(Some(Secret::random())).await.unwrap(),
         KeyLookup::Unknown
@@ -40,10 +40,7 @@ async fn only_the_hash_of_a_secret_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("records.sqlite");
     let keys = Keys::new(Records::open(&path).unwrap());
-    let (_, secret) = keys
-        .create("ci", None, Allowance::default(), ConnectorGrant::default())
-        .await
-        .unwrap();
+    let (_, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
     let text = secret.reveal();
     for entry in std::fs::read_dir(dir.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
@@ -56,10 +53,7 @@ async fn only_the_hash_of_a_secret_is_kept() {
 #[tokio::test]
 async fn a_revoked_key_is_rejected_and_opens_nothing() {
     let keys = keys();
-    let (key, secret) = keys
-        .create("ci", None, Allowance::default(), ConnectorGrant::default())
-        .await
-        .unwrap();
+    let (key, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
     let revoked = keys.revoke("ci").await.unwrap();
     assert_eq!(revoked.id, key.id);
     assert!(revoked.revoked_at.is_some());
@@ -69,10 +63,7 @@ async fn a_revoked_key_is_rejected_and_opens_nothing() {
     assert!(!keys.any_usable().await.unwrap());
     assert!(matches!(keys.revoke("ci").await, Err(KeysError::Missing { .. })));
     // The name is free again; the id is not a name.
-    let (again, _) = keys
-        .create("ci", None, Allowance::default(), ConnectorGrant::default())
-        .await
-        .unwrap();
+    let (again, _) = keys.create("ci", KeyTerms::default()).await.unwrap();
     assert_eq!(keys.revoke(&again.id).await.unwrap().id, again.id);
     assert_eq!(keys.list().await.unwrap().len(), 2);
 }
@@ -83,9 +74,10 @@ async fn a_key_expires() {
     let (key, secret) = keys
         .create(
             "old",
-            Some(crate::now()),
-            Allowance::default(),
-            ConnectorGrant::default(),
+            KeyTerms {
+                expires_at: Some(crate::now()),
+                ..KeyTerms::default()
+            },
         )
         .await
         .unwrap();
@@ -95,35 +87,30 @@ async fn a_key_expires() {
     let (_, secret) = keys
         .create(
             "new",
-            Some(later),
-            Allowance::default(),
-            ConnectorGrant::default(),
+            KeyTerms {
+                expires_at: Some(later),
+                ..KeyTerms::default()
+            },
         )
         .await
         .unwrap();
     assert!(matches!(
         keys.find(Some(secret)).await.unwrap(),
-        KeyLookup::Key(_)
+        KeyLookup::Key(..)
     ));
 }
 
 #[tokio::test]
 async fn a_name_is_taken_once_and_has_to_be_one() {
     let keys = keys();
-    keys.create("ci", None, Allowance::default(), ConnectorGrant::default())
-        .await
-        .unwrap();
-    let again = keys
-        .create("ci", None, Allowance::default(), ConnectorGrant::default())
-        .await;
+    keys.create("ci", KeyTerms::default()).await.unwrap();
+    let again = keys.create("ci", KeyTerms::default()).await;
     assert_eq!(
         again.unwrap_err().to_string(),
         "make a key: there is a key `ci` already; revoke it, or choose another name"
     );
     for name in ["", "a\nb", &"x".repeat(101)] {
-        let refused = keys
-            .create(name, None, Allowance::default(), ConnectorGrant::default())
-            .await;
+        let refused = keys.create(name, KeyTerms::default()).await;
         assert!(matches!(refused, Err(KeysError::Name)), "{name}");
     }
 }
@@ -134,8 +121,32 @@ async fn quotas_of_a_key_are_kept_with_it() {
     let allowance = Allowance::default()
         .with(Quota::CellsPerMinute, Some(5))
         .with(Quota::Sandboxes, None);
-    keys.create("ci", None, allowance.clone(), ConnectorGrant::default())
-        .await
-        .unwrap();
+    keys.create(
+        "ci",
+        KeyTerms {
+            allowance: allowance.clone(),
+            ..KeyTerms::default()
+        },
+    )
+    .await
+    .unwrap();
     assert_eq!(keys.list().await.unwrap()[0].allowance, allowance);
+}
+
+#[tokio::test]
+async fn a_key_keeps_its_minimum_backend() {
+    let keys = keys();
+    let terms = KeyTerms {
+        minimum_backend: Some(BackendKind::Gvisor),
+        ..KeyTerms::default()
+    };
+    let (key, secret) = keys.create("strict", terms).await.unwrap();
+    assert_eq!(
+        keys.list().await.unwrap()[0].minimum_backend,
+        Some(BackendKind::Gvisor)
+    );
+    assert_eq!(
+        keys.find(Some(secret)).await.unwrap(),
+        KeyLookup::Key(key.id, Some(BackendKind::Gvisor))
+    );
 }

@@ -6,7 +6,7 @@ use cellblock_interpreter::connector::{ConnectorErrorKind, FetchAllowance as _};
 
 use super::ledger::Rate;
 use super::*;
-use crate::keys::ConnectorGrant;
+use crate::keys::KeyTerms;
 
 fn quotas(per_key: Allowance) -> Quotas {
     Quotas::new(per_key, Records::in_memory().unwrap())
@@ -78,7 +78,13 @@ async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none() {
         .with(Quota::StoredBytes, Some(5));
     let keys = crate::keys::Keys::new(records.clone());
     let (key, _) = keys
-        .create("ci", None, own, ConnectorGrant::default())
+        .create(
+            "ci",
+            KeyTerms {
+                allowance: own,
+                ..KeyTerms::default()
+            },
+        )
         .await
         .unwrap();
     let per_key = Allowance::default()
@@ -113,10 +119,7 @@ fn a_rate_lets_a_burst_through_and_says_when_there_is_more() {
 async fn the_use_of_a_key_is_remembered() {
     let records = Records::in_memory().unwrap();
     let keys = crate::keys::Keys::new(records.clone());
-    let (key, _) = keys
-        .create("ci", None, Allowance::default(), ConnectorGrant::default())
-        .await
-        .unwrap();
+    let (key, _) = keys.create("ci", KeyTerms::default()).await.unwrap();
     let quotas = Quotas::new(Allowance::default(), records);
     quotas.seen(&key.id);
     quotas.flush().await.unwrap();

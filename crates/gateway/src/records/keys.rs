@@ -1,5 +1,6 @@
 //! Keys in the records.
 
+use cellblock_interpreter::builder::BackendKind;
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -43,6 +44,8 @@ pub struct ApiKey {
     pub allowance: Allowance,
     /// Which connectors its code may call.
     pub connectors: ConnectorGrant,
+    /// Weakest backend behind which its code may run.
+    pub minimum_backend: Option<BackendKind>,
     /// When it was made, in seconds since 1970.
     pub created_at: u64,
     /// From when on it is refused.
@@ -65,8 +68,8 @@ impl ApiKey {
 pub enum KeyLookup {
     /// There are no keys, and never were.
     Open,
-    /// The key with this id.
-    Key(String),
+    /// The key with this id, and the weakest backend behind which its code may run.
+    Key(String, Option<BackendKind>),
     /// A key that has expired.
     Expired,
     /// A key that was revoked.
@@ -75,11 +78,13 @@ pub enum KeyLookup {
     Unknown,
 }
 
-const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors";
+const COLUMNS: &str =
+    "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, minimum_backend";
 
 /// Adds a key, unless one that was not revoked has its name.
 pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> rusqlite::Result<bool> {
-    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
                ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
     let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
     let made = connection.execute(
@@ -92,6 +97,7 @@ pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> r
             signed(key.created_at),
             key.expires_at.map(signed),
             serde_json::to_string(&key.connectors).unwrap_or_default(),
+            key.minimum_backend.map(BackendKind::name),
         ],
     )?;
     Ok(made == 1)
@@ -116,20 +122,20 @@ pub(crate) fn revoke(connection: &Connection, wanted: &str, now: u64) -> rusqlit
 
 /// Looks for a key by the hash of its secret.
 pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) -> rusqlite::Result<KeyLookup> {
-    let sql = "SELECT id, expires_at, revoked_at FROM keys WHERE hash = ?1";
+    let sql = "SELECT id, expires_at, revoked_at, minimum_backend FROM keys WHERE hash = ?1";
     let row = match hash {
         Some(hash) => {
             let mut statement = connection.prepare_cached(sql)?;
-            let row = |row: &Row<'_>| Ok((row.get(0)?, time(row, 1)?, time(row, 2)?));
+            let row = |row: &Row<'_>| Ok((row.get(0)?, time(row, 1)?, time(row, 2)?, minimum(row, 3)?));
             statement.query_row([hash], row).optional()?
         }
         None => None,
     };
-    if let Some((id, expires_at, revoked_at)) = row {
+    if let Some((id, expires_at, revoked_at, minimum)) = row {
         return Ok(match (expires_at, revoked_at) {
             (_, Some(_)) => KeyLookup::Revoked,
             (Some(end), None) if end <= now => KeyLookup::Expired,
-            _ => KeyLookup::Key(id),
+            _ => KeyLookup::Key(id, minimum),
         });
     }
     let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys)")?;
@@ -169,7 +175,14 @@ fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
         revoked_at: time(row, 5)?,
         last_used_at: time(row, 6)?,
         connectors: grant(&row.get::<_, String>(7)?),
+        minimum_backend: minimum(row, 8)?,
     })
+}
+
+/// What cannot be read stands for the strongest backend.
+fn minimum(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<BackendKind>> {
+    let name: Option<String> = row.get(index)?;
+    Ok(name.map(|name| name.parse().unwrap_or(BackendKind::Microvm)))
 }
 
 /// What cannot be read allows no more than what is configured.

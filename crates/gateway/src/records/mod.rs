@@ -45,6 +45,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/automatic.sql"),
     include_str!("migrations/key_connectors.sql"),
     include_str!("migrations/fetches.sql"),
+    include_str!("migrations/key_minimum_backend.sql"),
 ];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
@@ -397,14 +398,7 @@ mod tests {
         assert!(!any(Records::look(&path).unwrap()).await);
         assert!(!path.exists());
         let keys = crate::keys::Keys::new(Records::open(&path).unwrap());
-        keys.create(
-            "ci",
-            None,
-            crate::quotas::Allowance::default(),
-            crate::keys::ConnectorGrant::default(),
-        )
-        .await
-        .unwrap();
+        keys.create("ci", crate::keys::KeyTerms::default()).await.unwrap();
         assert!(any(Records::look(&path).unwrap()).await);
     }
 }

@@ -38,7 +38,11 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
     };
     let required = gateway.options.auth.required || !gateway.options.listen.ip().is_loopback();
     let caller = match (found, secret.is_some()) {
-        (KeyLookup::Key(owner), _) => {
+        (KeyLookup::Key(owner, minimum), _) => {
+            if let Err(error) = gateway.engine.satisfies(minimum) {
+                let answer = (StatusCode::FORBIDDEN, axum::Json(&error));
+                return refused(answer.into_response(), &error);
+            }
             gateway.quotas.seen(&owner);
             Caller { owner }
         }

@@ -94,8 +94,7 @@ fn is_origin(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::ConnectorGrant;
-    use crate::quotas::Allowance;
+    use crate::keys::KeyTerms;
 
     fn beyond_loopback() -> Options {
         Options {
@@ -119,9 +118,7 @@ mod tests {
         check(&required, &records).await.unwrap();
 
         let keys = Keys::new(records.clone());
-        keys.create("ci", None, Allowance::default(), ConnectorGrant::default())
-            .await
-            .unwrap();
+        keys.create("ci", KeyTerms::default()).await.unwrap();
         check(&beyond_loopback(), &records).await.unwrap();
         keys.revoke("ci").await.unwrap();
         assert!(matches!(

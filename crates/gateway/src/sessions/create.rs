@@ -9,6 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::Ids;
+use cellblock_interpreter::builder::BackendKind;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::project::Project;
@@ -70,6 +71,10 @@ pub(crate) struct CreateRequest {
     project: Option<String>,
     /// Datasets of the project that code may load without having looked at them, by slug.
     seen: Vec<String>,
+    /// Weakest backend behind which the session may run: `process`, `gvisor` or `microvm`. The request
+    /// is rejected if the server's is weaker.
+    #[schema(value_type = Option<String>)]
+    minimum_backend: Option<BackendKind>,
     /// Inputs to bind before the first cell.
     #[schema(value_type = Object)]
     inputs: BTreeMap<String, Given>,
@@ -96,6 +101,7 @@ pub(crate) async fn create(
     let mut request: CreateRequest = body::json_or_default(&headers, &body)?;
     let (idle_timeout, warning) = either(&IDLE_SECONDS, request.idle_timeout, request.idle_seconds)?;
     request.idle_timeout = idle_timeout;
+    gateway.engine.satisfies(request.minimum_backend)?;
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
     let terms = terms(&gateway, toolset, &request)?;
     let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod artifacts;
+mod backends;
 mod bad_input;
 mod cells;
 mod connectors;

@@ -10,7 +10,7 @@ use axum::routing::any;
 use cellblock_agent::provider::ProviderKey;
 use cellblock_artifact::Store;
 use cellblock_gateway::Gateway;
-use cellblock_gateway::keys::ConnectorGrant;
+use cellblock_gateway::keys::KeyTerms;
 use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::{ConnectError, FoundServer, Site, connect, upgrade};
@@ -142,7 +142,13 @@ async fn gateway(serve: bool) -> (Gateway, ProviderKey) {
     let allowance = Allowance::default().with(Quota::Sandboxes, Some(1));
     let made = gateway
         .keys
-        .create("far", None, allowance, ConnectorGrant::default())
+        .create(
+            "far",
+            KeyTerms {
+                allowance,
+                ..KeyTerms::default()
+            },
+        )
         .await
         .unwrap();
     (gateway, ProviderKey::new(&made.1.reveal()).unwrap())

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 
 use cellblock_gateway::Gateway;
-use cellblock_gateway::keys::ConnectorGrant;
+use cellblock_gateway::keys::{ConnectorGrant, KeyTerms};
 use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::BackendKind;
 use cellblock_testkit::wait::until_ok;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -83,7 +84,13 @@ async fn key_of(owner: &str) -> String {
         "ten bytes" => Allowance::default().with(Quota::FetchedBytesPerDay, Some(10)),
         _ => Allowance::default(),
     };
-    let made = gateway.keys.create(owner, None, allowance, connectors).await;
+    let terms = KeyTerms {
+        allowance,
+        connectors,
+        minimum_backend: (owner == "behind gVisor").then_some(BackendKind::Gvisor),
+        ..KeyTerms::default()
+    };
+    let made = gateway.keys.create(owner, terms).await;
     let key = made.unwrap().1.reveal();
     keys.insert(owner.to_owned(), key.clone());
     key

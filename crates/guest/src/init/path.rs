@@ -197,9 +197,10 @@ mod tests {
 
     use super::*;
 
+    type Way = fn(BorrowedFd<'_>, &Path, OFlags, Mode) -> rustix::io::Result<OwnedFd>;
+
     /// Both ways of opening a path.
-    const WAYS: [fn(BorrowedFd<'_>, &Path, OFlags, Mode) -> rustix::io::Result<OwnedFd>; 2] =
-        [resolve, walk::open_beneath];
+    const WAYS: [Way; 2] = [resolve, walk::open_beneath];
 
     #[test]
     fn paths_are_opened_beneath_the_root_and_never_through_links() {

@@ -9,7 +9,6 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
 use cellblock_image::OpenImage;
-use cellblock_sandbox::Limits;
 use serde_json::{Value, json};
 
 use crate::WallConfig;
@@ -142,18 +141,13 @@ fn namespaces() -> Value {
 }
 
 fn mounts(shared: &Path, config: &WallConfig) -> Vec<Value> {
-    let WallConfig { image, limits, .. } = config;
-    let Limits {
-        disk_bytes,
-        shm_bytes,
-        ..
-    } = limits;
+    let image = &config.image;
     let layers = image.home().layers();
     let mut mounts = vec![
         json!({"destination": "/proc", "type": "proc", "source": "proc"}),
-        memory("/tmp", 0o1777, *disk_bytes),
-        memory("/workspace", 0o755, *disk_bytes),
-        memory("/dev/shm", 0o1777, *shm_bytes),
+        // Covered by those of the room, with its own limits.
+        memory("/tmp", 0o1777, RUN_BYTES),
+        memory("/workspace", 0o755, RUN_BYTES),
         memory("/run", 0o755, RUN_BYTES),
         bind(image.root(), &home_of(image), true),
         bind(&layers, &format!("{HOME}/layers"), true),

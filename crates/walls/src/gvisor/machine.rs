@@ -30,8 +30,9 @@ const TEMPLATE_LIMIT: Duration = Duration::from_mins(3);
 const SNAPSHOT_LIMIT: Duration = Duration::from_mins(1);
 /// Maximum time for a restored machine to connect, and then to answer.
 const RESTORE_LIMIT: Duration = Duration::from_secs(20);
-/// Memory of gVisor itself, beside that of the sandbox.
-const OVERHEAD_BYTES: u64 = 192 << 20;
+/// Memory of the template and of gVisor itself, and what code can take until the machine notices that it
+/// has taken too much. Beyond it the host ends the whole machine.
+const OVERHEAD_BYTES: u64 = 1 << 30;
 
 /// Makes the machines of one backend.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use cellblock_jail::{Error, Result, fds, tree};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::kernel::Place;
+use super::memory::{self, Memory};
 use super::shepherd::{self, FromShepherd, Room as Flock, ToShepherd};
 use crate::launcher::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 
@@ -42,6 +43,8 @@ pub(super) struct Keeper<'a> {
     busy: Vec<BusyGroup>,
     last_token: u64,
     children: OwnedFd,
+    /// Only in a walled machine.
+    memory: Option<Memory>,
 }
 
 #[derive(Debug)]
@@ -60,6 +63,8 @@ struct Room {
     socket: OwnedFd,
     dir: RoomDir,
     group: RoomCgroups,
+    /// Limit of its memory.
+    memory_bytes: Option<u64>,
     /// Pending requests for kernels, by token.
     waiting: HashMap<u64, u64>,
     /// Running kernels, by token.
@@ -88,6 +93,7 @@ impl<'a> Keeper<'a> {
             busy: Vec::new(),
             last_token: 0,
             children: child_signals()?,
+            memory: launch.walled.then(Memory::new),
         })
     }
 
@@ -96,6 +102,7 @@ impl<'a> Keeper<'a> {
         loop {
             let (from_host, child, talking) = self.wait()?;
             self.remove_groups()?;
+            self.watch_memory()?;
             self.obey();
             for name in talking {
                 self.hear(&name)?;
@@ -126,7 +133,12 @@ impl<'a> Keeper<'a> {
         let leashes = living.iter().filter_map(|(_, room)| room.leash.as_ref());
         polled.extend(leashes.map(|leash| PollFd::new(leash, PollFlags::IN)));
         // Others must not wait for a room that is slow to end.
-        let pause = (!self.busy.is_empty()).then_some(&GROUP_PAUSE);
+        let measured = self.memory.is_some() && living.iter().any(|(_, room)| !room.kernels.is_empty());
+        let pause = if self.busy.is_empty() {
+            measured.then_some(&memory::EVERY)
+        } else {
+            Some(&GROUP_PAUSE)
+        };
         loop {
             match poll(&mut polled, pause) {
                 Ok(_) => break,
@@ -141,6 +153,24 @@ impl<'a> Keeper<'a> {
             ready[1],
             talking.map(|((name, _), _)| (*name).clone()).collect(),
         ))
+    }
+
+    /// Ends the kernels of a machine whose memory is exhausted.
+    fn watch_memory(&mut self) -> Result<()> {
+        let Some(memory) = &mut self.memory else {
+            return Ok(());
+        };
+        for room in self
+            .rooms
+            .values()
+            .filter(|room| !room.gone && !room.kernels.is_empty())
+        {
+            if room.memory_bytes.is_some_and(|limit| memory.exceeds(limit)) {
+                memory.count_kill();
+                fds::send(&room.socket, &ToShepherd::EndKernels, &[])?;
+            }
+        }
+        Ok(())
     }
 
     /// Passes signals on that arrived through leashes, while no shepherd is reaped.
@@ -182,7 +212,11 @@ impl<'a> Keeper<'a> {
                 None => Ok(LauncherReply::Done),
             },
             Operation::Usage { room } => match self.rooms.get(room) {
-                Some(room) => Ok(LauncherReply::Usage(room.group.usage())),
+                Some(room) => Ok(LauncherReply::Usage(
+                    self.memory
+                        .as_ref()
+                        .map_or_else(|| room.group.usage(), Memory::usage),
+                )),
                 None => Err(format!("no room `{room}`")),
             },
         };
@@ -199,7 +233,15 @@ impl<'a> Keeper<'a> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| Error::Child("creating a room requires one descriptor".into()))?;
         let user = self.launch.ids.host_room(slot);
+        if self.launch.walled {
+            walled::mount_room(&limits.disk, user)?;
+        }
         let dir = self.scratch.room(name, user)?;
+        if self.launch.walled {
+            let source = dir.data_source();
+            std::fs::create_dir_all(&source).during_on("create", &source)?;
+            walled::mount_data(&source, &limits.disk, user)?;
+        }
         let group = self
             .trees
             .create(name, &limits.group)
@@ -213,6 +255,7 @@ impl<'a> Keeper<'a> {
                     socket,
                     dir,
                     group,
+                    memory_bytes: limits.group.memory_bytes,
                     waiting: HashMap::new(),
                     kernels: HashSet::new(),
                     gone: false,

@@ -30,6 +30,7 @@ use crate::kernel_package;
 
 mod keeper;
 mod kernel;
+mod memory;
 mod shepherd;
 
 /// Path of the kernel's package below the launcher's directory.

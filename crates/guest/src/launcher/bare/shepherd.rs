@@ -44,6 +44,8 @@ pub(super) enum ToShepherd {
         /// Repeated in the response.
         token: u64,
     },
+    /// Kills the kernels with everything that they started, because memory is exhausted.
+    EndKernels,
     /// Ends everything in the room.
     End,
 }
@@ -152,6 +154,9 @@ impl Shepherd {
                     Some((ToShepherd::StartKernel { token }, descriptors)) => {
                         self.start_kernel(keep, room, token, descriptors)?;
                     }
+                    Some((ToShepherd::EndKernels, _)) => {
+                        tree::end_own(&[self.guest.pid]);
+                    }
                     Some((ToShepherd::End, _)) | None => return Ok(()),
                 }
             }
@@ -234,20 +239,25 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
         fds::close_all_but(&open)?;
         // Orphans of commands are reaped too.
         set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
+        // The room's user cannot enter its directory.
+        let opened = walled::is_declared().then(|| open_data(room)).transpose()?;
         let rules = room.confine(false)?;
         hide()?;
         rustix::thread::set_name(c"cellblock-guest").during("name the guest")?;
-        let data = room.place.dir.data();
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let data = rustix::fs::open(&data, flags, Mode::empty()).during_on("open", &data)?;
         let inside = Inside {
-            data,
+            data: opened.map_or_else(|| open_data(room), Ok)?,
             rules,
             dir: Some(room.place.dir.clone()),
         };
         init::serve(channel, inside, &room.place.environment)
     })
     .during("start the guest")
+}
+
+fn open_data(room: &Room<'_>) -> Result<OwnedFd> {
+    let data = room.place.dir.data_source();
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(&data, flags, Mode::empty()).during_on("open", &data)
 }
 
 fn start_kernel(room: &Room<'_>, token: u64, [channel, stdout, stderr]: [OwnedFd; 3]) -> Result<Child> {
