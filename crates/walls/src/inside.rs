@@ -1,6 +1,6 @@
 //! The other side of the wall: what a machine does between its snapshot and its first request.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,6 +18,9 @@ pub const PAUSE: Duration = Duration::from_millis(2);
 /// Size of the buffers between a serial port and its stream: the largest write that a port takes at once.
 const PORT_BUFFER: usize = 32 << 10;
 
+/// Where the kernel lists serial ports.
+const PORTS: &str = "/sys/class/virtio-ports";
+
 /// A stream to the host.
 pub trait Channel: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -28,8 +31,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Channel for T {}
 pub enum HostAddress {
     /// A socket that appears after the restore.
     Socket(PathBuf),
-    /// A serial port of a virtual machine.
-    Port(PathBuf),
+    /// The serial port with this name of a virtual machine.
+    Port(String),
 }
 
 impl FromStr for HostAddress {
@@ -64,7 +67,7 @@ impl HostAddress {
                     Err(error) => return Err(error),
                 }
             },
-            Self::Port(path) => Ok(Box::new(port(path)?)),
+            Self::Port(name) => Ok(Box::new(port(&device(name)?)?)),
         }
     }
 
@@ -72,6 +75,18 @@ impl HostAddress {
     fn is_virtual_machine(&self) -> bool {
         matches!(self, Self::Port(_))
     }
+}
+
+/// Returns the device of the port with a name. Its number depends on the order of the machine's devices.
+fn device(name: &str) -> io::Result<PathBuf> {
+    for entry in fs::read_dir(PORTS)?.flatten() {
+        let found = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+        if found.trim_end() == name {
+            return Ok(Path::new("/dev").join(entry.file_name()));
+        }
+    }
+    let reason = format!("this machine has no serial port `{name}`");
+    Err(io::Error::new(io::ErrorKind::NotFound, reason))
 }
 
 /// Returns a stream to a serial port. Two threads copy, because a port is not a socket: a short read of it does

@@ -26,8 +26,8 @@ pub(super) const ROOT: &str = "/root";
 pub(super) const WORDS: &str = "/words.json";
 /// The subcommand of the first process.
 pub(super) const COMMAND: &str = "boot-machine";
-/// The host's stream.
-pub(super) const PORT: &str = "/dev/vport0p1";
+/// Name of the serial port to the host.
+pub(super) const PORT: &str = "cellblock";
 
 const DISK: &str = "/dev/vda";
 const HOME: &str = "/run/home";

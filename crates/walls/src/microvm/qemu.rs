@@ -117,7 +117,7 @@ impl Qemu {
         add("-device", "virtio-blk-device,drive=disk".to_owned());
         add("-device", "virtio-serial-device,max_ports=2".to_owned());
         add("-chardev", format!("socket,id=host,path={}", escaped(&place.stream())));
-        add("-device", "virtserialport,chardev=host,nr=1,name=cellblock".to_owned());
+        add("-device", format!("virtserialport,chardev=host,nr=1,name={}", super::boot::PORT));
         add("-chardev", format!("socket,id=control,path={}", escaped(&place.control())));
         add("-mon", "chardev=control,mode=control".to_owned());
         if restored {
