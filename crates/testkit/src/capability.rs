@@ -185,7 +185,10 @@ fn qemu() -> Result<(), String> {
         .map(|it| it.parse().unwrap_or(0));
     let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if found < (8, 2) {
-        return Err(format!("`qemu-system-x86_64` has the version {}.{}", found.0, found.1));
+        return Err(format!(
+            "`qemu-system-x86_64` has the version {}.{}",
+            found.0, found.1
+        ));
     }
     let kernels = fs::read_dir("/boot").into_iter().flatten().flatten();
     let names = kernels.filter_map(|entry| entry.file_name().into_string().ok());

@@ -75,12 +75,21 @@ fn enter_disk() -> io::Result<Vec<String>> {
     let began = Instant::now();
     while !Path::new(DISK).exists() {
         if began.elapsed() > DISK_LIMIT {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the kernel finds no disk"));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "the kernel finds no disk",
+            ));
         }
         sleep(Duration::from_millis(2));
     }
-    mount(DISK, ROOT, "ext4", MountFlags::RDONLY | MountFlags::NODEV, c"noload")
-        .map_err(|error| io::Error::other(format!("mount the disk: {error}")))?;
+    mount(
+        DISK,
+        ROOT,
+        "ext4",
+        MountFlags::RDONLY | MountFlags::NODEV,
+        c"noload",
+    )
+    .map_err(|error| io::Error::other(format!("mount the disk: {error}")))?;
     for directory in ["/dev", "/proc", "/sys"] {
         mount_move(directory, format!("{ROOT}{directory}"))?;
     }

@@ -53,21 +53,7 @@ impl Archive {
         self.entries += 1;
         let size = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let name = u32::try_from(path.len() + 1).unwrap_or(u32::MAX);
-        let fields = [
-            self.entries,
-            mode,
-            0,
-            0,
-            1,
-            0,
-            size,
-            0,
-            0,
-            major,
-            minor,
-            name,
-            0,
-        ];
+        let fields = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, major, minor, name, 0];
         self.bytes.extend(b"070701");
         for field in fields {
             self.bytes.extend(format!("{field:08x}").bytes());

@@ -27,8 +27,24 @@ const COMMANDS: &str = "sh bash dash [ arch awk b2sum base32 base64 basename bun
 const FOLDERS: [&str; 2] = ["/usr/bin", "/bin"];
 /// Directories of the disk.
 const DIRECTORIES: [&str; 18] = [
-    "dev", "etc/fonts", "etc/alternatives", "mnt", "opt/cellblock", "opt/image", "opt/layers", "opt/python", "proc",
-    "run", "sys", "tmp", "usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "usr/share/zoneinfo", "workspace",
+    "dev",
+    "etc/fonts",
+    "etc/alternatives",
+    "mnt",
+    "opt/cellblock",
+    "opt/image",
+    "opt/layers",
+    "opt/python",
+    "proc",
+    "run",
+    "sys",
+    "tmp",
+    "usr/bin",
+    "usr/lib",
+    "usr/lib64",
+    "usr/sbin",
+    "usr/share/zoneinfo",
+    "workspace",
 ];
 const LINKS: [(&str, &str); 4] = [
     ("bin", "usr/bin"),
@@ -38,7 +54,12 @@ const LINKS: [(&str, &str); 4] = [
 ];
 const ZONES: &str = "/usr/share/zoneinfo";
 /// Where file systems are made, which is not on every user's PATH.
-const MAKERS: [&str; 4] = ["/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/bin/mke2fs", "/usr/local/sbin/mke2fs"];
+const MAKERS: [&str; 4] = [
+    "/usr/sbin/mke2fs",
+    "/sbin/mke2fs",
+    "/usr/bin/mke2fs",
+    "/usr/local/sbin/mke2fs",
+];
 /// Room for the file system's own structures.
 const SPARE: u64 = 64 << 20;
 const INODE: u64 = 4096;
@@ -62,7 +83,12 @@ fn write_tree(root: &Path, config: &WallConfig) -> io::Result<()> {
     }
     let commands: Vec<_> = COMMANDS
         .split_whitespace()
-        .filter_map(|name| FOLDERS.iter().map(|it| Path::new(it).join(name)).find(|it| it.is_file()))
+        .filter_map(|name| {
+            FOLDERS
+                .iter()
+                .map(|it| Path::new(it).join(name))
+                .find(|it| it.is_file())
+        })
         .collect();
     for command in &commands {
         if let Some(name) = command.file_name() {
@@ -88,7 +114,11 @@ fn write_tree(root: &Path, config: &WallConfig) -> io::Result<()> {
     if Path::new(ZONES).is_dir() {
         copy_tree(Path::new(ZONES), &root.join(ZONES.trim_start_matches('/')), false)?;
     }
-    copy_tree(config.image.root(), &root.join(IMAGE.trim_start_matches('/')), true)
+    copy_tree(
+        config.image.root(),
+        &root.join(IMAGE.trim_start_matches('/')),
+        true,
+    )
 }
 
 /// Returns the path of a library below the root, whose `/lib` is a link to `/usr/lib`.
@@ -137,16 +167,32 @@ fn size(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 fn make(target: &Path, root: &Path) -> io::Result<()> {
-    let maker = MAKERS.iter().find(|path| Path::new(path).is_file()).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::NotFound,
-            "`mke2fs` is not installed; on Debian and Ubuntu: apt-get install e2fsprogs",
-        )
-    })?;
+    let maker = MAKERS
+        .iter()
+        .find(|path| Path::new(path).is_file())
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "`mke2fs` is not installed; on Debian and Ubuntu: apt-get install e2fsprogs",
+            )
+        })?;
     let (bytes, files) = size(root)?;
     let (inodes, kib) = (files + files / 8 + 64, (bytes + bytes / 16 + SPARE) / 1024);
     let output = Command::new(maker)
-        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-O", "^has_journal", "-E", "root_owner=0:0"])
+        .args([
+            "-q",
+            "-F",
+            "-t",
+            "ext4",
+            "-b",
+            "4096",
+            "-m",
+            "0",
+            "-O",
+            "^has_journal",
+            "-E",
+            "root_owner=0:0",
+        ])
         .args(["-N", &inodes.to_string(), "-d"])
         .arg(root)
         .arg(target)
@@ -156,7 +202,10 @@ fn make(target: &Path, root: &Path) -> io::Result<()> {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("`{maker}` failed with {}: {words}", output.status)))
+    Err(io::Error::other(format!(
+        "`{maker}` failed with {}: {words}",
+        output.status
+    )))
 }
 
 /// Returns the first file tree of the machine's kernel, whose program mounts the disk.

@@ -68,12 +68,18 @@ impl Kernel {
 
     /// Returns the files of the modules, in the order in which they are loaded.
     pub(super) fn modules(&self) -> Vec<PathBuf> {
-        let beside = self.path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let beside = self
+            .path
+            .parent()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new("/"));
         let folders = [beside.join("lib/modules"), beside.join("usr/lib/modules")];
         let find = |(folder, name): &(&str, &str)| {
             folders.iter().find_map(|modules| {
                 let folder = modules.join(&self.release).join(folder);
-                let files = SUFFIXES.iter().map(|suffix| folder.join(format!("{name}{suffix}")));
+                let files = SUFFIXES
+                    .iter()
+                    .map(|suffix| folder.join(format!("{name}{suffix}")));
                 files.into_iter().find(|file| file.is_file())
             })
         };
@@ -103,7 +109,11 @@ mod tests {
     fn the_newest_kernel_for_clouds_is_preferred() {
         let boot = tempfile::tempdir().unwrap();
         assert_eq!(newest(boot.path()), None);
-        for name in ["vmlinuz-6.1.0-40-amd64", "config-9.9", "vmlinuz-6.9.7-cloud-amd64"] {
+        for name in [
+            "vmlinuz-6.1.0-40-amd64",
+            "config-9.9",
+            "vmlinuz-6.9.7-cloud-amd64",
+        ] {
             fs::write(boot.path().join(name), "").unwrap();
         }
         let found = |name: &str| Some(boot.path().join(name));

@@ -14,12 +14,12 @@ use serde_json::json;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Mutex;
 
+use super::NAME;
 use super::boot::PORT;
 use super::disk;
 use super::places::{MachinePlace, Places};
 use super::qemu::{Files, Qemu, memory_bytes};
 use super::qmp::Qmp;
-use super::NAME;
 use crate::WallConfig;
 use crate::owner::Owner;
 use crate::snapshot::{Facts, Snapshot, SnapshotStore};
@@ -131,7 +131,9 @@ impl Machines {
         load(&mut started.control, &files.state)
             .await
             .map_err(|reason| failed(format!("{reason}: {}", started.owner.last_words())))?;
-        Wake::new(&*place.id)?.send(&mut started.stream, RESTORE_LIMIT).await?;
+        Wake::new(&*place.id)?
+            .send(&mut started.stream, RESTORE_LIMIT)
+            .await?;
         let running = Running {
             _owner: started.owner,
             _control: started.control,
@@ -237,7 +239,9 @@ async fn load(control: &mut Qmp, state: &Path) -> Result<(), String> {
     ignore_memory(control).await?;
     let uri = format!("file:{}", state.display());
     control.run("migrate-incoming", json!({"uri": uri})).await?;
-    let result = control.settled("query-status", &["inmigrate"], RESTORE_LIMIT).await?;
+    let result = control
+        .settled("query-status", &["inmigrate"], RESTORE_LIMIT)
+        .await?;
     match result["status"].as_str() {
         Some("running") => Ok(()),
         Some("paused" | "prelaunch") => control.run("cont", json!({})).await.map(drop),
@@ -252,8 +256,8 @@ async fn ignore_memory(control: &mut Qmp) -> Result<(), String> {
 }
 
 fn listen(socket: &Path) -> Result<UnixListener, String> {
-    let listener = UnixListener::bind(socket)
-        .map_err(|error| format!("listen on `{}`: {error}", socket.display()))?;
+    let listener =
+        UnixListener::bind(socket).map_err(|error| format!("listen on `{}`: {error}", socket.display()))?;
     std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))
         .map_err(|error| format!("protect `{}`: {error}", socket.display()))?;
     Ok(listener)

@@ -68,5 +68,8 @@ pub async fn probe(options: &MicrovmOptions) -> Result<String> {
         Accelerator::Kvm => "KVM",
         Accelerator::Tcg => "emulated (slow, and no security boundary)",
     };
-    Ok(format!("QEMU {}, {how}, kernel {}", qemu.version, qemu.kernel.release))
+    Ok(format!(
+        "QEMU {}, {how}, kernel {}",
+        qemu.version, qemu.kernel.release
+    ))
 }

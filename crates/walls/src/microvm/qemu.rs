@@ -24,8 +24,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(20);
 const KVM_LIMIT: Duration = Duration::from_secs(10);
 /// What a kernel without a disk ends with: everything before it has worked.
 const KVM_WORKS: &str = "Unable to mount root fs";
-const INSTALL: &str =
-    "install QEMU 8.2 or newer (on Debian and Ubuntu: apt-get install qemu-system-x86 qemu-system-common; Debian 12 has it in its \
+const INSTALL: &str = "install QEMU 8.2 or newer (on Debian and Ubuntu: apt-get install qemu-system-x86 qemu-system-common; Debian 12 has it in its \
      backports) and a kernel (apt-get install linux-image-cloud-amd64)";
 /// Memory of a machine's kernel and of the template, beside that of the sandbox.
 const OVERHEAD_BYTES: u64 = 768 << 20;
@@ -101,24 +100,55 @@ impl Qemu {
     }
 
     /// Returns the command that starts a machine: a template, or one that waits for a snapshot's state.
-    pub(super) fn command(&self, place: &MachinePlace, files: &Files, limits: &Limits, restored: bool) -> Vec<String> {
+    pub(super) fn command(
+        &self,
+        place: &MachinePlace,
+        files: &Files,
+        limits: &Limits,
+        restored: bool,
+    ) -> Vec<String> {
         let memory = format!("{}M", memory_bytes(limits) / MIB);
-        let sharing = if restored { "share=off,readonly=on,rom=off" } else { "share=on" };
+        let sharing = if restored {
+            "share=off,readonly=on,rom=off"
+        } else {
+            "share=on"
+        };
         let mut words = self.common();
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
         add("-smp", processors(limits).to_string());
         add("-m", memory.clone());
-        add("-object", format!("memory-backend-file,id=ram0,size={memory},mem-path={},{sharing}", escaped(&files.memory)));
+        add(
+            "-object",
+            format!(
+                "memory-backend-file,id=ram0,size={memory},mem-path={},{sharing}",
+                escaped(&files.memory)
+            ),
+        );
         add("-machine", format!("{MACHINE},memory-backend=ram0"));
         add("-kernel", files.kernel.display().to_string());
         add("-initrd", files.first_tree.display().to_string());
         add("-append", self.parameters("quiet"));
-        add("-drive", format!("id=disk,file={},format=raw,if=none,readonly=on", escaped(&files.disk)));
+        add(
+            "-drive",
+            format!(
+                "id=disk,file={},format=raw,if=none,readonly=on",
+                escaped(&files.disk)
+            ),
+        );
         add("-device", "virtio-blk-device,drive=disk".to_owned());
         add("-device", "virtio-serial-device,max_ports=2".to_owned());
-        add("-chardev", format!("socket,id=host,path={}", escaped(&place.stream())));
-        add("-device", format!("virtserialport,chardev=host,nr=1,name={}", super::boot::PORT));
-        add("-chardev", format!("socket,id=control,path={}", escaped(&place.control())));
+        add(
+            "-chardev",
+            format!("socket,id=host,path={}", escaped(&place.stream())),
+        );
+        add(
+            "-device",
+            format!("virtserialport,chardev=host,nr=1,name={}", super::boot::PORT),
+        );
+        add(
+            "-chardev",
+            format!("socket,id=control,path={}", escaped(&place.control())),
+        );
         add("-mon", "chardev=control,mode=control".to_owned());
         if restored {
             add("-incoming", "defer".to_owned());
@@ -133,10 +163,22 @@ impl Qemu {
             Accelerator::Tcg => ("tcg,thread=multi,tb-size=128", "max"),
         };
         [
-            &*path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-            "-accel", accelerator, "-cpu", processor,
-            "-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
+            &*path,
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-sandbox",
+            "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+            "-accel",
+            accelerator,
+            "-cpu",
+            processor,
+            "-chardev",
+            "stdio,id=console,signal=off",
+            "-serial",
+            "chardev:console",
         ]
         .map(str::to_owned)
         .into()
@@ -167,12 +209,17 @@ const MACHINE: &str = "microvm,acpi=on,isa-serial=on,x-option-roms=on";
 
 /// Returns the memory of a machine for a sandbox with these limits.
 pub(super) fn memory_bytes(limits: &Limits) -> u64 {
-    limits.memory_bytes.saturating_add(OVERHEAD_BYTES).next_multiple_of(2 * MIB)
+    limits
+        .memory_bytes
+        .saturating_add(OVERHEAD_BYTES)
+        .next_multiple_of(2 * MIB)
 }
 
 fn processors(limits: &Limits) -> u32 {
     let here = std::thread::available_parallelism().map_or(1, |it| u32::try_from(it.get()).unwrap_or(1));
-    let wanted = limits.cpu_millis.map_or(here, |millis| u32::try_from(millis.div_ceil(1000)).unwrap_or(here));
+    let wanted = limits.cpu_millis.map_or(here, |millis| {
+        u32::try_from(millis.div_ceil(1000)).unwrap_or(here)
+    });
     wanted.clamp(1, here.min(PROCESSORS))
 }
 
@@ -200,11 +247,17 @@ async fn version(path: &Path) -> Result<String> {
         .find_map(|line| line.strip_prefix("QEMU emulator version "))
         .and_then(|rest| rest.split(' ').next());
     let Some(version) = found else {
-        return Err(missing(&format!("`{} --version` does not print a version", path.display())));
+        return Err(missing(&format!(
+            "`{} --version` does not print a version",
+            path.display()
+        )));
     };
     let mut numbers = version.split('.').map(|it| it.parse::<u32>().unwrap_or(0));
     if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < OLDEST {
-        return Err(missing(&format!("`{}` has the version {version}, which is too old", path.display())));
+        return Err(missing(&format!(
+            "`{}` has the version {version}, which is too old",
+            path.display()
+        )));
     }
     Ok(version.to_owned())
 }
@@ -227,7 +280,15 @@ async fn kvm(path: &Path, kernel: &Kernel) -> Result<(), String> {
     let words = qemu.common();
     let mut child = Command::new(&words[0])
         .args(&words[1..])
-        .args(["-m", "256M", "-machine", MACHINE, "-append", "console=ttyS0 panic=-1 reboot=t", "-kernel"])
+        .args([
+            "-m",
+            "256M",
+            "-machine",
+            MACHINE,
+            "-append",
+            "console=ttyS0 panic=-1 reboot=t",
+            "-kernel",
+        ])
         .arg(&image)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -82,8 +82,9 @@ impl Qmp {
             Err(_) => Err(format!("QEMU did not answer within {} s", ANSWER_LIMIT.as_secs())),
             Ok(Err(error)) => Err(format!("read QEMU's answer: {error}")),
             Ok(Ok(0)) => Err("QEMU closed its control socket".to_owned()),
-            Ok(Ok(_)) => serde_json::from_slice(&line)
-                .map_err(|error| format!("QEMU's answer is not JSON: {error}")),
+            Ok(Ok(_)) => {
+                serde_json::from_slice(&line).map_err(|error| format!("QEMU's answer is not JSON: {error}"))
+            }
         }
     }
 }

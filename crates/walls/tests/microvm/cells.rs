@@ -65,13 +65,20 @@ fn files_of_megabytes_go_in_and_out() {
         let mut lease = lease().await;
         let guest = lease.sandbox.guest();
         let content: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
-        guest.write("/workspace/in.bin", 0o644, &content[..]).await.unwrap();
+        guest
+            .write("/workspace/in.bin", 0o644, &content[..])
+            .await
+            .unwrap();
         let code = "data = open('/workspace/in.bin', 'rb').read()\nopen('/tmp/output/out.bin', 'wb').write(data[::-1])";
         execute(&mut lease.kernel, code).await;
         let mut back = Vec::new();
         loop {
             let at = back.len() as u64;
-            let read = lease.sandbox.guest().read("/tmp/output/out.bin", at, 4_000_000).await;
+            let read = lease
+                .sandbox
+                .guest()
+                .read("/tmp/output/out.bin", at, 4_000_000)
+                .await;
             let (part, eof) = read.unwrap();
             part.reader().read_to_end(&mut back).unwrap();
             if eof {
@@ -140,7 +147,10 @@ fn machines_of_one_snapshot_have_random_numbers_and_names_of_their_own_and_the_r
                 column.insert((*word).to_owned());
             }
             let inside: f64 = words[7].parse().unwrap();
-            let here = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+            let here = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap()
+                .as_secs_f64();
             assert!((here - inside).abs() < 10.0, "{inside} is not {here}");
             lease.sandbox.destroy().await.unwrap();
         }

@@ -56,7 +56,10 @@ fn a_machine_that_is_killed_during_a_cell_is_an_error_that_says_so() {
         let (end, _) = crate::support::finish(&mut lease.kernel).await;
         assert!(matches!(end, crate::support::End::Lost(_)), "{end:?}");
         let error = lease.sandbox.start_kernel().await.unwrap_err();
-        assert!(error.to_string().contains("gone") || error.to_string().contains("microvm"), "{error}");
+        assert!(
+            error.to_string().contains("gone") || error.to_string().contains("microvm"),
+            "{error}"
+        );
     });
 }
 
@@ -87,10 +90,17 @@ fn nothing_is_left_of_a_host_that_was_killed() {
     running.signal(Signal::KILL).unwrap();
     running.finish().unwrap();
     block_until("its processes are gone", || owner.processes().is_empty());
-    let next = Cli::new(["run", "--backend", "microvm", "--emulation", "--code", "print(6 * 7)"])
-        .limit(Duration::from_mins(5))
-        .run()
-        .unwrap();
+    let next = Cli::new([
+        "run",
+        "--backend",
+        "microvm",
+        "--emulation",
+        "--code",
+        "print(6 * 7)",
+    ])
+    .limit(Duration::from_mins(5))
+    .run()
+    .unwrap();
     assert_eq!(next.stdout.trim(), "42", "{next:?}");
     assert_eq!(directories(), 0);
     assert_eq!(owner.count().cgroups, 0);

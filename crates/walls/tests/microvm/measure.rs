@@ -83,7 +83,9 @@ fn memory(pid: u32) -> String {
     let lines = text.lines().filter_map(|line| {
         let (name, rest) = line.split_once(':')?;
         let kib: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
-        wanted.contains(&name).then(|| format!("{name} {} MiB", kib >> 10))
+        wanted
+            .contains(&name)
+            .then(|| format!("{name} {} MiB", kib >> 10))
     });
     lines.collect::<Vec<_>>().join(", ")
 }

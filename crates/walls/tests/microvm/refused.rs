@@ -53,14 +53,22 @@ fn a_missing_kernel_and_a_machine_that_does_not_start_are_errors() {
         let mut missing = config(image.clone());
         missing.options.microvm.kernel = Some("/nowhere/vmlinuz".into());
         let error = microvm::start(missing).await.unwrap_err().to_string();
-        assert!(error.contains("the kernel `/nowhere/vmlinuz` is not a file"), "{error}");
+        assert!(
+            error.contains("the kernel `/nowhere/vmlinuz` is not a file"),
+            "{error}"
+        );
         let broken = script(
             folder.path(),
             "[ \"$1\" = --version ] && echo 'QEMU emulator version 10.0.2' && exit\necho 'no such machine' >&2\nexit 1",
         );
-        let error = microvm::start(with_qemu(image, broken)).await.unwrap_err().to_string();
+        let error = microvm::start(with_qemu(image, broken))
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("QEMU ended: no such machine"), "{error}");
-        let left = fs::read_dir(folder.path().join("home/snapshots")).unwrap().flatten();
+        let left = fs::read_dir(folder.path().join("home/snapshots"))
+            .unwrap()
+            .flatten();
         let left: Vec<_> = left.filter(|entry| entry.path().is_dir()).collect();
         assert!(left.is_empty(), "{left:?}");
     });

@@ -13,7 +13,9 @@ use crate::support::{backend, block_on, config, execute, image_in, lease, share_
 
 fn digests() -> Vec<Vec<u8>> {
     let snapshots = snapshots(&cellblock_testkit::home().unwrap());
-    let files = snapshots.iter().flat_map(|path| ["memory", "state", "disk.ext4"].map(|name| path.join(name)));
+    let files = snapshots
+        .iter()
+        .flat_map(|path| ["memory", "state", "disk.ext4"].map(|name| path.join(name)));
     files
         .map(|path| {
             let mut digest = Sha256::new();
@@ -33,7 +35,11 @@ fn machines_that_run_at_once_have_memory_of_their_own_and_change_no_snapshot() {
         let mut leases = Vec::new();
         for at in 0..4 {
             let mut lease = lease().await;
-            execute(&mut lease.kernel, &format!("x = {at}\nheld = bytearray(16 << 20)")).await;
+            execute(
+                &mut lease.kernel,
+                &format!("x = {at}\nheld = bytearray(16 << 20)"),
+            )
+            .await;
             leases.push(lease);
         }
         for (at, lease) in (0..).zip(&mut leases) {

@@ -65,7 +65,10 @@ pub(crate) async fn image_in(home: &Path) -> OpenImage {
 
 /// The directories of the microVM snapshots of a home.
 pub(crate) fn snapshots(home: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(home.join("snapshots")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(home.join("snapshots"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let paths = entries.map(|entry| entry.path());
     paths
         .filter(|path| path.join("disk.ext4").exists() && path.join("manifest.json").exists())
