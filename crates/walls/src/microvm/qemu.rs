@@ -125,9 +125,14 @@ impl Qemu {
             ),
         );
         add("-machine", format!("{MACHINE},memory-backend=ram0"));
-        add("-kernel", files.kernel.display().to_string());
-        add("-initrd", files.first_tree.display().to_string());
-        add("-append", self.parameters("quiet"));
+        if restored {
+            add("-incoming", "defer".to_owned());
+        } else {
+            // A restored machine has them in its memory.
+            add("-kernel", files.kernel.display().to_string());
+            add("-initrd", files.first_tree.display().to_string());
+            add("-append", self.parameters("quiet"));
+        }
         add(
             "-drive",
             format!(
@@ -150,9 +155,6 @@ impl Qemu {
             format!("socket,id=control,path={}", escaped(&place.control())),
         );
         add("-mon", "chardev=control,mode=control".to_owned());
-        if restored {
-            add("-incoming", "defer".to_owned());
-        }
         words
     }
 
