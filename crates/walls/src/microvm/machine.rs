@@ -25,6 +25,8 @@ use crate::owner::Owner;
 use crate::snapshot::{Facts, Snapshot, SnapshotStore};
 use crate::wake::Wake;
 
+/// Number of the way in which templates are made; another one makes snapshots anew.
+const FORM: &str = "2";
 /// Line of a template that can be written to a snapshot.
 const READY: &str = "ready";
 /// Maximum time for a template to boot and to import the image's libraries, emulated on a busy machine.
@@ -70,6 +72,7 @@ impl Machines {
         let places = Places::create(&home).map_err(failed)?;
         let facts = Facts::new(NAME, &config)
             .map_err(failed)?
+            .with("form", FORM)
             .with("qemu", &*qemu.version)
             .with("accelerator", format!("{:?}", qemu.accelerator))
             .with("guest", qemu.kernel.sha256().map_err(failed)?);
@@ -180,8 +183,10 @@ fn write_files(config: &WallConfig, qemu: &Qemu, directory: &Path) -> io::Result
         &format!("port:{PORT}"),
         "--limits",
         &limits,
+        // A kernel that existed before the snapshot would draw the same numbers in every machine: each is forked
+        // from the template after the wake, and seeds itself then.
         "--ready",
-        "1",
+        "0",
     ]
     .map(str::to_owned);
     std::fs::write(&files.first_tree, disk::first_tree(config, &qemu.kernel, &words)?)?;

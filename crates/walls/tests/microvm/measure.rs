@@ -11,7 +11,7 @@ use cellblock_testkit::{LeakOwner, require};
 use crate::support::{backend, block_on, execute, lease};
 
 const PANDAS: &str = "import pandas as pd\npd.DataFrame({'a': [1, 2, 3]}).describe()";
-const ROUNDS: usize = 20;
+const ROUNDS: usize = 10;
 
 #[test]
 #[ignore = "measures; needs an idle machine"]
