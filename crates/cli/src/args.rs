@@ -81,6 +81,9 @@ pub(crate) enum Command {
     /// Serve one sandbox to the host of a machine, inside that machine
     #[command(hide = true)]
     Inside(Box<inside::InsideArgs>),
+    /// Be the first process of a virtual machine
+    #[command(hide = true)]
+    BootMachine(inside::BootMachineArgs),
     /// Show what this machine supports, which protections are active, and how to enable the others
     ///
     /// Starts a sandbox as `run` does. Exits with 0 if that works and every strict protection is

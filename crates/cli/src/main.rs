@@ -69,6 +69,9 @@ fn start(cli: CliArgs) -> ExitCode {
     {
         return commands::warm::host::run(id);
     }
+    if let Command::BootMachine(args) = &cli.command {
+        return commands::inside::boot(args);
+    }
     let export = if matches!(cli.command, Command::Serve(_)) {
         logging::serve()
     } else {
@@ -97,6 +100,7 @@ fn start(cli: CliArgs) -> ExitCode {
             Command::Image(args) => commands::image::run(args.command).await,
             Command::Artifact(args) => commands::artifact::run(args).await,
             Command::Inside(args) => commands::inside::run(*args).await,
+            Command::BootMachine(args) => commands::inside::boot(&args),
             Command::Doctor(args) => commands::doctor::run(args).await,
         }
     });

@@ -31,6 +31,7 @@ pub mod fds;
 pub mod ids;
 pub mod keep;
 pub mod landlock;
+pub mod machine;
 pub mod mounts;
 pub mod probe;
 pub mod process;

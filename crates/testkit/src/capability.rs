@@ -32,6 +32,8 @@ pub enum Capability {
     Kvm,
     /// `runsc`, which runs gVisor, is on PATH.
     Runsc,
+    /// QEMU is on PATH, and a kernel for its machines is below `/boot`.
+    Qemu,
     /// A Python 3.13 is installed.
     Python313,
     /// moto's server, which speaks S3, is installed.
@@ -60,7 +62,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -70,6 +72,7 @@ impl Capability {
         Self::SubordinateIds,
         Self::Kvm,
         Self::Runsc,
+        Self::Qemu,
         Self::Python313,
         Self::S3Server,
         Self::AppArmorParser,
@@ -96,6 +99,7 @@ impl Capability {
             Self::SubordinateIds => "subordinate_ids",
             Self::Kvm => "kvm",
             Self::Runsc => "runsc",
+            Self::Qemu => "qemu",
             Self::Python313 => "python313",
             Self::S3Server => "s3_server",
             Self::AppArmorParser => "apparmor_parser",
@@ -136,6 +140,7 @@ impl Capability {
                     .map_err(|error| format!("cannot open `/dev/kvm`: {error}"))
             }
             Self::Runsc => succeeds(Command::new("runsc").arg("--version")),
+            Self::Qemu => qemu(),
             Self::Python313 => python313()
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
@@ -167,6 +172,31 @@ impl Capability {
                 .and_then(|()| succeeds(Command::new("mariadbd").arg("--version"))),
         }
     }
+}
+
+/// Older ones cannot restore machines from files.
+fn qemu() -> Result<(), String> {
+    let ran = Command::new("qemu-system-x86_64").arg("--version").output();
+    let output = ran.map_err(|error| format!("cannot run `qemu-system-x86_64`: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split("version ").nth(1).unwrap_or_default();
+    let mut numbers = version
+        .split(|character: char| !character.is_ascii_digit())
+        .map(|it| it.parse().unwrap_or(0));
+    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if found < (8, 2) {
+        return Err(format!(
+            "`qemu-system-x86_64` has the version {}.{}",
+            found.0, found.1
+        ));
+    }
+    let kernels = fs::read_dir("/boot").into_iter().flatten().flatten();
+    let names = kernels.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut kernels = names.filter(|name| name.starts_with("vmlinuz-"));
+    kernels
+        .next()
+        .map(drop)
+        .ok_or_else(|| "there is no kernel `/boot/vmlinuz-*`".to_owned())
 }
 
 /// Older parsers do not know the rule `userns`.

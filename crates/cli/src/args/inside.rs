@@ -44,3 +44,10 @@ impl InsideArgs {
             .map_err(|error| Error::Refused(format!("invalid `--limits` `{}`: {error}", self.limits)))
     }
 }
+
+/// The arguments of `inside`, for the first process of a virtual machine.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BootMachineArgs {
+    #[arg(last = true, hide = true)]
+    pub(crate) words: Vec<String>,
+}

@@ -4,8 +4,9 @@ use cellblock_image::{Home, ImageStore};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::{ServeTerms, framed};
 use cellblock_interpreter::walls::inside;
+use cellblock_interpreter::walls::microvm::boot;
 
-use crate::args::inside::InsideArgs;
+use crate::args::inside::{BootMachineArgs, InsideArgs};
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::Screen;
@@ -43,11 +44,18 @@ async fn serve(args: InsideArgs) -> Result<()> {
     Screen::new().show(READY);
     let failed = |action| Error::process(action);
     let mut channel = args.host.connect().await.map_err(failed("connect to the host"))?;
-    let woken = inside::wake(channel.as_mut()).await;
+    let woken = inside::wake(channel.as_mut(), &args.host).await;
     woken.map_err(failed("wake from the snapshot"))?;
     let terms = ServeTerms {
         most: Some(args.limits()?),
         ..ServeTerms::default()
     };
     Ok(interpreter.serve(framed(channel), terms).await?)
+}
+
+/// Runs the first process of a virtual machine.
+pub(crate) fn boot(args: &BootMachineArgs) -> ExitCode {
+    let error = Error::process("start this machine")(boot::boot(&args.words));
+    error::tell(&error);
+    error.exit_code()
 }

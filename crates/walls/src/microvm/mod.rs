@@ -1,13 +1,38 @@
-//! Sandboxes in virtual machines.
+//! Sandboxes in virtual machines, which QEMU runs with KVM or, where that is allowed, emulates.
+//!
+//! ```text
+//! host ── owner ── QEMU ── a kernel of its own
+//!   └──── Unix socket ──── serial port ── cellblock inside ── the process backend
+//! ```
+//!
+//! A template boots, imports the image's libraries, and waits for a message; its memory is a file. Each
+//! sandbox is a machine that maps this file privately and loads the state of the template's
+//! devices. It has a read-only disk, no network, and one serial port.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use cellblock_remote::RemoteBackend;
+use cellblock_remote::{LocalConfig, RemoteBackend};
 use cellblock_sandbox::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
+use machine::Machines;
+use qemu::{Accelerator, Qemu};
+
+pub mod boot;
+mod cpio;
+mod disk;
+mod kernel;
+mod libraries;
+mod machine;
+mod places;
+mod qemu;
+mod qmp;
+
+/// Name of the backend.
+const NAME: &str = "microvm";
 
 /// How virtual machines are run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,15 +48,28 @@ pub struct MicrovmOptions {
 }
 
 /// Starts the backend.
-pub async fn start(_config: WallConfig) -> Result<RemoteBackend> {
-    Err(cellblock_sandbox::Error::missing_protection(
-        "this build has no microVM backend".to_owned(),
-    ))
+pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
+    let qemu = Qemu::find(&config.options.microvm).await?;
+    let demands = config.demands.clone();
+    let manifest = config.image.manifest().clone();
+    let machines = Arc::new(Machines::prepare(config, qemu).await?);
+    let local = LocalConfig {
+        name: NAME.to_owned(),
+        backend: NAME,
+        open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
+    };
+    RemoteBackend::start_local(local, demands, manifest).await
 }
 
 /// Returns what would run here, or what is missing and how to get it.
-pub async fn probe(_options: &MicrovmOptions) -> Result<String> {
-    Err(cellblock_sandbox::Error::missing_protection(
-        "this build has no microVM backend".to_owned(),
+pub async fn probe(options: &MicrovmOptions) -> Result<String> {
+    let qemu = Qemu::find(options).await?;
+    let how = match qemu.accelerator {
+        Accelerator::Kvm => "KVM",
+        Accelerator::Tcg => "emulated (slow, and no security boundary)",
+    };
+    Ok(format!(
+        "QEMU {}, {how}, kernel {}",
+        qemu.version, qemu.kernel.release
     ))
 }

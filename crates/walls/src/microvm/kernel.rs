@@ -1,0 +1,145 @@
+//! The guest's kernel: a distribution's image and the two modules with which it finds its disk.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// Modules that find a microVM's devices and its disk. What is built into the kernel is not a file.
+const MODULES: [(&str, &str); 2] = [
+    ("kernel/drivers/virtio", "virtio_mmio"),
+    ("kernel/drivers/block", "virtio_blk"),
+];
+const SUFFIXES: [&str; 4] = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"];
+const ELF: &[u8] = b"\x7fELF";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// Maximum size of an unpacked kernel.
+const MAX: u64 = 512 << 20;
+
+/// A kernel that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Kernel {
+    pub(super) path: PathBuf,
+    /// Such as `6.12.95+deb12-cloud-amd64`; empty if the file's name does not contain it.
+    pub(super) release: String,
+}
+
+impl Kernel {
+    /// Returns the configured kernel, or the newest below `/boot`, one for clouds before others.
+    pub(super) fn find(configured: Option<&Path>) -> Result<Self, String> {
+        let path = match configured {
+            Some(path) if path.is_file() => path.to_owned(),
+            Some(path) => return Err(format!("the kernel `{}` is not a file", path.display())),
+            None => newest(Path::new("/boot")).ok_or("there is no kernel `/boot/vmlinuz-*`")?,
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let release = name.strip_prefix("vmlinuz-").unwrap_or_default().to_owned();
+        Ok(Self { path, release })
+    }
+
+    /// Returns the sha256 of the file.
+    pub(super) fn sha256(&self) -> io::Result<String> {
+        let digest = Sha256::digest(fs::read(&self.path)?);
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Returns the kernel in the form that needs no further unpacking by the machine, if that is known.
+    pub(super) fn unpacked(&self) -> io::Result<Vec<u8>> {
+        let image = fs::read(&self.path)?;
+        if image.starts_with(ELF) {
+            return Ok(image);
+        }
+        let starts = image.windows(ZSTD.len()).enumerate();
+        for (at, _) in starts.filter(|(_, found)| *found == ZSTD) {
+            let Ok(decoder) = zstd::Decoder::new(&image[at..]) else {
+                continue;
+            };
+            // The image goes on after the stream, where reading fails.
+            let mut unpacked = Vec::new();
+            let _ = decoder.take(MAX).read_to_end(&mut unpacked);
+            if unpacked.starts_with(ELF) {
+                return Ok(unpacked);
+            }
+        }
+        // Compressed by other means: the machine unpacks it itself, more slowly.
+        Ok(image)
+    }
+
+    /// Returns the files of the modules, in the order in which they are loaded.
+    pub(super) fn modules(&self) -> Vec<PathBuf> {
+        let beside = self
+            .path
+            .parent()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new("/"));
+        let folders = [beside.join("lib/modules"), beside.join("usr/lib/modules")];
+        let find = |(folder, name): &(&str, &str)| {
+            folders.iter().find_map(|modules| {
+                let folder = modules.join(&self.release).join(folder);
+                let files = SUFFIXES
+                    .iter()
+                    .map(|suffix| folder.join(format!("{name}{suffix}")));
+                files.into_iter().find(|file| file.is_file())
+            })
+        };
+        MODULES.iter().filter_map(find).collect()
+    }
+}
+
+fn newest(boot: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(boot).ok()?.flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let kernels = names.filter(|name| name.starts_with("vmlinuz-"));
+    let newest = kernels.max_by_key(|name| (name.contains("cloud"), numbers(name)))?;
+    Some(boot.join(newest))
+}
+
+/// Returns the numbers in a name, which sort releases as `6.9 < 6.12`.
+fn numbers(name: &str) -> Vec<u32> {
+    let parts = name.split(|character: char| !character.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_kernel_for_clouds_is_preferred() {
+        let boot = tempfile::tempdir().unwrap();
+        assert_eq!(newest(boot.path()), None);
+        for name in [
+            "vmlinuz-6.1.0-40-amd64",
+            "config-9.9",
+            "vmlinuz-6.9.7-cloud-amd64",
+        ] {
+            fs::write(boot.path().join(name), "").unwrap();
+        }
+        let found = |name: &str| Some(boot.path().join(name));
+        assert_eq!(newest(boot.path()), found("vmlinuz-6.9.7-cloud-amd64"));
+        fs::write(boot.path().join("vmlinuz-6.12.1-cloud-amd64"), "").unwrap();
+        assert_eq!(newest(boot.path()), found("vmlinuz-6.12.1-cloud-amd64"));
+    }
+
+    #[test]
+    fn a_kernel_is_unpacked_and_its_modules_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("lib/modules/6.1-x/kernel/drivers/virtio");
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(root.path().join("boot")).unwrap();
+        fs::write(folder.join("virtio_mmio.ko.xz"), "").unwrap();
+        let path = root.path().join("boot/vmlinuz-6.1-x");
+        let elf = [ELF, b" and more"].concat();
+        let mut image = b"MZ setup \x28\xb5\x2f\xfd no stream".to_vec();
+        image.extend(zstd::encode_all(&*elf, 3).unwrap());
+        image.extend(b"what follows");
+        fs::write(&path, image).unwrap();
+        let kernel = Kernel::find(Some(&path)).unwrap();
+        assert_eq!(kernel.release, "6.1-x");
+        assert_eq!(kernel.unpacked().unwrap(), elf);
+        assert_eq!(kernel.modules(), [folder.join("virtio_mmio.ko.xz")]);
+        let missing = Kernel::find(Some(Path::new("/nowhere/vmlinuz"))).unwrap_err();
+        assert_eq!(missing, "the kernel `/nowhere/vmlinuz` is not a file");
+    }
+}

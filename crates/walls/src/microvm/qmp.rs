@@ -1,0 +1,127 @@
+//! QEMU's control protocol: one JSON object per line, in both directions.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+/// Maximum time for one answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// Pause between two questions about a state that changes by itself.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Maximum length of a line in bytes.
+const LINE: u64 = 1 << 20;
+
+/// A connection on which commands are accepted.
+#[derive(Debug)]
+pub(super) struct Qmp {
+    stream: BufReader<UnixStream>,
+}
+
+impl Qmp {
+    /// Reads the greeting and starts the session.
+    pub(super) async fn start(stream: UnixStream) -> Result<Self, String> {
+        let mut qmp = Self {
+            stream: BufReader::new(stream),
+        };
+        let greeting = qmp.line().await?;
+        if greeting.get("QMP").is_none() {
+            return Err("what is connected to QEMU's control socket is not QEMU".to_owned());
+        }
+        qmp.run("qmp_capabilities", json!({})).await?;
+        Ok(qmp)
+    }
+
+    /// Runs a command and returns its result.
+    pub(super) async fn run(&mut self, command: &str, arguments: Value) -> Result<Value, String> {
+        let mut line = json!({"execute": command, "arguments": arguments}).to_string();
+        line.push('\n');
+        let written = self.stream.get_mut().write_all(line.as_bytes()).await;
+        written.map_err(|error| format!("send `{command}` to QEMU: {error}"))?;
+        loop {
+            let mut answer = self.line().await?;
+            if let Some(error) = answer.get("error") {
+                let reason = error.get("desc").and_then(Value::as_str).unwrap_or("unknown");
+                return Err(format!("QEMU rejected `{command}`: {reason}"));
+            }
+            // Others are events.
+            if let Some(result) = answer.get_mut("return") {
+                return Ok(result.take());
+            }
+        }
+    }
+
+    /// Repeats a command until its `status` is no longer one of `pending`; returns the result.
+    pub(super) async fn settled(
+        &mut self,
+        command: &str,
+        pending: &[&str],
+        limit: Duration,
+    ) -> Result<Value, String> {
+        let asking = async {
+            loop {
+                let result = self.run(command, json!({})).await?;
+                let status = result.get("status").and_then(Value::as_str);
+                if status.is_some_and(|status| !pending.contains(&status)) {
+                    return Ok(result);
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(limit, asking)
+            .await
+            .map_err(|_| format!("QEMU's `{command}` did not finish within {} s", limit.as_secs()))?
+    }
+
+    async fn line(&mut self) -> Result<Value, String> {
+        let mut line = Vec::new();
+        let mut limited = tokio::io::AsyncReadExt::take(&mut self.stream, LINE);
+        let read = tokio::time::timeout(ANSWER_LIMIT, limited.read_until(b'\n', &mut line)).await;
+        match read {
+            Err(_) => Err(format!("QEMU did not answer within {} s", ANSWER_LIMIT.as_secs())),
+            Ok(Err(error)) => Err(format!("read QEMU's answer: {error}")),
+            Ok(Ok(0)) => Err("QEMU closed its control socket".to_owned()),
+            Ok(Ok(_)) => {
+                serde_json::from_slice(&line).map_err(|error| format!("QEMU's answer is not JSON: {error}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn with_answers(answers: &'static str) -> Result<Qmp, String> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(answers.as_bytes()).await.unwrap();
+        tokio::spawn(async move {
+            let mut commands = BufReader::new(theirs).lines();
+            while let Ok(Some(_)) = commands.next_line().await {}
+        });
+        Qmp::start(ours).await
+    }
+
+    #[tokio::test]
+    async fn events_are_skipped_and_errors_name_the_command() {
+        let mut qmp = with_answers(
+            "{\"QMP\": {}}\n{\"return\": {}}\n{\"event\": \"STOP\"}\n{\"return\": {\"status\": \"active\"}}\n\
+             {\"return\": {\"status\": \"completed\"}}\n{\"error\": {\"desc\": \"no such thing\"}}\n",
+        )
+        .await
+        .unwrap();
+        let settled = qmp.settled("query-migrate", &["active"], ANSWER_LIMIT).await;
+        assert_eq!(settled.unwrap()["status"], "completed");
+        let error = qmp.run("cont", json!({})).await.unwrap_err();
+        assert_eq!(error, "QEMU rejected `cont`: no such thing");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_qemu_is_an_error() {
+        for (said, expected) in [("{}\n", "is not QEMU"), ("hello\n", "is not JSON")] {
+            let error = with_answers(said).await.unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

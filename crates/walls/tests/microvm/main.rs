@@ -1,0 +1,11 @@
+//! The microVM backend on the default image: kernels driven by hand, and what a machine leaves behind. Machines are emulated where
+//! KVM does not work, and all tests share one template, which then takes minutes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cells;
+mod death;
+mod measure;
+mod refused;
+mod snapshots;
+mod support;
