@@ -13,6 +13,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use cellblock_jail::process::report;
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
 use rustix::system::{RebootCommand, finit_module, reboot};
 
@@ -53,7 +54,7 @@ pub fn boot(words: &[String]) -> io::Error {
             Err(error) => error,
         }
     };
-    eprintln!("the machine could not start: {failed}");
+    report(&format!("the machine could not start: {failed}"));
     let _ = reboot(RebootCommand::Restart);
     failed
 }
@@ -138,7 +139,7 @@ fn serve(words: &[String]) -> io::Result<Never> {
         if let Some((pid, status)) = ended
             && pid.as_raw_nonzero().get() == server
         {
-            eprintln!("the machine's server ended: {status:?}");
+            report(&format!("the machine's server ended: {status:?}"));
             reboot(RebootCommand::Restart)?;
         }
     }

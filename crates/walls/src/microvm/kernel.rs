@@ -41,7 +41,9 @@ impl Kernel {
     /// Returns the sha256 of the file.
     pub(super) fn sha256(&self) -> io::Result<String> {
         let digest = Sha256::digest(fs::read(&self.path)?);
-        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(digest.iter().fold(String::with_capacity(64), |text, byte| {
+            text + &format!("{byte:02x}")
+        }))
     }
 
     /// Returns the kernel in the form that needs no further unpacking by the machine, if that is known.

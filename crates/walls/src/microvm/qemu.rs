@@ -197,7 +197,7 @@ impl Qemu {
             // An emulated machine's only other clock is a timer that a busy host serves too late to measure
             // the counter by it.
             if let Some(khz) = counter_khz() {
-                parameters += &format!(" tsc_early_khz={khz} tsc=reliable");
+                parameters = format!("{parameters} tsc_early_khz={khz} tsc=reliable");
             }
             // There is nothing to mitigate between translated programs.
             parameters += " mitigations=off";
