@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_guest::machine::Machine;
-use cellblock_remote::{Opened, unreachable};
+use cellblock_guest::machine::MachineOrder;
+use cellblock_remote::{OpenedStream, unreachable};
 use cellblock_sandbox::jail::cgroup::GroupLimits;
 use cellblock_sandbox::{Error, Result};
 use serde_json::json;
@@ -21,7 +21,7 @@ use super::places::{MachinePlace, Places};
 use super::qemu::{Files, Qemu, memory_bytes};
 use super::qmp::Qmp;
 use crate::WallConfig;
-use crate::owner::Owner;
+use crate::owner::MachineOwner;
 use crate::snapshot::{Facts, Snapshot, SnapshotStore};
 use crate::wake::Wake;
 
@@ -51,7 +51,7 @@ pub(super) struct Machines {
 
 /// What a sandbox holds until its end.
 struct Running {
-    _owner: Owner,
+    _owner: MachineOwner,
     _control: Qmp,
     _machines: Arc<Machines>,
     _snapshot: Arc<Snapshot>,
@@ -59,7 +59,7 @@ struct Running {
 
 /// A QEMU that has connected.
 struct Started {
-    owner: Owner,
+    owner: MachineOwner,
     control: Qmp,
     stream: UnixStream,
 }
@@ -94,7 +94,7 @@ impl Machines {
 
     /// Restores a machine and wakes it. A failure is tried again, first with the same snapshot and then with a
     /// new one.
-    pub(super) async fn open(self: Arc<Self>) -> Result<Opened> {
+    pub(super) async fn open(self: Arc<Self>) -> Result<OpenedStream> {
         let snapshot = Arc::clone(&*self.snapshot.lock().await);
         for _ in 0..2 {
             match self.restore(&snapshot).await {
@@ -124,7 +124,7 @@ impl Machines {
         Ok(Arc::clone(&current))
     }
 
-    async fn restore(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Opened> {
+    async fn restore(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<OpenedStream> {
         let failed = |reason: String| failure(&format!("restore a machine: {reason}"));
         let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
         let files = Files::of(snapshot.path());
@@ -143,7 +143,7 @@ impl Machines {
             _machines: Arc::clone(self),
             _snapshot: Arc::clone(snapshot),
         };
-        Ok(Opened {
+        Ok(OpenedStream {
             stream: started.stream,
             keep: Some(Box::new(running)),
         })
@@ -203,7 +203,7 @@ async fn start(
 ) -> Result<Started, String> {
     let control = listen(&place.control())?;
     let stream = listen(&place.stream())?;
-    let machine = Machine {
+    let machine = MachineOrder {
         program: qemu.command(place, files, &config.limits, restored),
         cleanup: Vec::new(),
         directory: place.path.clone(),
@@ -214,7 +214,7 @@ async fn start(
             cpu_millis: config.limits.cpu_millis,
         },
     };
-    let owner = Owner::start(&config.executable, &machine)?;
+    let owner = MachineOwner::start(&config.executable, &machine)?;
     let stream = connected(&stream, &owner).await?;
     let control = connected(&control, &owner).await?;
     let control = Qmp::start(control).await?;
@@ -269,7 +269,7 @@ fn listen(socket: &Path) -> Result<UnixListener, String> {
 }
 
 /// Waits until QEMU connects.
-async fn connected(listener: &UnixListener, owner: &Owner) -> Result<UnixStream, String> {
+async fn connected(listener: &UnixListener, owner: &MachineOwner) -> Result<UnixStream, String> {
     let accepted = async {
         tokio::select! {
             accepted = listener.accept() => accepted.map(|(stream, _)| stream).map_err(|error| error.to_string()),

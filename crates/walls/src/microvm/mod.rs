@@ -50,12 +50,14 @@ pub struct MicrovmOptions {
 /// Starts the backend.
 pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
     let qemu = Qemu::find(&config.options.microvm).await?;
+    let wall = description(&qemu);
     let demands = config.demands.clone();
     let manifest = config.image.manifest().clone();
     let machines = Arc::new(Machines::prepare(config, qemu).await?);
     let local = LocalConfig {
         name: NAME.to_owned(),
         backend: NAME,
+        wall: Some(wall),
         open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
     };
     RemoteBackend::start_local(local, demands, manifest).await
@@ -63,13 +65,13 @@ pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
 
 /// Returns what would run here, or what is missing and how to get it.
 pub async fn probe(options: &MicrovmOptions) -> Result<String> {
-    let qemu = Qemu::find(options).await?;
+    Ok(description(&Qemu::find(options).await?))
+}
+
+fn description(qemu: &Qemu) -> String {
     let how = match qemu.accelerator {
         Accelerator::Kvm => "KVM",
         Accelerator::Tcg => "emulated (slow, and no security boundary)",
     };
-    Ok(format!(
-        "QEMU {}, {how}, kernel {}",
-        qemu.version, qemu.kernel.release
-    ))
+    format!("QEMU {}, {how}, kernel {}", qemu.version, qemu.kernel.release)
 }
