@@ -155,7 +155,8 @@ impl InterpreterBuilder {
                     demands: self.demands,
                     options: self.walls,
                 };
-                let backend = Arc::new(cellblock_walls::start(self.backend, config).await?);
+                let starting = Box::pin(cellblock_walls::start(self.backend, config));
+                let backend = Arc::new(starting.await?);
                 let base = Box::new(LocalBase { image, process: None });
                 let shared = Shared::new(backend, base, self.limits, self.pool, store);
                 return Ok(Interpreter::over(shared));

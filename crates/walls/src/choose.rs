@@ -30,7 +30,7 @@ pub async fn choose(
     }
     let mut missing = Vec::new();
     for kind in BackendKind::ALL.into_iter().rev().filter(|kind| *kind >= minimum) {
-        match probe(kind, options).await {
+        match Box::pin(probe(kind, options)).await {
             Ok(_) => return Ok(kind),
             Err(error) => missing.push(format!("`{kind}`: {}", chain(&error))),
         }

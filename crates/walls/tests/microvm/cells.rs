@@ -127,13 +127,14 @@ fn a_kernel_that_dies_is_replaced_in_the_same_machine() {
     });
 }
 
+const CODE: &str = "import os, random, ssl, time, uuid\nimport numpy as np\n\
+    boot = open('/proc/sys/kernel/random/uuid').read().strip()\n\
+    ' '.join(map(str, (os.urandom(8).hex(), random.random(), uuid.uuid4(), np.random.random(), ssl.RAND_bytes(8).hex(),\n\
+    np.random.default_rng().random(), boot, time.time())))";
+
 #[test]
 fn machines_of_one_snapshot_have_random_numbers_and_names_of_their_own_and_the_right_time() {
     require!(Qemu);
-    const CODE: &str = "import os, random, ssl, time, uuid\nimport numpy as np\n\
-        boot = open('/proc/sys/kernel/random/uuid').read().strip()\n\
-        ' '.join(map(str, (os.urandom(8).hex(), random.random(), uuid.uuid4(), np.random.random(), ssl.RAND_bytes(8).hex(),\n\
-        np.random.default_rng().random(), boot, time.time())))";
     block_on(async {
         let mut columns = vec![BTreeSet::new(); 7];
         for _ in 0..8 {

@@ -5,7 +5,6 @@
 
 mod cells;
 mod death;
-mod measure;
 mod refused;
 mod snapshots;
 mod support;

@@ -262,9 +262,10 @@ impl Diagnosis {
     fn draw_backends(&self, text: &mut String) {
         heading(text, "Backends");
         for backend in &self.backends {
-            let mark = match backend.works {
-                true => styled(GOOD, "works   "),
-                false => styled(NOTE, "missing "),
+            let mark = if backend.works {
+                styled(GOOD, "works   ")
+            } else {
+                styled(NOTE, "missing ")
             };
             let _ = writeln!(text, "  {mark} {}", backend.kind);
             let detail = sanitize::line(&backend.detail);
