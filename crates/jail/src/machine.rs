@@ -11,7 +11,7 @@ const RNDRESEEDCRNG: libc::c_ulong = 0x5207;
 
 /// The kernel's `struct rand_pool_info`.
 #[repr(C)]
-struct PoolInfo {
+struct EntropyOrder {
     entropy_bits: libc::c_int,
     bytes: libc::c_int,
     seed: [u8; 32],
@@ -21,7 +21,7 @@ struct PoolInfo {
 /// the same memory.
 pub fn stir(seed: &[u8; 32]) -> io::Result<()> {
     let device = File::options().write(true).open("/dev/urandom")?;
-    let info = PoolInfo {
+    let info = EntropyOrder {
         entropy_bits: 256,
         bytes: 32,
         seed: *seed,

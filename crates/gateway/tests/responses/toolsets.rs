@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
-use cellblock_gateway::keys::ConnectorGrant;
-use cellblock_gateway::quotas::Allowance;
+use cellblock_gateway::keys::{ConnectorGrant, KeyTerms};
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::session::SetupSnippet;
 use serde_json::{Value, json};
@@ -156,7 +155,15 @@ fn containers_keep_to_the_quotas_of_their_key_and_their_fetches_are_counted() {
         .await;
         let all = ConnectorGrant::new(["*".to_owned()]);
         let keys = &server.gateway().keys;
-        let made = keys.create("fetcher", None, Allowance::default(), all).await;
+        let made = keys
+            .create(
+                "fetcher",
+                KeyTerms {
+                    connectors: all,
+                    ..KeyTerms::default()
+                },
+            )
+            .await;
         let server = server.of(made.unwrap().0.id.leak());
         let asking = json!({"input": "go", "tools": interpreter_tool()});
         server.create(asking).await.ok();

@@ -209,9 +209,8 @@ mod tests {
 
     fn table() -> RecordBatch {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..i64::try_from(ROWS).unwrap()));
-        let texts: ArrayRef = Arc::new(StringArray::from_iter(
-            (0..ROWS).map(|row| (row % 3 != 0).then(|| format!("text {}", row % 1000))),
-        ));
+        let texts = (0..ROWS).map(|row| (row % 3 != 0).then(|| format!("text {}", row % 1000)));
+        let texts: ArrayRef = Arc::new(texts.collect::<StringArray>());
         RecordBatch::try_from_iter([("number", numbers), ("text", texts)]).unwrap()
     }
 
@@ -255,7 +254,7 @@ mod tests {
                 .metadata()
                 .row_groups()
                 .iter()
-                .map(|group| group.num_rows());
+                .map(::parquet::file::metadata::RowGroupMetaData::num_rows);
             let full = i64::try_from(GROUP_ROWS).unwrap();
             assert_eq!(groups.collect::<Vec<_>>(), [full, full, full, 17]);
             let mut row = 0;
