@@ -10,7 +10,7 @@
 //!
 //! The memory in a snapshot can be restored only on the same processor and by the same program, so its
 //! hash covers everything it depends on. Files are checked against the manifest before each use by
-//! a new process.
+//! a new process: one that was written to or replaced since is hashed, which takes seconds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -28,7 +28,7 @@ use sha2::{Digest, Sha256};
 use crate::WallConfig;
 
 /// Form of the manifest and of the directory.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const MANIFEST: &str = "manifest.json";
 
 /// A snapshot could not be written or read.
@@ -67,10 +67,12 @@ struct Manifest {
     files: BTreeMap<String, FileFacts>,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct FileFacts {
     size: u64,
     sha256: String,
+    /// Its inode, and when that last changed: seconds and nanoseconds.
+    unchanged: (u64, i64, i64),
 }
 
 impl Facts {
@@ -295,10 +297,21 @@ impl Snapshot {
 
 /// Writes the manifest of a directory.
 fn seal(directory: &Path, facts: Facts) -> io::Result<()> {
+    let mut files = BTreeMap::new();
+    for name in names(directory)? {
+        let path = directory.join(&name);
+        let metadata = fs::metadata(&path)?;
+        let facts = FileFacts {
+            size: metadata.len(),
+            sha256: sha256(&path)?,
+            unchanged: unchanged(&metadata),
+        };
+        files.insert(name, facts);
+    }
     let manifest = Manifest {
         format: FORMAT,
         facts,
-        files: files(directory)?,
+        files,
     };
     let file = File::create(directory.join(MANIFEST))?;
     serde_json::to_writer_pretty(&file, &manifest)?;
@@ -312,10 +325,16 @@ fn check(directory: &Path, facts: &Facts) -> io::Result<()> {
     if manifest.format != FORMAT || manifest.facts != *facts {
         return invalid("its manifest is of another snapshot".to_owned());
     }
-    let found = files(directory)?;
-    let names = manifest.files.keys().chain(found.keys());
-    for name in names {
-        if manifest.files.get(name) != found.get(name) {
+    let found = names(directory)?;
+    if !found.iter().eq(manifest.files.keys()) {
+        return invalid(format!("it has the files {}", found.join(", ")));
+    }
+    for (name, written) in &manifest.files {
+        let path = directory.join(name);
+        let metadata = fs::metadata(&path)?;
+        let same = metadata.len() == written.size
+            && (unchanged(&metadata) == written.unchanged || sha256(&path)? == written.sha256);
+        if !same {
             return invalid(format!("`{name}` is not the file that was written"));
         }
     }
@@ -326,22 +345,25 @@ fn read_manifest(directory: &Path) -> io::Result<Manifest> {
     Ok(serde_json::from_slice(&fs::read(directory.join(MANIFEST))?)?)
 }
 
-/// Returns the files of a directory, which has no others below it, except the manifest.
-fn files(directory: &Path) -> io::Result<BTreeMap<String, FileFacts>> {
-    let mut found = BTreeMap::new();
+/// Returns the names of the files of a directory, which has no directories in it, except the manifest.
+fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name == MANIFEST {
-            continue;
-        }
-        let mut file = File::open(entry.path())?;
-        let mut digest = Sha256::new();
-        let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
-        let sha256 = hex(&digest.finalize());
-        found.insert(name, FileFacts { size, sha256 });
+        found.push(entry?.file_name().to_string_lossy().into_owned());
     }
+    found.retain(|name| name != MANIFEST);
+    found.sort();
     Ok(found)
+}
+
+fn unchanged(metadata: &fs::Metadata) -> (u64, i64, i64) {
+    (metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+}
+
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut Hashing(&mut digest))?;
+    Ok(hex(&digest.finalize()))
 }
 
 struct Hashing<'a>(&'a mut Sha256);
