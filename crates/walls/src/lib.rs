@@ -20,8 +20,10 @@ use cellblock_sandbox::{Error, Limits, Result};
 mod choose;
 pub mod gvisor;
 pub mod inside;
+mod machines;
 pub mod microvm;
 mod owner;
+mod places;
 pub mod snapshot;
 pub mod wake;
 

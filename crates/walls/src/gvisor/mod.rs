@@ -11,10 +11,9 @@
 //! sandbox.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use cellblock_image::Home;
-use cellblock_remote::{LocalConfig, RemoteBackend};
+use cellblock_remote::{RemoteBackend, unreachable};
 use cellblock_sandbox::Result;
 use cellblock_sandbox::jail::protection::Demands;
 
@@ -22,16 +21,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
-use machine::Machines;
+use crate::machines::{self, Wall};
 use runsc::{Runsc, missing};
 
 mod bundle;
 mod machine;
-mod places;
 mod runsc;
-
-/// Name of the backend.
-const NAME: &str = "gvisor";
 
 /// How gVisor is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,20 +40,13 @@ pub struct GvisorOptions {
 pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
     let runsc = Runsc::find(config.options.gvisor.runsc.as_deref()).await?;
     runsc.try_out(config.image.home().root()).await?;
+    std::fs::create_dir_all(config.image.home().layers())
+        .map_err(|error| unreachable(Runsc::NAME, format!("prepare the image's layers: {error}")))?;
     let mut demands = Demands::walled();
     demands
         .0
         .extend(config.demands.0.iter().map(|(name, demand)| (*name, *demand)));
-    let manifest = config.image.manifest().clone();
-    let wall = runsc.description();
-    let machines = Arc::new(Machines::prepare(config, runsc).await?);
-    let local = LocalConfig {
-        name: NAME.to_owned(),
-        backend: NAME,
-        wall: Some(wall),
-        open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
-    };
-    RemoteBackend::start_local(local, demands, manifest).await
+    machines::start(runsc, config, demands).await
 }
 
 /// Returns what would run here, or what is missing and how to get it.

@@ -134,11 +134,6 @@ impl Runsc {
         ))
     }
 
-    /// Returns what it is, for reports.
-    pub(super) fn description(&self) -> String {
-        format!("gVisor {}, platform systrap", self.version)
-    }
-
     /// Returns the program with the flags of every command.
     pub(super) fn words(&self, state: &Path) -> Vec<String> {
         [

@@ -10,16 +10,15 @@
 //! devices. It has a read-only disk, no network, and one serial port.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use cellblock_remote::{LocalConfig, RemoteBackend};
+use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
-use machine::Machines;
-use qemu::{Accelerator, Qemu};
+use crate::machines::{self, Wall};
+use qemu::Qemu;
 
 pub mod boot;
 mod cpio;
@@ -27,12 +26,8 @@ mod disk;
 mod kernel;
 mod libraries;
 mod machine;
-mod places;
 mod qemu;
 mod qmp;
-
-/// Name of the backend.
-const NAME: &str = "microvm";
 
 /// How virtual machines are run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,28 +45,11 @@ pub struct MicrovmOptions {
 /// Starts the backend.
 pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
     let qemu = Qemu::find(&config.options.microvm).await?;
-    let wall = description(&qemu);
     let demands = config.demands.clone();
-    let manifest = config.image.manifest().clone();
-    let machines = Arc::new(Machines::prepare(config, qemu).await?);
-    let local = LocalConfig {
-        name: NAME.to_owned(),
-        backend: NAME,
-        wall: Some(wall),
-        open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
-    };
-    RemoteBackend::start_local(local, demands, manifest).await
+    machines::start(qemu, config, demands).await
 }
 
 /// Returns what would run here, or what is missing and how to get it.
 pub async fn probe(options: &MicrovmOptions) -> Result<String> {
-    Ok(description(&Qemu::find(options).await?))
-}
-
-fn description(qemu: &Qemu) -> String {
-    let how = match qemu.accelerator {
-        Accelerator::Kvm => "KVM",
-        Accelerator::Tcg => "emulated (slow, and no security boundary)",
-    };
-    format!("QEMU {}, {how}, kernel {}", qemu.version, qemu.kernel.release)
+    Ok(Qemu::find(options).await?.description())
 }

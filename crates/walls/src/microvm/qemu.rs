@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 use super::MicrovmOptions;
 use super::kernel::Kernel;
-use super::places::MachinePlace;
+use super::machine::Sockets;
 
 /// The first version with `file:` migrations and memory files that are only read.
 const OLDEST: (u32, u32) = (8, 2);
@@ -102,7 +102,7 @@ impl Qemu {
     /// Returns the command that starts a machine: a template, or one that waits for a snapshot's state.
     pub(super) fn command(
         &self,
-        place: &MachinePlace,
+        sockets: &Sockets,
         files: &Files,
         limits: &Limits,
         restored: bool,
@@ -144,7 +144,7 @@ impl Qemu {
         add("-device", "virtio-serial-device,max_ports=2".to_owned());
         add(
             "-chardev",
-            format!("socket,id=host,path={}", escaped(&place.stream())),
+            format!("socket,id=host,path={}", escaped(&sockets.stream)),
         );
         add(
             "-device",
@@ -152,7 +152,7 @@ impl Qemu {
         );
         add(
             "-chardev",
-            format!("socket,id=control,path={}", escaped(&place.control())),
+            format!("socket,id=control,path={}", escaped(&sockets.control)),
         );
         add("-mon", "chardev=control,mode=control".to_owned());
         words

@@ -27,7 +27,7 @@ fn a_closed_sandbox_and_a_dropped_backend_leave_nothing() {
                 .filter_map(|entry| fs::read_dir(entry.path()).ok())
                 .flatten()
                 .flatten();
-            inside.filter(|entry| entry.file_name() != "root").count()
+            inside.filter(|entry| entry.file_name() != "shared").count()
         };
         assert_eq!(machines(), 1);
         lease.sandbox.destroy().await.unwrap();

@@ -1,4 +1,4 @@
-//! Directories of one host process below `<home>/gvisor`, with a lock that shows that it is alive.
+//! Directories of one host process below `<home>/<backend>`, with a lock that shows that it is alive.
 
 use std::fs;
 use std::io;
@@ -9,18 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cellblock_jail::cgroup::Trees;
 use rustix::fs::{FlockOperation, flock};
 
-use super::bundle;
-
 const LOCK: &str = "lock";
 
 /// The directories of this process. Removed when dropped.
 ///
 /// ```text
-/// <home>/gvisor/cellblock-<pid>-…-<n>.lock   held by the process
-/// <home>/gvisor/cellblock-<pid>-…-<n>/       root of the machines' trees, and one directory per machine
+/// <home>/<backend>/cellblock-<pid>-…-<n>.lock   held by the process
+/// <home>/<backend>/cellblock-<pid>-…-<n>/       what all its machines share, and one directory per machine
 /// ```
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     path: PathBuf,
     next: AtomicU64,
     _lock: fs::File,
@@ -28,10 +26,10 @@ pub(super) struct Places {
 
 /// The directory of one machine, which its owner removes.
 #[derive(Clone, Debug)]
-pub(super) struct MachinePlace {
-    pub(super) path: PathBuf,
-    /// Name of the container.
-    pub(super) id: String,
+pub(crate) struct MachinePlace {
+    pub(crate) path: PathBuf,
+    /// Its name.
+    pub(crate) id: String,
 }
 
 /// Number of backends of this process, for their directories.
@@ -39,8 +37,8 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 
 impl Places {
     /// Creates the directories and removes those of processes that no longer run.
-    pub(super) fn create(home: &Path) -> io::Result<Self> {
-        let parent = home.join("gvisor");
+    pub(crate) fn create(home: &Path, backend: &str) -> io::Result<Self> {
+        let parent = home.join(backend);
         private(&parent)?;
         sweep(&parent);
         let name = format!("{}-{}", Trees::own_name(), MADE.fetch_add(1, Ordering::Relaxed));
@@ -48,36 +46,30 @@ impl Places {
         let lock = fs::File::create(path.with_extension(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         private(&path)?;
-        let places = Self {
+        Ok(Self {
             path,
             next: AtomicU64::new(0),
             _lock: lock,
-        };
-        bundle::write_root(&places.root())?;
-        Ok(places)
+        })
     }
 
-    /// Returns the root of the machines' trees.
-    pub(super) fn root(&self) -> PathBuf {
-        self.path.join("root")
+    /// Returns the directory of what all machines share.
+    pub(crate) fn shared(&self) -> PathBuf {
+        self.path.join("shared")
     }
 
     /// Creates the directory of the next machine.
-    pub(super) fn machine(&self) -> io::Result<MachinePlace> {
+    pub(crate) fn machine(&self) -> io::Result<MachinePlace> {
         let id = format!("m{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let place = MachinePlace {
-            path: self.path.join(&id),
-            id,
-        };
-        private(&place.shared())?;
-        private(&place.state())?;
-        Ok(place)
+        let path = self.path.join(&id);
+        private(&path)?;
+        Ok(MachinePlace { path, id })
     }
 }
 
 impl Drop for Places {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.root());
+        let _ = fs::remove_dir_all(self.shared());
         // The last owner of a machine that is still ending does this instead, or the next start.
         if fs::remove_dir(&self.path).is_ok() {
             let _ = fs::remove_file(self.path.with_extension(LOCK));
@@ -86,19 +78,11 @@ impl Drop for Places {
 }
 
 impl MachinePlace {
-    /// Returns the directory that the machine shares with its host.
-    pub(super) fn shared(&self) -> PathBuf {
-        self.path.join("cb")
-    }
-
-    /// Returns the directory of `runsc`'s own files.
-    pub(super) fn state(&self) -> PathBuf {
-        self.path.join("state")
-    }
-
-    /// Returns the socket on which the host waits for the machine.
-    pub(super) fn socket(&self) -> PathBuf {
-        self.shared().join(bundle::SOCKET)
+    /// Creates a directory in it.
+    pub(crate) fn directory(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        private(&path)?;
+        Ok(path)
     }
 }
 
@@ -133,12 +117,17 @@ mod tests {
         let left = home.path().join("gvisor/cellblock-4194304-1-0");
         fs::create_dir_all(left.join("m0/state")).unwrap();
         fs::write(left.with_extension(LOCK), "").unwrap();
-        let one = Places::create(home.path()).unwrap();
+        let one = Places::create(home.path(), "gvisor").unwrap();
         assert!(!left.exists() && !left.with_extension(LOCK).exists());
-        let other = Places::create(home.path()).unwrap();
-        assert!(one.root().join("workspace").is_dir());
+        let other = Places::create(home.path(), "gvisor").unwrap();
+        let machine = other.machine().unwrap();
         let path = one.path.clone();
+        fs::create_dir(one.shared()).unwrap();
         drop(one);
-        assert!(!path.exists() && other.root().exists());
+        assert!(!path.exists() && machine.path.is_dir());
+        // A machine that is still ending keeps its directory and the lock.
+        let path = other.path.clone();
+        drop(other);
+        assert!(machine.path.is_dir() && path.with_extension(LOCK).exists());
     }
 }

@@ -1,0 +1,231 @@
+//! The machines of one backend: a template and its snapshot, and one restored machine per sandbox.
+
+use std::fmt::Debug;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_remote::{LocalConfig, OpenedStream, RemoteBackend, unreachable};
+use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::{Error, Result};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Mutex;
+
+use crate::WallConfig;
+use crate::owner::MachineOwner;
+use crate::places::{MachinePlace, Places};
+use crate::snapshot::{Facts, Snapshot, SnapshotStore};
+use crate::wake::Wake;
+
+/// Line of a template that can be written to a snapshot.
+const READY: &str = "ready";
+/// Maximum time for a restored machine to connect, and then to answer; also for a template to end.
+const RESTORE_LIMIT: Duration = Duration::from_secs(20);
+
+/// What a backend does to start and to snapshot its machines. Failures are reasons, in words for a person.
+pub(crate) trait Wall: Debug + Send + Sync + 'static {
+    /// The backend's name.
+    const NAME: &'static str;
+    /// Maximum time for a template to import the image's libraries.
+    const TEMPLATE_LIMIT: Duration;
+
+    /// What keeps a machine running, beside its owner.
+    type Control: Send + Sync + 'static;
+
+    /// Returns what runs, with version and platform, for reports.
+    fn description(&self) -> String;
+
+    /// Adds what snapshots depend on beside the image, this program, the limits and the computer.
+    fn facts(&self, facts: Facts) -> io::Result<Facts>;
+
+    /// Writes what all machines of this process share.
+    fn prepare(&self, places: &Places) -> io::Result<()>;
+
+    /// Starts a template, whose files it writes to `directory`.
+    fn start(
+        &self,
+        config: &WallConfig,
+        places: &Places,
+        place: &MachinePlace,
+        directory: &Path,
+    ) -> impl Future<Output = Result<(MachineOwner, Self::Control), String>> + Send;
+
+    /// Writes the state of a template that is ready to `directory`, and ends it.
+    fn save(
+        &self,
+        template: (&MachineOwner, &mut Self::Control),
+        place: &MachinePlace,
+        directory: &Path,
+    ) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Restores a machine, and returns the stream to it.
+    fn restore(
+        &self,
+        config: &WallConfig,
+        places: &Places,
+        place: &MachinePlace,
+        snapshot: &Path,
+    ) -> impl Future<Output = Result<(MachineOwner, Self::Control, UnixStream), String>> + Send;
+}
+
+/// Makes the machines of one backend.
+#[derive(Debug)]
+struct Machines<W> {
+    wall: W,
+    config: WallConfig,
+    places: Places,
+    store: SnapshotStore,
+    facts: Facts,
+    snapshot: Mutex<Option<Arc<Snapshot>>>,
+}
+
+/// What a sandbox holds until its end.
+struct Running<W: Wall> {
+    _owner: MachineOwner,
+    _control: W::Control,
+    _machines: Arc<Machines<W>>,
+    _snapshot: Arc<Snapshot>,
+}
+
+/// Finds the snapshot of the image, or makes it, and returns the backend.
+pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands) -> Result<RemoteBackend> {
+    let home = config.image.home().root().to_owned();
+    let failed = |error: io::Error| failure::<W>(&format!("prepare `{}`: {error}", home.display()));
+    let places = Places::create(&home, W::NAME).map_err(failed)?;
+    wall.prepare(&places).map_err(failed)?;
+    let facts = Facts::new(W::NAME, &config).and_then(|facts| wall.facts(facts));
+    let manifest = config.image.manifest().clone();
+    let description = wall.description();
+    let machines = Arc::new(Machines {
+        facts: facts.map_err(failed)?,
+        store: SnapshotStore::below(&home),
+        snapshot: Mutex::default(),
+        wall,
+        config,
+        places,
+    });
+    machines.snapshot().await?;
+    let local = LocalConfig {
+        name: W::NAME.to_owned(),
+        backend: W::NAME,
+        wall: Some(description),
+        open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
+    };
+    RemoteBackend::start_local(local, demands, manifest).await
+}
+
+impl<W: Wall> Machines<W> {
+    /// Restores a machine and wakes it. A failure is tried again, first with the same snapshot and then with a
+    /// new one.
+    async fn open(self: Arc<Self>) -> Result<OpenedStream> {
+        let snapshot = self.snapshot().await?;
+        for _ in 0..2 {
+            match self.restore(&snapshot).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => tracing::warn!(%error, "could not restore a machine; trying again"),
+            }
+        }
+        let fresh = self.renew(&snapshot).await?;
+        self.restore(&fresh).await.map_err(|error| {
+            failure::<W>(&format!(
+                "{error}; remove `{}` to start over, or use another backend",
+                fresh.path().display()
+            ))
+        })
+    }
+
+    async fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        let mut current = self.snapshot.lock().await;
+        if let Some(snapshot) = &*current {
+            return Ok(Arc::clone(snapshot));
+        }
+        let make = |directory: PathBuf| async move { self.template(&directory).await };
+        let found = Arc::new(self.store.find_or_make(&self.facts, make).await?);
+        *current = Some(Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// Replaces a snapshot from which no machine can be restored, once for all who wait.
+    async fn renew(&self, broken: &Arc<Snapshot>) -> Result<Arc<Snapshot>> {
+        let mut current = self.snapshot.lock().await;
+        if let Some(other) = current.as_ref().filter(|it| !Arc::ptr_eq(it, broken)) {
+            return Ok(Arc::clone(other));
+        }
+        tracing::warn!(path = %broken.path().display(), "making the snapshot again");
+        let make = |directory: PathBuf| async move { self.template(&directory).await };
+        let fresh = Arc::new(self.store.remake(&self.facts, broken, make).await?);
+        *current = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+
+    async fn restore(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<OpenedStream> {
+        let failed = |reason: String| failure::<W>(&format!("restore a machine: {reason}"));
+        let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
+        let restoring = self
+            .wall
+            .restore(&self.config, &self.places, &place, snapshot.path());
+        let (owner, control, mut stream) = restoring.await.map_err(failed)?;
+        Wake::new(&*place.id)?.send(&mut stream, RESTORE_LIMIT).await?;
+        let running = Running {
+            _owner: owner,
+            _control: control,
+            _machines: Arc::clone(self),
+            _snapshot: Arc::clone(snapshot),
+        };
+        Ok(OpenedStream {
+            stream,
+            keep: Some(Box::new(running)),
+        })
+    }
+
+    /// Starts a template, waits until it has imported the image's libraries, and writes its snapshot.
+    async fn template(&self, directory: &Path) -> Result<()> {
+        let failed = |reason: String| failure::<W>(&format!("make a snapshot: {reason}"));
+        let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
+        let starting = self.wall.start(&self.config, &self.places, &place, directory);
+        let (owner, mut control) = starting.await.map_err(failed)?;
+        let ready = tokio::time::timeout(W::TEMPLATE_LIMIT, owner.prints(READY)).await;
+        ready
+            .map_err(|_| Error::too_late("the image's template", W::TEMPLATE_LIMIT))?
+            .map_err(|reason| failed(format!("the template ended: {reason}")))?;
+        let saving = self.wall.save((&owner, &mut control), &place, directory);
+        saving.await.map_err(failed)?;
+        // Its directory is gone before the caller goes on.
+        let ended = tokio::time::timeout(RESTORE_LIMIT, owner.ended()).await;
+        ended.map_err(|_| Error::too_late("the end of a template", RESTORE_LIMIT))
+    }
+}
+
+/// Listens on a socket that only this user can use.
+pub(crate) fn listen(socket: &Path) -> Result<UnixListener, String> {
+    let listener =
+        UnixListener::bind(socket).map_err(|error| format!("listen on `{}`: {error}", socket.display()))?;
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o600))
+        .map_err(|error| format!("protect `{}`: {error}", socket.display()))?;
+    Ok(listener)
+}
+
+/// Waits until the machine connects.
+pub(crate) async fn connected(listener: &UnixListener, owner: &MachineOwner) -> Result<UnixStream, String> {
+    let accepted = async {
+        tokio::select! {
+            accepted = listener.accept() => accepted.map(|(stream, _)| stream).map_err(|error| error.to_string()),
+            () = owner.ended() => Err(format!("it ended: {}", owner.last_words())),
+        }
+    };
+    let accepted = tokio::time::timeout(RESTORE_LIMIT, accepted).await;
+    accepted.map_err(|_| {
+        format!(
+            "it did not connect within {} s: {}",
+            RESTORE_LIMIT.as_secs(),
+            owner.last_words()
+        )
+    })?
+}
+
+fn failure<W: Wall>(reason: &str) -> Error {
+    unreachable(W::NAME, reason)
+}
