@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use crate::WallConfig;
 use crate::owner::MachineOwner;
-use crate::places::{MachinePlace, Places};
+use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::{Facts, Snapshot, SnapshotStore};
 use crate::wake::Wake;
 
@@ -42,13 +42,13 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
     fn facts(&self, facts: Facts) -> io::Result<Facts>;
 
     /// Writes what all machines of this process share.
-    fn prepare(&self, places: &Places) -> io::Result<()>;
+    fn prepare(&self, places: &MachinePlaces) -> io::Result<()>;
 
     /// Starts a template, whose files it writes to `directory`.
     fn start(
         &self,
         config: &WallConfig,
-        places: &Places,
+        places: &MachinePlaces,
         place: &MachinePlace,
         directory: &Path,
     ) -> impl Future<Output = Result<(MachineOwner, Self::Control), String>> + Send;
@@ -65,7 +65,7 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
     fn restore(
         &self,
         config: &WallConfig,
-        places: &Places,
+        places: &MachinePlaces,
         place: &MachinePlace,
         snapshot: &Path,
     ) -> impl Future<Output = Result<(MachineOwner, Self::Control, UnixStream), String>> + Send;
@@ -76,7 +76,7 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
 struct Machines<W> {
     wall: W,
     config: WallConfig,
-    places: Places,
+    places: MachinePlaces,
     store: SnapshotStore,
     facts: Facts,
     snapshot: Mutex<Option<Arc<Snapshot>>>,
@@ -94,7 +94,7 @@ struct Running<W: Wall> {
 pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands) -> Result<RemoteBackend> {
     let home = config.image.home().root().to_owned();
     let failed = |error: io::Error| failure::<W>(&format!("prepare `{}`: {error}", home.display()));
-    let places = Places::create(&home, W::NAME).map_err(failed)?;
+    let places = MachinePlaces::create(&home, W::NAME).map_err(failed)?;
     wall.prepare(&places).map_err(failed)?;
     let facts = Facts::new(W::NAME, &config).and_then(|facts| wall.facts(facts));
     let manifest = config.image.manifest().clone();

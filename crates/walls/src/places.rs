@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 /// <home>/<backend>/cellblock-<pid>-…-<n>/       what all its machines share, and one directory per machine
 /// ```
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct MachinePlaces {
     path: PathBuf,
     next: AtomicU64,
     _lock: fs::File,
@@ -35,7 +35,7 @@ pub(crate) struct MachinePlace {
 /// Number of backends of this process, for their directories.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-impl Places {
+impl MachinePlaces {
     /// Creates the directories and removes those of processes that no longer run.
     pub(crate) fn create(home: &Path, backend: &str) -> io::Result<Self> {
         let parent = home.join(backend);
@@ -67,7 +67,7 @@ impl Places {
     }
 }
 
-impl Drop for Places {
+impl Drop for MachinePlaces {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(self.shared());
         // The last owner of a machine that is still ending does this instead, or the next start.
@@ -117,9 +117,9 @@ mod tests {
         let left = home.path().join("gvisor/cellblock-4194304-1-0");
         fs::create_dir_all(left.join("m0/state")).unwrap();
         fs::write(left.with_extension(LOCK), "").unwrap();
-        let one = Places::create(home.path(), "gvisor").unwrap();
+        let one = MachinePlaces::create(home.path(), "gvisor").unwrap();
         assert!(!left.exists() && !left.with_extension(LOCK).exists());
-        let other = Places::create(home.path(), "gvisor").unwrap();
+        let other = MachinePlaces::create(home.path(), "gvisor").unwrap();
         let machine = other.machine().unwrap();
         let path = one.path.clone();
         fs::create_dir(one.shared()).unwrap();

@@ -13,7 +13,7 @@ use super::runsc::Runsc;
 use crate::WallConfig;
 use crate::machines::{Wall, connected, listen};
 use crate::owner::MachineOwner;
-use crate::places::{MachinePlace, Places};
+use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
 
 /// Maximum time to write a snapshot.
@@ -36,14 +36,14 @@ impl Wall for Runsc {
         Ok(facts.with("runsc", &*self.version))
     }
 
-    fn prepare(&self, places: &Places) -> io::Result<()> {
+    fn prepare(&self, places: &MachinePlaces) -> io::Result<()> {
         bundle::write_root(&places.shared())
     }
 
     async fn start(
         &self,
         config: &WallConfig,
-        places: &Places,
+        places: &MachinePlaces,
         place: &MachinePlace,
         _directory: &Path,
     ) -> Result<(MachineOwner, ()), String> {
@@ -72,7 +72,7 @@ impl Wall for Runsc {
     async fn restore(
         &self,
         config: &WallConfig,
-        places: &Places,
+        places: &MachinePlaces,
         place: &MachinePlace,
         snapshot: &Path,
     ) -> Result<(MachineOwner, (), UnixStream), String> {
@@ -121,7 +121,7 @@ impl Runsc {
 }
 
 /// Writes the bundle of a machine, and returns the directory that the machine shares with its host.
-fn prepare(config: &WallConfig, places: &Places, place: &MachinePlace) -> Result<PathBuf, String> {
+fn prepare(config: &WallConfig, places: &MachinePlaces, place: &MachinePlace) -> Result<PathBuf, String> {
     let prepared = place.directory("cb").and_then(|shared| {
         bundle::write(&place.path, &places.shared(), &shared, config)?;
         Ok(shared)

@@ -16,7 +16,7 @@ use super::qmp::Qmp;
 use crate::WallConfig;
 use crate::machines::{Wall, connected, listen};
 use crate::owner::MachineOwner;
-use crate::places::{MachinePlace, Places};
+use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
 
 /// Number of the way in which templates are made; another one makes snapshots anew.
@@ -51,14 +51,14 @@ impl Wall for Qemu {
             .with("guest", self.kernel.sha256()?))
     }
 
-    fn prepare(&self, _places: &Places) -> io::Result<()> {
+    fn prepare(&self, _places: &MachinePlaces) -> io::Result<()> {
         Ok(())
     }
 
     async fn start(
         &self,
         config: &WallConfig,
-        _places: &Places,
+        _places: &MachinePlaces,
         place: &MachinePlace,
         directory: &Path,
     ) -> Result<(MachineOwner, Qmp), String> {
@@ -83,7 +83,7 @@ impl Wall for Qemu {
     async fn restore(
         &self,
         config: &WallConfig,
-        _places: &Places,
+        _places: &MachinePlaces,
         place: &MachinePlace,
         snapshot: &Path,
     ) -> Result<(MachineOwner, Qmp, UnixStream), String> {
