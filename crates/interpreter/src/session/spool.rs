@@ -74,7 +74,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
             (Some((converted, lock)), how, Some(reason))
         }
         DatasetSource::File(_) if !mountable => {
-            let reason = "without namespaces nothing can be mounted".to_owned();
+            let reason = "nothing can be mounted in sandboxes without mount namespaces".to_owned();
             (None, How::Streamed, Some(reason))
         }
         DatasetSource::File(_) => {

@@ -86,8 +86,8 @@ impl Qemu {
             Err(_) if options.emulation => Accelerator::Tcg,
             Err(reason) => {
                 return Err(Error::missing_protection(format!(
-                    "microVMs do not work here: KVM is unusable: {reason}; run Cellblock on a machine with KVM, or allow \
-                     emulation (`emulation: true`), which is slow and which QEMU does not consider a security boundary"
+                    "microVMs do not work here: KVM is unusable: {reason}; use a machine with KVM, or allow emulation \
+                     (`--emulation`, or `microvm: {{emulation: true}}`), which is slow and not a security boundary"
                 )));
             }
         };
