@@ -48,40 +48,46 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
       [FILE]...  Python files to run; `-` reads stdin
 
     Options:
-      -c, --code <CODE>               Run this code instead of files; repeat it for several cells
-          --input <NAME=PATH>         Bind a file's content to a variable: CSV, TSV, Parquet, JSON,
-                                      NDJSON, Arrow and xlsx as a data frame, other formats as bytes
-          --require <PKG>             Install an additional package, as a requirement such as
-                                      `lifelines` or `lifelines>=0.30`
-          --timeout <SECONDS>         Stop a cell after this many seconds, which may be a fraction; at
-                                      most 300 unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
-          --memory <SIZE>             Limit the sandbox's memory, including its files, such as `512MiB`
-                                      [default: 2GiB]
-          --out <DIR>                 Save charts and files into this directory, which is created if
-                                      needed; existing files are replaced [default: cellblock-out, with
-                                      --json: nothing is saved]
-          --image <IMAGE>             Use this image: a name, an ID, or a TOML file that describes one
-                                      [default: default]
-          --protection <NAME=DEMAND>  Require a protection (`strict`), allow it to be missing
-                                      (`degradable`), or turn it off (`disabled`)
-          --without-namespaces        Allow running without namespaces if the machine does not permit
-                                      them, as in most containers: then only Landlock, seccomp and a
-                                      user ID protect the host, and every result lists what is missing.
-                                      Namespaces are still used if they are available
-          --guard <LEVEL>             Check code before it runs: `standard` rejects code that reads the
-                                      environment or starts processes, `strict` also `eval`, `exec` and
-                                      the like [default: off, with --toolset notebook: `cells.guard` of
-                                      the configuration] [possible values: off, standard, strict]
-          --setup <FILE>              Run this Python file before the first cell; repeat it for several.
-                                      If it fails, the run continues with a note
-          --dry-run                   Check the code without running it: its syntax, `--guard`, and the
-                                      functions of connectors
-          --fetches                   Show on stderr what each cell fetched with connectors, one call
-                                      per line; `--json` always lists it
-          --json                      Print one JSON object as the only line of stdout
-          --no-pool                   Keep no sandboxes ready; a single run always creates its sandbox
-                                      on demand
-      -h, --help                      Print help (see more with '--help')
+      -c, --code <CODE>                Run this code instead of files; repeat it for several cells
+          --input <NAME=PATH>          Bind a file's content to a variable: CSV, TSV, Parquet, JSON,
+                                       NDJSON, Arrow and xlsx as a data frame, other formats as bytes
+          --require <PKG>              Install an additional package, as a requirement such as
+                                       `lifelines` or `lifelines>=0.30`
+          --timeout <SECONDS>          Stop a cell after this many seconds, which may be a fraction; at
+                                       most 300 unless `CELLBLOCK_MAX_TIMEOUT` is set [default: 60]
+          --memory <SIZE>              Limit the sandbox's memory, including its files, such as `512MiB`
+                                       [default: 2GiB]
+          --out <DIR>                  Save charts and files into this directory, which is created if
+                                       needed; existing files are replaced [default: cellblock-out, with
+                                       --json: nothing is saved]
+          --image <IMAGE>              Use this image: a name, an ID, or a TOML file that describes one
+                                       [default: default]
+          --protection <NAME=DEMAND>   Require a protection (`strict`), allow it to be missing
+                                       (`degradable`), or turn it off (`disabled`)
+          --without-namespaces         Allow running without namespaces if the machine does not permit
+                                       them, as in most containers: then only Landlock, seccomp and a
+                                       user ID protect the host, and every result lists what is missing.
+                                       Namespaces are still used if they are available
+          --backend <BACKEND>          Choose the wall around sandboxes: `process` (the host's kernel),
+                                       `gvisor`, `microvm`, or `auto`, the strongest that works here
+                                       [default: process, with --minimum-backend: auto]
+          --minimum-backend <BACKEND>  Refuse to run behind a weaker wall than this one
+          --emulation                  Allow emulated microVMs where KVM does not work. They are slow,
+                                       and QEMU does not consider its emulator a security boundary
+          --guard <LEVEL>              Check code before it runs: `standard` rejects code that reads the
+                                       environment or starts processes, `strict` also `eval`, `exec` and
+                                       the like [default: off, with --toolset notebook: `cells.guard` of
+                                       the configuration] [possible values: off, standard, strict]
+          --setup <FILE>               Run this Python file before the first cell; repeat it for
+                                       several. If it fails, the run continues with a note
+          --dry-run                    Check the code without running it: its syntax, `--guard`, and the
+                                       functions of connectors
+          --fetches                    Show on stderr what each cell fetched with connectors, one call
+                                       per line; `--json` always lists it
+          --json                       Print one JSON object as the only line of stdout
+          --no-pool                    Keep no sandboxes ready; a single run always creates its sandbox
+                                       on demand
+      -h, --help                       Print help (see more with '--help')
 
     Toolset:
           --toolset <TOOLSET>           Use this toolset: with `notebook`, code can call the
