@@ -213,13 +213,13 @@ pub(crate) async fn connected(listener: &UnixListener, owner: &MachineOwner) -> 
     let accepted = async {
         tokio::select! {
             accepted = listener.accept() => accepted.map(|(stream, _)| stream).map_err(|error| error.to_string()),
-            () = owner.ended() => Err(format!("it ended: {}", owner.last_words())),
+            () = owner.ended() => Err(format!("the machine ended: {}", owner.last_words())),
         }
     };
     let accepted = tokio::time::timeout(RESTORE_LIMIT, accepted).await;
     accepted.map_err(|_| {
         format!(
-            "it did not connect within {} s: {}",
+            "the machine did not connect within {} s: {}",
             RESTORE_LIMIT.as_secs(),
             owner.last_words()
         )

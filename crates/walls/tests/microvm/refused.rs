@@ -65,7 +65,7 @@ fn a_missing_kernel_and_a_machine_that_does_not_start_are_errors() {
             .await
             .unwrap_err()
             .to_string();
-        assert!(error.contains("QEMU ended: no such machine"), "{error}");
+        assert!(error.contains("the machine ended: no such machine"), "{error}");
         let left = fs::read_dir(folder.path().join("home/snapshots"))
             .unwrap()
             .flatten();

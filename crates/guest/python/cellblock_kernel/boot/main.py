@@ -25,8 +25,8 @@ _IDLE_MS = 5
 def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], None] | None = None) -> None:
     """Sends hello and answers messages until the host closes the channel. The spare channel is for a standby.
 
-    `refresh` runs when the first message arrives: a snapshot may have been taken until then, and every machine that is restored from it
-    needs generators of its own.
+    `refresh` runs when the first message arrives: a snapshot may have been taken until then, and every machine that is restored
+    from it needs generators of its own.
 
     Descriptors 1 and 2 are pipes to the host, 0 is empty. Returns when the channel is closed; the caller then leaves by `os._exit`.
     """
