@@ -45,6 +45,7 @@ pub use error::{ImageError, Result};
 pub use fuzz::fuzz_manifest;
 pub use home::Home;
 pub use host_packages::host_packages;
+pub use libraries::find_library;
 pub use manifest::{LAYOUT, Manifest, Package};
 pub use mirror::{Mirror, MirrorEntry, add_to_mirror};
 pub use open::OpenImage;

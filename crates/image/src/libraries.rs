@@ -1,6 +1,6 @@
 //! System libraries that an image needs and this machine lacks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Manifest;
 
@@ -67,16 +67,7 @@ pub(crate) struct MissingLibraries<'a> {
 impl<'a> MissingLibraries<'a> {
     /// Compares an image with the library folders of this machine.
     pub(crate) fn of(manifest: &'a Manifest) -> Self {
-        let machine = &manifest.machine;
-        let folders = [
-            format!("/usr/lib/{machine}-linux-gnu"),
-            format!("/lib/{machine}-linux-gnu"),
-            "/usr/lib64".to_owned(),
-            "/lib64".to_owned(),
-            "/usr/lib".to_owned(),
-            "/lib".to_owned(),
-        ];
-        let is_here = |name: &str| folders.iter().any(|folder| Path::new(folder).join(name).exists());
+        let is_here = |name: &str| find_library(&manifest.machine, name).is_some();
         let missing = manifest
             .system_libraries
             .iter()
@@ -85,6 +76,20 @@ impl<'a> MissingLibraries<'a> {
         let (optional, needed) = split(missing);
         Self { needed, optional }
     }
+}
+
+/// Finds a library where systems for this machine, such as `x86_64`, have them.
+pub fn find_library(machine: &str, name: &str) -> Option<PathBuf> {
+    let folders = [
+        format!("/usr/lib/{machine}-linux-gnu"),
+        format!("/lib/{machine}-linux-gnu"),
+        "/usr/lib64".to_owned(),
+        "/lib64".to_owned(),
+        "/usr/lib".to_owned(),
+        "/lib".to_owned(),
+    ];
+    let paths = folders.iter().map(|folder| Path::new(folder).join(name));
+    paths.into_iter().find(|path| path.exists())
 }
 
 /// Returns the libraries that kernels do not need, and the others.

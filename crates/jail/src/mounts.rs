@@ -53,7 +53,7 @@ pub struct DiskLimits {
 }
 
 /// Parts of the host's `/usr` that a Python program needs.
-const SYSTEM: [&str; 7] = [
+pub const SYSTEM: [&str; 7] = [
     "/usr/bin",
     "/usr/lib",
     "/usr/lib32",
@@ -64,7 +64,7 @@ const SYSTEM: [&str; 7] = [
     "/etc/alternatives",
 ];
 /// Names at the root that are links to `/usr` on merged systems and directories elsewhere.
-const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
+pub const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const DIRECTORIES: [&str; 8] = [
     "proc",
@@ -81,7 +81,7 @@ const DIRECTORIES: [&str; 8] = [
 const INPUTS: &str = "/tmp/data/.cellblock";
 /// Links of the tree with their targets. Many models read and write in `/mnt/data`, where OpenAI's
 /// interpreter has its files.
-const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
+pub const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
 

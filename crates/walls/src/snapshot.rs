@@ -410,7 +410,8 @@ fn failed(action: &str, path: &Path, error: &io::Error) -> Error {
     Error::of_backend(Blame::Internal, Retry::Never, Effect::None, error)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Returns bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(64), |text, byte| {
         text + &format!("{byte:02x}")
     })

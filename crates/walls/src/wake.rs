@@ -11,6 +11,8 @@ use cellblock_sandbox::{Error, Result};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::snapshot::hex;
+
 /// Maximum length of a line in bytes.
 const LINE: usize = 512;
 
@@ -41,9 +43,7 @@ impl Wake {
             .map_err(|error| Error::protocol("host", format!("read random bytes: {error}")))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
-            seed: seed.iter().fold(String::with_capacity(64), |hex, byte| {
-                hex + &format!("{byte:02x}")
-            }),
+            seed: hex(&seed),
             time_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
             identity: identity.into(),
         })

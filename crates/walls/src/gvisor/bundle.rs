@@ -9,22 +9,11 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
 use cellblock_image::OpenImage;
+use cellblock_jail::mounts::{LINKS, ROOT_LINKS, SYSTEM};
 use serde_json::{Value, json};
 
 use crate::WallConfig;
 
-/// Directories of the host that machines see.
-const SYSTEM: [&str; 7] = [
-    "/usr/bin",
-    "/usr/lib",
-    "/usr/lib32",
-    "/usr/lib64",
-    "/usr/share/zoneinfo",
-    "/usr/share/terminfo",
-    "/etc/alternatives",
-];
-/// Names at the root that are links to `/usr` on merged systems and directories elsewhere.
-const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
 const DIRECTORIES: [&str; 11] = [
     "proc",
     "sys",
@@ -38,7 +27,6 @@ const DIRECTORIES: [&str; 11] = [
     "opt/layers",
     "opt/cellblock",
 ];
-const LINKS: [(&str, &str); 2] = [("cellblock", "/tmp/data/.cellblock"), ("mnt/data", "/workspace")];
 /// The program inside, and its data directory.
 const PROGRAM: &str = "/opt/cellblock/cellblock";
 const HOME: &str = "/run/home";

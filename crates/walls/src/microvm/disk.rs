@@ -10,6 +10,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cellblock_image::find_library;
+
 use super::boot::{IMAGE, MODULES, PROGRAM, ROOT, WORDS};
 use super::cpio::Archive;
 use super::kernel::Kernel;
@@ -96,7 +98,8 @@ fn write_tree(root: &Path, config: &WallConfig) -> io::Result<()> {
         }
     }
     let names = &config.image.manifest().system_libraries;
-    let mut files: Vec<_> = names.iter().filter_map(|name| libraries::find(name)).collect();
+    let found = |name: &String| find_library(std::env::consts::ARCH, name);
+    let mut files: Vec<_> = names.iter().filter_map(found).collect();
     let mut found: BTreeSet<_> = files.iter().cloned().collect();
     files.extend(commands);
     files.push(config.executable.clone());

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::snapshot::hex;
+
 /// Modules that find a microVM's devices and its disk. What is built into the kernel is not a file.
 const MODULES: [(&str, &str); 2] = [
     ("kernel/drivers/virtio", "virtio_mmio"),
@@ -40,10 +42,7 @@ impl Kernel {
 
     /// Returns the sha256 of the file.
     pub(super) fn sha256(&self) -> io::Result<String> {
-        let digest = Sha256::digest(fs::read(&self.path)?);
-        Ok(digest.iter().fold(String::with_capacity(64), |text, byte| {
-            text + &format!("{byte:02x}")
-        }))
+        Ok(hex(&Sha256::digest(fs::read(&self.path)?)))
     }
 
     /// Returns the kernel in the form that needs no further unpacking by the machine, if that is known.

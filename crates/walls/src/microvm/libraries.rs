@@ -33,23 +33,6 @@ fn listed(line: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// Finds a library where systems have them.
-pub(super) fn find(name: &str) -> Option<PathBuf> {
-    let machine = std::env::consts::ARCH;
-    let folders = [
-        format!("/usr/lib/{machine}-linux-gnu"),
-        format!("/lib/{machine}-linux-gnu"),
-        "/usr/lib64".to_owned(),
-        "/lib64".to_owned(),
-        "/usr/lib".to_owned(),
-        "/lib".to_owned(),
-    ];
-    folders
-        .iter()
-        .map(|folder| Path::new(folder).join(name))
-        .find(|path| path.exists())
-}
-
 /// Returns the part of an executable that is loaded: without symbols and lines it is half as large or less.
 pub(super) fn stripped(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = fs::read(path)?;
