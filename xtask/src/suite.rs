@@ -14,26 +14,64 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::{Context as _, Result, bail};
+use cellblock_testkit::{Capability, missing};
 use serde_json::Value;
 
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end.
-const LONGEST: [&str; 10] = [
+const LONGEST: [&str; 12] = [
+    "cellblock-interpreter conformance (microvm)",
+    "cellblock-interpreter conformance (gvisor)",
     "cellblock ordinary_python",
     "cellblock gateway",
     "cellblock-interpreter containment",
-    "cellblock-interpreter it",
+    "cellblock-interpreter conformance",
     "cellblock-interpreter death",
     "cellblock session",
     "cellblock it",
     "cellblock it (warm)",
     "cellblock clients",
-    "cellblock-interpreter remote",
+    "cellblock-interpreter conformance (remote)",
 ];
 
-/// The program that also runs with a warm host, and what tells it to.
-const WARM: (&str, &str) = ("cellblock it", "CELLBLOCK_TEST_WARM");
+/// A further run of a program, with a variable in its environment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Variant {
+    program: &'static str,
+    name: &'static str,
+    variable: (&'static str, &'static str),
+    /// What the run needs beside what each of its tests asks for.
+    needs: Option<Capability>,
+}
+
+/// Names the backend over which a program's sandboxes are.
+const BACKEND: &str = "CELLBLOCK_TEST_BACKEND";
+const CONFORMANCE: &str = "cellblock-interpreter conformance";
+
+/// All further runs.
+static VARIANTS: [Variant; 4] = [
+    Variant {
+        program: "cellblock it",
+        name: "warm",
+        variable: ("CELLBLOCK_TEST_WARM", "1"),
+        needs: None,
+    },
+    Variant::of_backend(CONFORMANCE, "remote", None),
+    Variant::of_backend(CONFORMANCE, "gvisor", Some(Capability::Runsc)),
+    Variant::of_backend(CONFORMANCE, "microvm", Some(Capability::Qemu)),
+];
+
+impl Variant {
+    const fn of_backend(program: &'static str, name: &'static str, needs: Option<Capability>) -> Self {
+        Self {
+            program,
+            name,
+            variable: (BACKEND, name),
+            needs,
+        }
+    }
+}
 
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +81,8 @@ pub(crate) struct TestProgram {
     pub(crate) executable: PathBuf,
     /// The package's directory, in which its tests run.
     pub(crate) folder: PathBuf,
-    /// Whether it runs with a warm host.
-    pub(crate) warm: bool,
+    /// How it runs, if it is a further run.
+    pub(crate) variant: Option<&'static Variant>,
 }
 
 /// How a program ended.
@@ -62,11 +100,24 @@ pub struct Suite(Vec<TestProgram>);
 /// Builds the programs of all tests.
 pub fn build(root: &Path) -> Result<Suite> {
     let mut programs = compile(cargo(root).arg("test").args(WHAT).arg("--no-run"))?;
-    let again = programs.iter().find(|program| program.name() == WARM.0).cloned();
-    programs.extend(again.map(|program| TestProgram {
-        warm: true,
-        ..program
-    }));
+    let again: Vec<_> = VARIANTS
+        .iter()
+        .filter(|variant| {
+            !variant
+                .needs
+                .is_some_and(|needed| missing(needed, variant.program))
+        })
+        .filter_map(|variant| {
+            let program = programs
+                .iter()
+                .find(|program| program.name() == variant.program)?;
+            Some(TestProgram {
+                variant: Some(variant),
+                ..program.clone()
+            })
+        })
+        .collect();
+    programs.extend(again);
     programs.sort_by_key(|program| {
         let at = LONGEST.iter().position(|name| *name == program.name());
         at.unwrap_or(LONGEST.len())
@@ -132,7 +183,9 @@ impl Suite {
 
 impl TestProgram {
     fn name(&self) -> String {
-        let how = if self.warm { " (warm)" } else { "" };
+        let how = self
+            .variant
+            .map_or_else(String::new, |variant| format!(" ({})", variant.name));
         format!("{} {}{how}", self.package, self.target)
     }
 
@@ -154,8 +207,8 @@ impl TestProgram {
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("CARGO_PKG_NAME", &self.package)
             .stdin(Stdio::null());
-        if self.warm {
-            command.env(WARM.1, "1");
+        if let Some(variant) = self.variant {
+            command.env(variant.variable.0, variant.variable.1);
         }
         Printing::start(&mut command)?.finish()
     }
@@ -219,7 +272,7 @@ fn programs(told: &str) -> Result<Vec<TestProgram>> {
             target: text(&line["target"]["name"])?,
             executable: executable.into(),
             folder: folder.to_owned(),
-            warm: false,
+            variant: None,
         });
     }
     Ok(found)
@@ -259,7 +312,7 @@ mod tests {
             target: executable.to_owned(),
             executable: executable.into(),
             folder: "/".into(),
-            warm: false,
+            variant: None,
         }
     }
 

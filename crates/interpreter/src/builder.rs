@@ -7,7 +7,7 @@ use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
-pub use cellblock_sandbox::backend::{BackendChoice, BackendKind};
+pub use cellblock_sandbox::backend::{BackendChoice, BackendKind, Lack};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
 

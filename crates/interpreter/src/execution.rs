@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cellblock_sandbox::backend::Lack;
 use cellblock_sandbox::jail::protection::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -210,6 +211,9 @@ pub struct SandboxReport {
     /// What stands around the sandbox beside the host's kernel, such as `gVisor 20240729, platform systrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall: Option<String>,
+    /// What it lacks beside the sandboxes of the process backend.
+    #[serde(skip_serializing_if = "<[Lack]>::is_empty")]
+    pub lacks: &'static [Lack],
     /// The image's id.
     pub image: String,
     /// The state of every protection.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_artifact::{ArtifactId, Kind};
+use cellblock_sandbox::backend::Lack;
 use cellblock_sandbox::jail::protection::{Protection, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -144,6 +145,9 @@ pub struct SandboxJson {
     /// What stands around the sandbox beside the host's kernel, such as `gVisor 20240729, platform systrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall: Option<String>,
+    /// What it lacks beside the sandboxes of the process backend.
+    #[serde(skip_serializing_if = "<[Lack]>::is_empty")]
+    pub lacks: &'static [Lack],
     /// The image's id.
     pub image: String,
     /// Every protection by its name.
@@ -260,6 +264,7 @@ impl From<SandboxReport> for SandboxJson {
         Self {
             backend: report.backend,
             wall: report.wall,
+            lacks: report.lacks,
             image: report.image,
             protections,
         }

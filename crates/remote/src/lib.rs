@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 
-use cellblock_sandbox::backend::{Backend, BoxFuture, Sandbox};
+use cellblock_sandbox::backend::{Backend, BoxFuture, Lack, Sandbox};
 use cellblock_sandbox::{Error, Result};
 
 use cellblock_image::{AuditReport, Manifest};
@@ -229,6 +229,13 @@ impl Backend for RemoteBackend {
         match &self.place {
             Place::Server(_) => None,
             Place::Local(local) => local.wall.as_deref(),
+        }
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        match &self.place {
+            Place::Server(_) => &[],
+            Place::Local(local) => local.lacks,
         }
     }
 

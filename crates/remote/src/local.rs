@@ -13,7 +13,7 @@ use super::link::Link;
 use super::mux::{MuxTransport, Pulse};
 use super::wire::{Hello, MAX_MESSAGE};
 use cellblock_sandbox::Result;
-use cellblock_sandbox::backend::BoxFuture;
+use cellblock_sandbox::backend::{BoxFuture, Lack};
 
 /// Opens a stream on whose other end [`framed`] messages are served.
 pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, Result<OpenedStream>> + Send + Sync>;
@@ -48,6 +48,8 @@ pub struct LocalConfig {
     pub backend: &'static str,
     /// What stands around its sandboxes beside this machine's kernel.
     pub wall: Option<String>,
+    /// What its sandboxes lack beside those of the process backend.
+    pub lacks: &'static [Lack],
     /// Opens a stream to the other process.
     pub open: OpenStream,
 }

@@ -45,7 +45,7 @@ pub use page::fenced;
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use s3_server::S3Server;
 pub use schema::Schema;
-pub use skip::{Skipped, expected_skips, missing};
+pub use skip::{Skipped, expected_skips, lacking, missing};
 pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};
 pub use websocket::{Duplex, Messages, WebSockets};
 

@@ -33,10 +33,8 @@ pub fn missing(capability: Capability, module: &str) -> bool {
     let Err(reason) = capability.detect() else {
         return false;
     };
-    let test = thread::current()
-        .name()
-        .map_or_else(|| module.to_owned(), |name| format!("{module}: {name}"));
-    record(&skips_file(), &test, capability, &reason);
+    let test = running(module);
+    record(&skips_file(), &test, capability.name(), &reason);
     let required = env::var_os("CELLBLOCK_REQUIRE_ALL").is_some_and(|value| value == "1");
     let expected = expected_skips(&workspace_root().join(".ci/expected-skips"));
     assert!(
@@ -48,12 +46,24 @@ pub fn missing(capability: Capability, module: &str) -> bool {
     true
 }
 
+/// Records that a test does not run over a backend that lacks something.
+pub fn lacking(backend: &str, lack: &str, module: &str) {
+    let reason = format!("the backend `{backend}` lacks `{lack}`");
+    record(&skips_file(), &running(module), lack, &reason);
+}
+
+fn running(module: &str) -> String {
+    let thread = thread::current();
+    let name = thread.name();
+    name.map_or_else(|| module.to_owned(), |name| format!("{module}: {name}"))
+}
+
 fn skips_file() -> PathBuf {
     env::var_os("CELLBLOCK_SKIPS").map_or_else(|| target_dir().join("skips.jsonl"), PathBuf::from)
 }
 
-fn record(file: &Path, test: &str, capability: Capability, reason: &str) {
-    let line = serde_json::json!({ "test": test, "capability": capability.name(), "reason": reason });
+fn record(file: &Path, test: &str, capability: &str, reason: &str) {
+    let line = serde_json::json!({ "test": test, "capability": capability, "reason": reason });
     let appended = OpenOptions::new()
         .create(true)
         .append(true)
@@ -91,8 +101,8 @@ mod tests {
     fn a_skip_is_one_json_line_with_test_capability_and_reason() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("skips.jsonl");
-        record(&file, "a: b", Capability::Kvm, "no `/dev/kvm`");
-        record(&file, "a: c", Capability::Root, "uid is 1000");
+        record(&file, "a: b", "kvm", "no `/dev/kvm`");
+        record(&file, "a: c", "root", "uid is 1000");
         assert_eq!(
             fs::read_to_string(&file).unwrap(),
             "{\"test\":\"a: b\",\"capability\":\"kvm\",\"reason\":\"no `/dev/kvm`\"}\n\

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_remote::{LocalConfig, OpenedStream, RemoteBackend, unreachable};
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::{Error, Result};
 use tokio::net::{UnixListener, UnixStream};
@@ -27,8 +28,10 @@ const RESTORE_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a backend does to start and to snapshot its machines. Failures are reasons, in words for a person.
 pub(crate) trait Wall: Debug + Send + Sync + 'static {
+    /// The backend.
+    const KIND: BackendKind;
     /// The backend's name.
-    const NAME: &'static str;
+    const NAME: &'static str = Self::KIND.name();
     /// Maximum time for a template to import the image's libraries.
     const TEMPLATE_LIMIT: Duration;
 
@@ -112,6 +115,7 @@ pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands
         name: W::NAME.to_owned(),
         backend: W::NAME,
         wall: Some(description),
+        lacks: W::KIND.lacks(),
         open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
     };
     RemoteBackend::start_local(local, demands, manifest).await

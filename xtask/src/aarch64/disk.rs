@@ -158,7 +158,7 @@ mod tests {
             target: target.to_owned(),
             executable: "/target/deps/program-1".into(),
             folder: "/here".into(),
-            warm: false,
+            variant: None,
         })
     }
 

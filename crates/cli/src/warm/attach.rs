@@ -95,6 +95,7 @@ impl Wanted<'_> {
             name: name.clone(),
             backend: "process",
             wall: None,
+            lacks: &[],
             open: std::sync::Arc::new(move || {
                 let (place, name) = (place.clone(), name.clone());
                 Box::pin(async move {

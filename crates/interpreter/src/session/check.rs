@@ -69,6 +69,7 @@ impl Actor {
         SandboxReport {
             backend: self.shared.backend.name().to_owned(),
             wall: self.shared.backend.wall().map(ToOwned::to_owned),
+            lacks: self.shared.backend.lacks(),
             image: self.shared.image_id.clone(),
             protections: self.shared.backend.report(),
         }

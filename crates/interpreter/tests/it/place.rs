@@ -3,9 +3,6 @@
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::builder::InterpreterBuilder;
 
-/// What executions call the backend.
-pub(crate) const BACKEND: &str = "process";
-
 pub(crate) async fn interpreter(builder: InterpreterBuilder) -> Interpreter {
     builder.build().await.unwrap()
 }

@@ -24,10 +24,12 @@ use crate::incoming::Incoming;
 use crate::limits::Limits;
 
 mod kind;
+mod lack;
 mod order;
 pub mod process;
 
 pub use kind::{BackendChoice, BackendKind};
+pub use lack::Lack;
 pub use order::read_in_order;
 
 /// A boxed future, for traits whose implementation is chosen at run time.
@@ -41,6 +43,11 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Returns what stands around sandboxes beside the host's own kernel, with its version and platform.
     fn wall(&self) -> Option<&str> {
         None
+    }
+
+    /// Returns what sandboxes of this backend lack beside those of the process backend.
+    fn lacks(&self) -> &'static [Lack] {
+        &[]
     }
 
     /// Returns the protections of every sandbox of this backend.

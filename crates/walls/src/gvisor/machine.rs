@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellblock_guest::machine::MachineOrder;
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::cgroup::GroupLimits;
 use tokio::net::UnixStream;
 
@@ -23,7 +24,7 @@ const SNAPSHOT_LIMIT: Duration = Duration::from_mins(1);
 const OVERHEAD_BYTES: u64 = 1 << 30;
 
 impl Wall for Runsc {
-    const NAME: &'static str = "gvisor";
+    const KIND: BackendKind = BackendKind::Gvisor;
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(3);
 
     type Control = ();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cellblock_guest::machine::MachineOrder;
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::cgroup::GroupLimits;
 use serde_json::json;
 use tokio::net::UnixStream;
@@ -29,7 +30,7 @@ const LOAD_LIMIT: Duration = Duration::from_secs(20);
 const OVERHEAD_BYTES: u64 = 384 << 20;
 
 impl Wall for Qemu {
-    const NAME: &'static str = "microvm";
+    const KIND: BackendKind = BackendKind::Microvm;
     /// Emulated, on a busy machine.
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(8);
 

@@ -4,7 +4,8 @@ use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::execution::{Exceeded, Outcome, Resource};
 use cellblock_testkit::require;
 
-use crate::support::{MIB, block_on, exception, goes_on, limited, run, unrescued, value};
+use crate::limited::{MIB, limited, unrescued};
+use crate::support::{block_on, exception, goes_on, run, value};
 
 fn exceeded(outcome: &Outcome) -> &Exceeded {
     match outcome {
@@ -15,6 +16,7 @@ fn exceeded(outcome: &Outcome) -> &Exceeded {
 
 #[test]
 fn memory_beyond_the_limit_kills_the_kernel_and_says_how_much_there_was() {
+    needs!(ExactMemoryLimit);
     require!(CgroupV1);
     block_on(async {
         let session = unrescued(|limits| limits.memory_bytes = 256 * MIB).await;
@@ -143,6 +145,7 @@ fn bytes_of_every_writable_place_are_bounded() {
 
 #[test]
 fn files_of_every_writable_place_are_counted() {
+    needs!(FileLimit);
     block_on(async {
         for place in PLACES {
             let session = limited(|limits| limits.inodes = 100).await;
@@ -160,6 +163,7 @@ fn files_of_every_writable_place_are_counted() {
 
 #[test]
 fn shared_memory_counts_as_memory() {
+    needs!(HigherLimits);
     require!(CgroupV1);
     block_on(async {
         let session = limited(|limits| {
@@ -199,6 +203,7 @@ fn a_file_of_the_host_that_does_not_fit_is_rejected_and_leaves_nothing_behind() 
 
 #[test]
 fn too_many_files_are_told_as_the_file_limit() {
+    needs!(FileLimit);
     block_on(async {
         let session = limited(|limits| limits.inodes = 100).await;
         let ended = run(

@@ -162,6 +162,7 @@ fn equal_calls_are_answered_once_and_both_are_recorded() {
 
 #[test]
 fn a_table_is_a_data_frame_which_a_rescue_keeps() {
+    needs!(Rescue);
     block_on(async {
         let (session, _) = session(Rescue::On).await;
         let code = "df = weather.table('Kyiv')\nagain = weather.table.fetch('Kyiv')\ndf.loc[0, 'n'] = -1\n\
@@ -377,6 +378,7 @@ fn a_forged_call_is_rejected_and_recorded() {
 
 #[test]
 fn connectors_are_there_after_a_reset_a_rescue_and_a_new_kernel() {
+    needs!(Rescue);
     block_on(async {
         let (session, weather) = session(Rescue::On).await;
         run(&session, "weather.get_forecast('Kyiv'); kept = 1; weather = None").await;

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::builder::InterpreterBuilder;
-use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::execution::Outcome;
-use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::output::{Dataframe, Exception, Figure, Output};
+use cellblock_interpreter::output::{Dataframe, Exception, Output};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Execution, Interpreter, Session};
 use serde_json::{Value, json};
@@ -19,8 +17,6 @@ use tokio::sync::OnceCell;
 /// The interpreter's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static INTERPRETER: OnceCell<Interpreter> = OnceCell::const_new();
-
-pub(crate) const MIB: u64 = 1 << 20;
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
@@ -52,38 +48,6 @@ pub(crate) fn store() -> Store {
 
 pub(crate) async fn session() -> Session {
     interpreter().await.session(SessionOptions::default())
-}
-
-/// A session whose variables are lost with its kernel.
-pub(crate) async fn unrescued(change: impl FnOnce(&mut Limits)) -> Session {
-    with(Rescue::Off, change).await
-}
-
-/// A session with a standby before every cell.
-pub(crate) async fn rescuing(change: impl FnOnce(&mut Limits)) -> Session {
-    with(Rescue::On, change).await
-}
-
-async fn with(rescue: Rescue, change: impl FnOnce(&mut Limits)) -> Session {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    let options = SessionOptions {
-        limits: Some(limits),
-        rescue,
-        ..SessionOptions::default()
-    };
-    interpreter().await.session(options)
-}
-
-/// A session whose limits differ from the default ones.
-pub(crate) async fn limited(change: impl FnOnce(&mut Limits)) -> Session {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    let options = SessionOptions {
-        limits: Some(limits),
-        ..SessionOptions::default()
-    };
-    interpreter().await.session(options)
 }
 
 pub(crate) async fn run(session: &Session, code: &str) -> Execution {
@@ -128,16 +92,4 @@ pub(crate) fn table(output: &Output) -> &Dataframe {
         Output::Dataframe(table) => table,
         other => panic!("not a table: {other:#?}"),
     }
-}
-
-pub(crate) fn figure(output: &Output) -> &Figure {
-    match output {
-        Output::Figure(figure) => figure,
-        other => panic!("not a figure: {other:#?}"),
-    }
-}
-
-pub(crate) async fn content(sha256: &str) -> Vec<u8> {
-    let id = sha256.parse().unwrap();
-    interpreter().await.store().get(id).await.unwrap().to_vec()
 }

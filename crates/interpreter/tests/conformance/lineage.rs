@@ -4,7 +4,8 @@ use cellblock_interpreter::cell::Cell;
 use cellblock_interpreter::execution::{Outcome, VariablesState};
 use cellblock_interpreter::{Execution, Session};
 
-use crate::support::{block_on, rescuing, run, session, unrescued};
+use crate::limited::{rescuing, unrescued};
+use crate::support::{block_on, run, session};
 
 const NOTEBOOK: &str = "notebooks/analysis.py";
 
@@ -70,6 +71,7 @@ fn a_cell_that_does_not_complete_stamps_nothing() {
 #[test]
 fn origins_are_rescued_with_their_variables_and_lost_with_them() {
     const KILL: &str = "df = 2\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)";
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| ()).await;
         produce(&session, "df = 1").await;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use cellblock_interpreter::Cell;
 use cellblock_interpreter::execution::Outcome;
 
-use crate::support::{block_on, exception, goes_on, run, session, unrescued, value};
+use crate::limited::unrescued;
+use crate::support::{block_on, exception, goes_on, run, session, value};
 
 fn lost(reason: &str) -> Outcome {
     Outcome::KernelLost {

@@ -2,7 +2,9 @@
 
 use cellblock_interpreter::{Cell, Execution};
 
-use crate::support::{MIB, block_on, content, limited, run, scalar, session, value};
+use crate::limited::{MIB, limited};
+use crate::stored::content;
+use crate::support::{block_on, run, scalar, session, value};
 
 /// Names of the files of an execution, sorted.
 fn names(execution: &Execution) -> Vec<(&str, &str, u64)> {

@@ -3,7 +3,8 @@
 use cellblock_interpreter::execution::{Exceeded, Outcome, Resource};
 use cellblock_interpreter::output::DataframeLibrary;
 
-use crate::support::{MIB, block_on, goes_on, limited, run, session, table, value};
+use crate::limited::{MIB, limited};
+use crate::support::{block_on, goes_on, run, session, table, value};
 
 /// The most memory that this process has held so far.
 fn peak() -> u64 {
@@ -12,15 +13,20 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-const FLOOD: &str = "kept = 1\nfor _ in range(500): print('y' * 999_999)\nprint('the end')";
+/// A cell that prints a flood, and its bytes: half a gigabyte, or a tenth where the stream out of a machine is slower.
+fn flood() -> (String, u64) {
+    let lines = if crate::place::is_machine() { 100 } else { 500 };
+    let code = format!("kept = 1\nfor _ in range({lines}): print('y' * 999_999)\nprint('the end')");
+    (code, lines * 1_000_000 + 8)
+}
 
 #[test]
-fn half_a_gigabyte_on_stdout_stops_the_cell_at_the_limit() {
+fn a_flood_on_stdout_stops_the_cell_at_the_limit() {
     block_on(async {
         let session = session().await;
         run(&session, "1").await;
         let before = peak();
-        let ended = run(&session, FLOOD).await;
+        let ended = run(&session, &flood().0).await;
         let Outcome::LimitExceeded(Exceeded {
             which: Resource::OutputBytes,
             limit,
@@ -50,18 +56,19 @@ fn half_a_gigabyte_on_stdout_stops_the_cell_at_the_limit() {
 }
 
 #[test]
-fn half_a_gigabyte_on_stdout_within_the_limit_is_counted_and_not_kept() {
+fn a_flood_on_stdout_within_the_limit_is_counted_and_not_kept() {
     block_on(async {
         let session = limited(|limits| limits.stream_bytes = 1024 * MIB).await;
         run(&session, "1").await;
         let before = peak();
-        let ended = run(&session, FLOOD).await;
+        let (code, bytes) = flood();
+        let ended = run(&session, &code).await;
         assert_eq!(ended.outcome, Outcome::Completed);
-        assert_eq!(ended.stdout.bytes, 500_000_008);
+        assert_eq!(ended.stdout.bytes, bytes);
         assert!(ended.stdout.truncated);
         assert!(ended.stdout.text.ends_with("yyy\nthe end\n"));
-        let left_out = 500_000_008 - MIB;
-        let gap = format!("\n[… {left_out} of 500000008 bytes left out …]\n");
+        let left_out = bytes - MIB;
+        let gap = format!("\n[… {left_out} of {bytes} bytes left out …]\n");
         assert!(ended.stdout.text.contains(&gap));
         assert_eq!(ended.stdout.text.len() as u64, MIB + gap.len() as u64);
         assert!(peak() < before + 64 * MIB, "grew from {before} to {}", peak());
@@ -75,7 +82,8 @@ fn a_reader_of_events_that_is_slow_holds_up_the_cell_and_not_the_memory() {
         let session = limited(|limits| limits.stream_bytes = 1024 * MIB).await;
         run(&session, "1").await;
         let before = peak();
-        let mut running = session.start_cell(FLOOD).await.unwrap();
+        let (code, bytes) = flood();
+        let mut running = session.start_cell(code.as_str()).await.unwrap();
         // What nobody takes waits in a bounded queue, and the cell with it.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let mut streamed = 0;
@@ -85,7 +93,7 @@ fn a_reader_of_events_that_is_slow_holds_up_the_cell_and_not_the_memory() {
             }
         }
         let ended = running.finish().await.unwrap();
-        assert_eq!(ended.stdout.bytes, 500_000_008);
+        assert_eq!(ended.stdout.bytes, bytes);
         assert!(
             streamed <= MIB,
             "{streamed} bytes were streamed though {MIB} are kept"
@@ -96,6 +104,7 @@ fn a_reader_of_events_that_is_slow_holds_up_the_cell_and_not_the_memory() {
 
 #[test]
 fn a_gigabyte_of_a_table_is_shown_as_its_ends_with_the_true_number_of_rows() {
+    needs!(HigherLimits);
     block_on(async {
         let session = limited(|limits| limits.memory_bytes = 3 * 1024 * MIB).await;
         run(&session, "1").await;

@@ -8,6 +8,7 @@ use crate::support::{block_on, interpreter, run, scalar, session, value};
 
 #[test]
 fn two_sessions_do_not_share_files_variables_or_processes() {
+    needs!(HiddenProcesses);
     block_on(async {
         let (one, two) = (session().await, session().await);
         run(&one, "x = 1\nopen('/workspace/a', 'w').write('1')\nopen('/tmp/b', 'w').write('1')\nopen('/dev/shm/c', 'w').write('1')").await;
@@ -78,8 +79,11 @@ fn random_generators_differ_between_kernels_of_one_session() {
 fn there_is_no_network_and_nothing_of_the_host() {
     block_on(async {
         let session = session().await;
-        let code = "import os\n[p for p in ('/root', '/home', '/etc/shadow', '/var', '/sys/fs/cgroup', '/work') if os.path.exists(p)] == []";
+        let code = "import os\n[p for p in ('/root', '/home', '/etc/shadow', '/var', '/work') if os.path.exists(p)] == []";
         assert_eq!(value(&session, code).await, true);
+        // The kernel of gVisor has one of its own.
+        let code = "os.path.isdir('/sys/fs/cgroup') and os.listdir('/sys/fs/cgroup') != []";
+        assert_eq!(value(&session, code).await, false);
         let code = "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), timeout=2)\n    reached = True\nexcept OSError:\n    reached = False\nreached";
         assert_eq!(value(&session, code).await, false);
         let code = "try:\n    open('/opt/python/x', 'w')\n    wrote = True\nexcept OSError:\n    wrote = False\nwrote";
@@ -95,6 +99,15 @@ fn there_is_no_network_and_nothing_of_the_host() {
     });
 }
 
+/// Whether processes of sandboxes are processes of the host, where a test can look for them.
+fn are_on_host(module: &str) -> bool {
+    let machine = crate::place::is_machine();
+    if machine {
+        cellblock_testkit::lacking(&crate::place::backend(), "processes on the host", module);
+    }
+    !machine
+}
+
 /// Pids of processes on the host whose command line holds a text.
 fn with_argument(text: &str) -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
@@ -108,6 +121,9 @@ fn with_argument(text: &str) -> Vec<u32> {
 
 #[test]
 fn processes_that_a_cell_started_die_with_the_room() {
+    if !are_on_host(module_path!()) {
+        return;
+    }
     require!(UserNamespaces);
     block_on(async {
         let session = session().await;
@@ -123,6 +139,9 @@ fn processes_that_a_cell_started_die_with_the_room() {
 
 #[test]
 fn processes_of_a_lost_kernel_do_not_reach_the_next_one() {
+    if !are_on_host(module_path!()) {
+        return;
+    }
     block_on(async {
         let session = session().await;
         let code = "import subprocess, os\nsubprocess.Popen(['sleep', '987655.25'])\nos._exit(1)";
@@ -134,6 +153,9 @@ fn processes_of_a_lost_kernel_do_not_reach_the_next_one() {
 
 #[test]
 fn a_session_that_is_dropped_gives_its_room_back() {
+    if !are_on_host(module_path!()) {
+        return;
+    }
     block_on(async {
         let session = session().await;
         run(
@@ -157,7 +179,7 @@ fn a_session_without_the_pool_works_as_one_from_it() {
         let session = interpreter().await.session(options);
         let shown = run(&session, "int(np.arange(4).sum())").await;
         assert_eq!(scalar(&shown), 6);
-        assert_eq!(shown.sandbox.backend, crate::place::BACKEND);
+        assert_eq!(shown.sandbox.backend, crate::place::backend());
         assert_eq!(shown.sandbox.image.len(), 64);
         assert_eq!(shown.sandbox.protections, interpreter().await.report());
     });

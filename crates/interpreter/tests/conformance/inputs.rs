@@ -4,7 +4,8 @@ use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::{Input, Session};
 use serde_json::json;
 
-use crate::support::{block_on, content, run, session, value};
+use crate::stored::content;
+use crate::support::{block_on, run, session, value};
 
 /// Bytes of a file that a cell of another session writes with a library of its own.
 async fn written(code: &str) -> Vec<u8> {

@@ -8,7 +8,7 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::wait::until;
 
-use crate::place::{Server, client, serve};
+use crate::remote::{Server, client, serve};
 use crate::support::{block_on, builder, interpreter, run, store, value};
 
 /// A server of its own, and a client of it without a pool.

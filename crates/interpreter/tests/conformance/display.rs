@@ -5,7 +5,8 @@ use cellblock_interpreter::output::{DataframeLibrary, FigureLibrary, ImageMime, 
 use cellblock_interpreter::{Execution, Session};
 use serde_json::{Value, json};
 
-use crate::support::{block_on, content, figure, run, session, table};
+use crate::stored::{content, figure};
+use crate::support::{block_on, run, session, table};
 
 async fn shown(session: &Session, code: &str) -> Execution {
     let shown = run(session, code).await;

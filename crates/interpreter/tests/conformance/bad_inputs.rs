@@ -4,7 +4,8 @@ use cellblock_interpreter::Input;
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::input::InputFormat;
 
-use crate::support::{block_on, goes_on, limited, run, session, value};
+use crate::limited::limited;
+use crate::support::{block_on, goes_on, run, session, value};
 
 /// Binds what cannot be bound in a session that has an input already, and gives the message.
 async fn refusal(input: Input) -> String {

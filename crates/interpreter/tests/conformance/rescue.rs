@@ -12,9 +12,9 @@ use cellblock_testkit::require;
 use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
-use crate::support::{
-    MIB, block_on, content, interpreter, rescuing, run, run_for, session, unrescued, value,
-};
+use crate::limited::{MIB, rescuing, unrescued};
+use crate::stored::content;
+use crate::support::{block_on, interpreter, run, run_for, session, value};
 
 const DEFINE: &str = "\
 import os, ctypes, pandas as pd
@@ -69,6 +69,7 @@ fn is_rescued(ended: &Execution, reason: &str) {
 
 #[test]
 fn a_large_parquet_input_does_not_cost_a_session_its_rescue() {
+    needs!(Rescue);
     block_on(async {
         let author = session().await;
         let write = "import numpy as np\n\
@@ -93,6 +94,7 @@ fn a_large_parquet_input_does_not_cost_a_session_its_rescue() {
 
 #[test]
 fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
+    needs!(Rescue);
     block_on(async {
         for (death, reason) in [
             (
@@ -121,6 +123,7 @@ fn variables_survive_each_way_in_which_a_cell_can_kill_its_kernel() {
 
 #[test]
 fn variables_survive_in_a_session_that_has_drawn_charts() {
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, DEFINE).await;
@@ -142,6 +145,7 @@ fn variables_survive_in_a_session_that_has_drawn_charts() {
 
 #[test]
 fn variables_survive_a_deadline_in_code_that_does_not_listen() {
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, DEFINE).await;
@@ -158,6 +162,7 @@ fn variables_survive_a_deadline_in_code_that_does_not_listen() {
 
 #[test]
 fn variables_survive_running_out_of_memory() {
+    needs!(Rescue);
     require!(CgroupV1);
     block_on(async {
         let session = rescuing(|limits| limits.memory_bytes = 512 * MIB).await;
@@ -184,6 +189,7 @@ fn variables_survive_running_out_of_memory() {
 
 #[test]
 fn three_kernels_in_a_row_may_die() {
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, DEFINE).await;
@@ -214,6 +220,7 @@ fn a_session_without_variables_is_unchanged() {
 
 #[test]
 fn without_rescue_a_killed_kernel_takes_its_variables_with_it() {
+    needs!(HiddenProcesses);
     block_on(async {
         let session = unrescued(|_| {}).await;
         run(&session, "import os\nkept = 1").await;
@@ -236,6 +243,7 @@ fn without_rescue_a_killed_kernel_takes_its_variables_with_it() {
 
 #[test]
 fn the_note_names_state_that_a_standby_cannot_keep() {
+    needs!(Rescue);
     block_on(async {
         for (code, left) in [
             (
@@ -270,6 +278,7 @@ fn the_note_names_state_that_a_standby_cannot_keep() {
 
 #[test]
 fn libraries_that_were_used_before_a_rescue_work_after_it() {
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| {}).await;
         let work = "\
@@ -303,6 +312,7 @@ decomposed = np.linalg.svd(matrix, compute_uv=False)";
 
 #[test]
 fn processes_of_a_killed_cell_cannot_write_to_the_next() {
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, "import os, subprocess\nkept = 1").await;
@@ -332,6 +342,7 @@ fn cells_do_not_notice_the_standby_as_a_child() {
 
 #[test]
 fn inputs_and_other_changes_between_cells_survive() {
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, "import os\nx = 1").await;
@@ -362,6 +373,7 @@ fn inputs_and_other_changes_between_cells_survive() {
 
 #[test]
 fn a_kernel_that_ends_between_cells_is_rescued_and_the_next_cell_says_so() {
+    needs!(Rescue);
     block_on(async {
         let session = rescuing(|_| {}).await;
         run(&session, "kept = 1").await;
@@ -383,6 +395,7 @@ subprocess.run(['sh', '-c', f'({script}) > /dev/null 2>&1 &'])";
 
 #[test]
 fn a_standby_ends_with_its_session() {
+    needs!(Rescue);
     require!(CgroupV1);
     block_on(async {
         let session = rescuing(|_| {}).await;
@@ -396,6 +409,7 @@ fn a_standby_ends_with_its_session() {
 
 #[test]
 fn by_default_a_cell_that_follows_a_pause_is_rescued() {
+    needs!(Rescue);
     block_on(async {
         let session = session().await;
         run(&session, "import os\nkept = 1").await;
@@ -420,6 +434,7 @@ fn by_default_a_cell_that_follows_a_pause_is_rescued() {
 
 #[test]
 fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
+    needs!(Rescue);
     block_on(async {
         let frame = |header: &str| {
             format!(
@@ -453,6 +468,7 @@ fn a_forged_standby_gains_nothing_but_the_sandbox_that_it_is_in() {
 
 #[test]
 fn all_processes_that_users_may_have_are_theirs() {
+    needs!(Rescue);
     require!(CgroupV1);
     block_on(async {
         let most = "\
@@ -481,6 +497,7 @@ count";
 
 #[test]
 fn a_query_over_data_frames_does_not_cost_a_session_its_rescue() {
+    needs!(Rescue);
     block_on(async {
         let session = interpreter().await.session(SessionOptions {
             prelude: ["analysis", "notebook"].map(str::to_owned).to_vec(),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_testkit::wait::until_ok;
 
-use crate::support::{block_on, exception, goes_on, limited, run, run_for, session, unrescued, value};
+use crate::limited::{limited, unrescued};
+use crate::support::{block_on, exception, goes_on, run, run_for, session, value};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How many moments of a cell are tried out.

@@ -1,11 +1,10 @@
-//! Where the sandboxes of these tests are: at the other end of connections, with an interpreter in this process.
+//! Sandboxes at the other end of connections, with an interpreter in this process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::builder::InterpreterBuilder;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::protection::Demands;
 use cellblock_interpreter::remote::{Remote, ServeTerms};
@@ -13,10 +12,6 @@ use cellblock_interpreter::remote::{RemoteBackend, RemoteConfig};
 use cellblock_sandbox::pool::PoolConfig;
 use cellblock_testkit::WebSockets;
 
-use crate::support::store;
-
-/// What executions call the backend.
-pub(crate) const BACKEND: &str = "remote";
 const KEY: &str = "sk-of-the-tests";
 
 /// A server, and the interpreter that gives its sandboxes.
@@ -61,23 +56,4 @@ pub(crate) async fn client(server: &Server, pool: PoolConfig, store: Store) -> I
         store,
         spool: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("remote-spool"),
     })
-}
-
-pub(crate) async fn interpreter(builder: InterpreterBuilder) -> Interpreter {
-    // Some tests ask for more than the default.
-    let most = Limits {
-        memory_bytes: 64 << 30,
-        disk_bytes: 64 << 30,
-        data_bytes: 64 << 30,
-        file_bytes: 64 << 30,
-        processes: 10_000,
-        open_files: 100_000,
-        inodes: 10_000_000,
-        shm_bytes: 64 << 30,
-        ..Limits::default()
-    };
-    let server = serve(builder.build().await.unwrap(), most).await;
-    // It lives as long as the tests.
-    let server = Box::leak(Box::new(server));
-    client(server, PoolConfig::default(), store()).await
 }

@@ -1,0 +1,33 @@
+//! What the product promises, over the backend that `CELLBLOCK_TEST_BACKEND` names: `process` (the default), `gvisor`, `microvm` or
+//! `remote`. `cargo xtask ci test` runs this program once for each.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+// First: its macro is used in the others.
+#[macro_use]
+mod place;
+
+mod bad_inputs;
+mod capabilities;
+mod connectors;
+mod derivation;
+mod display;
+mod endings;
+mod files;
+mod flood;
+mod guard;
+mod inputs;
+mod isolation;
+mod lifecycle;
+mod limited;
+mod limits;
+mod lineage;
+mod remote;
+mod requirements;
+mod rescue;
+mod stops;
+mod stored;
+mod streaming;
+mod support;
+mod timeseries;
+mod variables;

@@ -1,0 +1,91 @@
+//! Where the sandboxes of these tests are.
+
+use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder, Lack};
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::walls::WallOptions;
+use cellblock_sandbox::pool::PoolConfig;
+
+use crate::remote::{client, serve};
+use crate::support::store;
+
+/// Names the backend of a run.
+const VARIABLE: &str = "CELLBLOCK_TEST_BACKEND";
+
+/// Returns from a test, and records it, where the backend of this run lacks one of these.
+macro_rules! needs {
+    ($($lack:ident),+) => {
+        $(if crate::place::lacks(cellblock_interpreter::builder::Lack::$lack, module_path!()) {
+            return;
+        })+
+    };
+}
+
+/// What executions call the backend.
+pub(crate) fn backend() -> String {
+    std::env::var(VARIABLE).unwrap_or_else(|_| BackendKind::Process.name().to_owned())
+}
+
+/// Whether each sandbox is a machine with a kernel of its own.
+pub(crate) fn is_machine() -> bool {
+    matches!(backend().parse(), Ok(BackendKind::Gvisor | BackendKind::Microvm))
+}
+
+/// Whether the backend declares that it lacks this; a test in `module` does not run then.
+pub(crate) fn lacks(lack: Lack, module: &str) -> bool {
+    let lacks = declared().contains(&lack);
+    if lacks {
+        cellblock_testkit::lacking(&backend(), lack.name(), module);
+    }
+    lacks
+}
+
+/// What the backend declares to lack.
+pub(crate) fn declared() -> &'static [Lack] {
+    // The sandboxes at the other end of the connection are those of the process backend.
+    backend().parse().map_or(&[], BackendKind::lacks)
+}
+
+/// Starts what `builder` describes, with its sandboxes in the backend of this run.
+pub(crate) async fn interpreter(builder: InterpreterBuilder) -> Interpreter {
+    let backend = backend();
+    if backend == "remote" {
+        return remote(builder).await;
+    }
+    let builder = match backend.parse().unwrap() {
+        BackendKind::Process => builder,
+        walled => {
+            let mut walls = WallOptions::default();
+            // Machines with KVM are rare among those that run tests.
+            walls.microvm.emulation = true;
+            let launcher = cellblock_testkit::binary().unwrap();
+            builder
+                .backend(walled)
+                .walls(walls)
+                .launcher(launcher)
+                .limits(Limits::default())
+        }
+    };
+    builder.build().await.unwrap()
+}
+
+/// Starts it with its sandboxes at the other end of connections.
+async fn remote(builder: InterpreterBuilder) -> Interpreter {
+    // Some tests ask for more than the default.
+    let most = Limits {
+        memory_bytes: 64 << 30,
+        disk_bytes: 64 << 30,
+        data_bytes: 64 << 30,
+        file_bytes: 64 << 30,
+        processes: 10_000,
+        open_files: 100_000,
+        inodes: 10_000_000,
+        shm_bytes: 64 << 30,
+        ..Limits::default()
+    };
+    let server = serve(builder.build().await.unwrap(), most).await;
+    server.interpreter.warmed().await.unwrap();
+    // It lives as long as the tests.
+    let server = Box::leak(Box::new(server));
+    client(server, PoolConfig::default(), store()).await
+}

@@ -1,0 +1,90 @@
+//! What a backend lacks beside what the process backend does.
+
+use serde::{Deserialize, Serialize};
+
+use super::BackendKind;
+
+/// Something that the process backend does and that another backend may not do.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Lack {
+    /// Variables do not survive a kernel that dies.
+    Rescue,
+    /// Packages that a cell requires cannot be added.
+    Requirements,
+    /// Sessions cannot have higher limits than the backend.
+    HigherLimits,
+    /// The kernel of a session with other limits than the backend imports libraries when code needs them.
+    WarmOtherLimits,
+    /// A kernel is ended only after it has taken more memory than its limit.
+    ExactMemoryLimit,
+    /// The number of files is not limited.
+    FileLimit,
+    /// Code can create sockets of other families than Unix; they reach nothing outside the sandbox.
+    SocketFilter,
+    /// Code sees names of processes that serve its sandbox.
+    HiddenProcesses,
+}
+
+impl Lack {
+    /// Everything that a backend can lack.
+    pub const ALL: [Self; 8] = [
+        Self::Rescue,
+        Self::Requirements,
+        Self::HigherLimits,
+        Self::WarmOtherLimits,
+        Self::ExactMemoryLimit,
+        Self::FileLimit,
+        Self::SocketFilter,
+        Self::HiddenProcesses,
+    ];
+
+    /// Returns its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rescue => "rescue",
+            Self::Requirements => "requirements",
+            Self::HigherLimits => "higher_limits",
+            Self::WarmOtherLimits => "warm_other_limits",
+            Self::ExactMemoryLimit => "exact_memory_limit",
+            Self::FileLimit => "file_limit",
+            Self::SocketFilter => "socket_filter",
+            Self::HiddenProcesses => "hidden_processes",
+        }
+    }
+
+    /// Returns what a backend that does not lack it does.
+    pub const fn otherwise(self) -> &'static str {
+        match self {
+            Self::Rescue => "variables survive a kernel that dies",
+            Self::Requirements => "a cell can require packages",
+            Self::HigherLimits => "a session can have higher limits than the backend",
+            Self::WarmOtherLimits => "a session with other limits starts as fast",
+            Self::ExactMemoryLimit => "memory is limited to the byte",
+            Self::FileLimit => "the number of files is limited",
+            Self::SocketFilter => "code can create Unix sockets only",
+            Self::HiddenProcesses => "code sees no process that serves its sandbox",
+        }
+    }
+}
+
+impl BackendKind {
+    /// Returns what sandboxes of the backend lack. The conformance tests fail if it lacks more, or less.
+    pub const fn lacks(self) -> &'static [Lack] {
+        match self {
+            Self::Process => &[],
+            Self::Gvisor => &[
+                Lack::Rescue,
+                Lack::HigherLimits,
+                Lack::WarmOtherLimits,
+                Lack::ExactMemoryLimit,
+                Lack::FileLimit,
+                Lack::SocketFilter,
+                Lack::HiddenProcesses,
+            ],
+            Self::Microvm => &[Lack::Requirements, Lack::HigherLimits],
+        }
+    }
+}
