@@ -61,8 +61,7 @@ pub struct Bare<'a> {
 impl Bare<'_> {
     /// Becomes the room's user and drops every privilege; the filter comes last. With `join`,
     /// files outside the room become inaccessible immediately. Otherwise the rules are only
-    /// created, for processes that the caller starts. A [walled](crate::walled) machine has neither
-    /// rules nor filters.
+    /// created, for processes that the caller starts. A [walled](crate::walled) machine has no rules.
     pub fn confine(&self, join: bool) -> Result<Option<OwnedFd>> {
         caps::drop_bounding();
         self.become_user()?;
@@ -74,6 +73,8 @@ impl Bare<'_> {
         rustix::process::chdir(&workspace).during_on("enter", &workspace)?;
         caps::drop_all()?;
         if crate::walled::is_declared() {
+            // Nobody else is in the machine, whose Unix sockets and System V objects need no further blocks.
+            self.filters.install()?;
             return Ok(None);
         }
         let rules = self.rules(join)?;

@@ -6,7 +6,7 @@ use crate::cgroup::{Controller, Trees};
 use crate::error::Result;
 use crate::ids::KeepIds;
 use crate::protection::{Demand, Demands, Protection, Report, State};
-use crate::{landlock, subordinate};
+use crate::{landlock, subordinate, walled};
 
 /// Checks the policy against the machine. Returns every protection's state, or an error for the
 /// first strict one that is missing.
@@ -104,6 +104,10 @@ fn lacks_controller(controllers: &[Controller], wanted: Controller) -> Option<St
 }
 
 fn lacks_seccomp() -> Option<String> {
+    if walled::is_declared() {
+        // gVisor has filters and does not list their actions; one that cannot be installed is an error.
+        return None;
+    }
     let actions = fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
     (!actions.contains("errno")).then(|| "this kernel does not support seccomp filters".to_owned())
 }

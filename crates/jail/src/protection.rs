@@ -186,6 +186,7 @@ impl Demands {
             Protection::NoCapabilities,
             Protection::NoNewPrivs,
             Protection::OwnUserId,
+            Protection::Seccomp,
         ];
         let replaced = Protection::ALL.into_iter().filter(|it| !kept.contains(it));
         Self(replaced.map(|it| (it, Demand::Disabled)).collect())

@@ -1,4 +1,4 @@
-//! Rooms inside a machine of gVisor, whose kernel has no namespaces, filters, Landlock, process
+//! Rooms inside a machine of gVisor, whose kernel has system call filters and no namespaces, Landlock, process
 //! handles or `openat2`. The wall around the machine replaces them.
 //!
 //! A process declares this once, before it starts any other; its children inherit the declaration.
@@ -90,18 +90,24 @@ impl AsFd for Leash {
 pub fn mount_room(limits: &DiskLimits, user: Option<u32>) -> Result<()> {
     let owner = owner(user);
     // gVisor does not limit the number of files.
-    memory("/workspace", &format!("mode=700,{owner},size={}", limits.bytes))?;
-    memory("/tmp", &format!("mode=1777,{owner},size={}", limits.bytes))?;
+    let none = MountFlags::empty();
+    memory(
+        "/workspace",
+        &format!("mode=700,{owner},size={}", limits.bytes),
+        none,
+    )?;
+    memory("/tmp", &format!("mode=1777,{owner},size={}", limits.bytes), none)?;
     memory(
         "/dev/shm",
         &format!("mode=1777,{owner},size={}", limits.shm_bytes),
+        MountFlags::NOEXEC,
     )
 }
 
 /// Mounts a room's `/tmp/data`, which is read-only by that path and can be written through `source`.
 pub fn mount_data(source: &Path, limits: &DiskLimits, user: Option<u32>) -> Result<()> {
     let options = format!("mode=755,{},size={}", owner(user), limits.data_bytes);
-    memory(source, &options)?;
+    memory(source, &options, MountFlags::NOEXEC)?;
     let data = Path::new("/tmp/data");
     mount_bind(source, data).during_on("bind", data)?;
     let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
@@ -113,10 +119,10 @@ fn owner(user: Option<u32>) -> String {
     format!("uid={user},gid={user}")
 }
 
-fn memory(at: impl AsRef<Path>, options: &str) -> Result<()> {
+fn memory(at: impl AsRef<Path>, options: &str, more: MountFlags) -> Result<()> {
     let at = at.as_ref();
     let options = CString::new(options).map_err(|_| Error::Child("mount options contain a NUL".into()))?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | more;
     mount("tmpfs", at, "tmpfs", flags, Some(options.as_c_str())).during_on("mount a tmpfs at", at)
 }
 

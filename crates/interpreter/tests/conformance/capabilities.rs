@@ -9,8 +9,9 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::{Cell, Execution};
 use cellblock_testkit::workspace_root;
 
+use crate::backend::backend;
 use crate::limited::{MIB, limited, rescuing, unrescued};
-use crate::place::{backend, declared};
+use crate::place::declared;
 use crate::support::{block_on, run, session, value};
 
 #[test]
@@ -77,10 +78,6 @@ async fn has(lack: Lack) -> bool {
             let session = limited(|limits| limits.inodes = 100).await;
             let many = "for n in range(200):\n    open(f'/workspace/{n}', 'w').close()";
             run(&session, many).await.outcome != Outcome::Completed
-        }
-        Lack::SocketFilter => {
-            let ended = run(&session().await, "import socket\nsocket.socket(socket.AF_INET)").await;
-            ended.outcome == Outcome::Raised
         }
         Lack::HiddenProcesses => {
             let serving = "import os\nsum('cellblock-py' != open(f'/proc/{pid}/comm').read().strip() for pid in os.listdir('/proc') if pid.isdigit())";

@@ -523,7 +523,6 @@ fn no_connection_of_any_kind_leaves_a_derivation() {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener};
 
-    needs!(SocketFilter);
     let v4 = TcpListener::bind("127.0.0.1:0").unwrap();
     let v6 = TcpListener::bind("[::1]:0").ok();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();

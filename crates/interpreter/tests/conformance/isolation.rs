@@ -101,9 +101,9 @@ fn there_is_no_network_and_nothing_of_the_host() {
 
 /// Whether processes of sandboxes are processes of the host, where a test can look for them.
 fn are_on_host(module: &str) -> bool {
-    let machine = crate::place::is_machine();
+    let machine = crate::backend::is_machine();
     if machine {
-        cellblock_testkit::lacking(&crate::place::backend(), "processes on the host", module);
+        cellblock_testkit::lacking(&crate::backend::backend(), "processes on the host", module);
     }
     !machine
 }
@@ -179,7 +179,7 @@ fn a_session_without_the_pool_works_as_one_from_it() {
         let session = interpreter().await.session(options);
         let shown = run(&session, "int(np.arange(4).sum())").await;
         assert_eq!(scalar(&shown), 6);
-        assert_eq!(shown.sandbox.backend, crate::place::backend());
+        assert_eq!(shown.sandbox.backend, crate::backend::backend());
         assert_eq!(shown.sandbox.image.len(), 64);
         assert_eq!(shown.sandbox.protections, interpreter().await.report());
     });

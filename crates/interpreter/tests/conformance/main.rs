@@ -7,6 +7,7 @@
 #[macro_use]
 mod place;
 
+mod backend;
 mod bad_inputs;
 mod capabilities;
 mod connectors;

@@ -3,14 +3,11 @@
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder, Lack};
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::walls::WallOptions;
 use cellblock_sandbox::pool::PoolConfig;
 
+use crate::backend::{backend, over_backend};
 use crate::remote::{client, serve};
 use crate::support::store;
-
-/// Names the backend of a run.
-const VARIABLE: &str = "CELLBLOCK_TEST_BACKEND";
 
 /// Returns from a test, and records it, where the backend of this run lacks one of these.
 macro_rules! needs {
@@ -19,16 +16,6 @@ macro_rules! needs {
             return;
         })+
     };
-}
-
-/// What executions call the backend.
-pub(crate) fn backend() -> String {
-    std::env::var(VARIABLE).unwrap_or_else(|_| BackendKind::Process.name().to_owned())
-}
-
-/// Whether each sandbox is a machine with a kernel of its own.
-pub(crate) fn is_machine() -> bool {
-    matches!(backend().parse(), Ok(BackendKind::Gvisor | BackendKind::Microvm))
 }
 
 /// Whether the backend declares that it lacks this; a test in `module` does not run then.
@@ -48,25 +35,10 @@ pub(crate) fn declared() -> &'static [Lack] {
 
 /// Starts what `builder` describes, with its sandboxes in the backend of this run.
 pub(crate) async fn interpreter(builder: InterpreterBuilder) -> Interpreter {
-    let backend = backend();
-    if backend == "remote" {
-        return remote(builder).await;
+    match &*backend() {
+        "remote" => remote(builder).await,
+        _ => over_backend(builder).build().await.unwrap(),
     }
-    let builder = match backend.parse().unwrap() {
-        BackendKind::Process => builder,
-        walled => {
-            let mut walls = WallOptions::default();
-            // Machines with KVM are rare among those that run tests.
-            walls.microvm.emulation = true;
-            let launcher = cellblock_testkit::binary().unwrap();
-            builder
-                .backend(walled)
-                .walls(walls)
-                .launcher(launcher)
-                .limits(Limits::default())
-        }
-    };
-    builder.build().await.unwrap()
 }
 
 /// Starts it with its sandboxes at the other end of connections.

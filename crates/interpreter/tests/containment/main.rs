@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../conformance/backend.rs"]
+mod backend;
 mod bait;
 mod commands;
 mod contained;

@@ -43,6 +43,8 @@ pub(crate) struct Probe {
     pub(crate) uncontained: Option<String>,
     /// Why it is known to reach what it tries, until somebody repairs it.
     pub(crate) residue: Option<String>,
+    /// Why it is known to reach what it tries over another backend, by the backend's name.
+    pub(crate) walls: BTreeMap<String, String>,
     /// Why it cannot hold for an ordinary user.
     pub(crate) ordinary: Option<String>,
     /// What others could feel of it: it stands while they are looked at.
@@ -111,6 +113,10 @@ impl Probe {
             covers: take("covers").unwrap_or_default(),
             uncontained: take("uncontained"),
             residue: take("residue"),
+            walls: ["gvisor", "microvm"]
+                .into_iter()
+                .filter_map(|backend| Some((backend.to_owned(), take(backend)?)))
+                .collect(),
             ordinary: take("ordinary"),
             neighbors: take("neighbors"),
             shared_user: take("shared_user"),
@@ -122,6 +128,20 @@ impl Probe {
         };
         assert!(header.is_empty(), "{}: unknown header {header:?}", probe.name);
         probe
+    }
+
+    /// Why it is known to reach what it tries over a backend.
+    pub(crate) fn residue(&self, backend: &str) -> Option<&str> {
+        let known = match backend {
+            "gvisor" | "microvm" => self.walls.get(backend),
+            _ => self.residue.as_ref(),
+        };
+        known.map(String::as_str)
+    }
+
+    /// Why it is not run over a backend.
+    pub(crate) fn unfit(&self, backend: &str) -> Option<&str> {
+        self.residue(backend)?.strip_prefix("not run: ")
     }
 
     /// Whether its cell may do harm to its session, so that what comes after it is looked at as well.
@@ -196,6 +216,7 @@ fn every_probe_says_what_it_tests_and_what_it_covers() {
             .chain(&probe.neighbors)
             .chain(&probe.shared_user)
             .chain(&probe.residue)
+            .chain(probe.walls.values())
         {
             assert!(reason.len() > 20, "{name}: {reason:?} is no reason");
         }

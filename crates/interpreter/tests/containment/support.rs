@@ -16,6 +16,8 @@ use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
+use crate::backend::over_backend;
+
 /// The interpreter's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static INTERPRETER: OnceCell<Interpreter> = OnceCell::const_new();
@@ -46,13 +48,11 @@ async fn start() -> Interpreter {
         || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("containment"),
         PathBuf::from,
     );
-    let interpreter = Interpreter::builder()
+    let builder = Interpreter::builder()
         .image(image().await)
         .demands(demands())
-        .store(Store::local(artifacts).unwrap())
-        .build()
-        .await
-        .unwrap();
+        .store(Store::local(artifacts).unwrap());
+    let interpreter = over_backend(builder).build().await.unwrap();
     interpreter.warmed().await.unwrap();
     interpreter
 }

@@ -22,22 +22,19 @@ pub enum Lack {
     ExactMemoryLimit,
     /// The number of files is not limited.
     FileLimit,
-    /// Code can create sockets of other families than Unix; they reach nothing outside the sandbox.
-    SocketFilter,
     /// Code sees names of processes that serve its sandbox.
     HiddenProcesses,
 }
 
 impl Lack {
     /// Everything that a backend can lack.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Rescue,
         Self::Requirements,
         Self::HigherLimits,
         Self::WarmOtherLimits,
         Self::ExactMemoryLimit,
         Self::FileLimit,
-        Self::SocketFilter,
         Self::HiddenProcesses,
     ];
 
@@ -50,7 +47,6 @@ impl Lack {
             Self::WarmOtherLimits => "warm_other_limits",
             Self::ExactMemoryLimit => "exact_memory_limit",
             Self::FileLimit => "file_limit",
-            Self::SocketFilter => "socket_filter",
             Self::HiddenProcesses => "hidden_processes",
         }
     }
@@ -64,7 +60,6 @@ impl Lack {
             Self::WarmOtherLimits => "a session with other limits starts as fast",
             Self::ExactMemoryLimit => "memory is limited to the byte",
             Self::FileLimit => "the number of files is limited",
-            Self::SocketFilter => "code can create Unix sockets only",
             Self::HiddenProcesses => "code sees no process that serves its sandbox",
         }
     }
@@ -81,7 +76,6 @@ impl BackendKind {
                 Lack::WarmOtherLimits,
                 Lack::ExactMemoryLimit,
                 Lack::FileLimit,
-                Lack::SocketFilter,
                 Lack::HiddenProcesses,
             ],
             Self::Microvm => &[Lack::Requirements, Lack::HigherLimits],

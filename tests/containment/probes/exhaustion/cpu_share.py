@@ -2,6 +2,7 @@
 # covers: CIRCLE, cpu, direct
 # limits: {"cpu_millis": 200}
 # ordinary: without cgroups nothing bounds the share of the CPU
+# gvisor: a machine has the processor time of the backend's limit, and gVisor counts time in which a thread waits
 
 import os
 import time

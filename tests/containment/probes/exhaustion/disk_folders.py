@@ -2,6 +2,7 @@
 # covers: CIRCLE, disk, indirect: a cache with a folder per key
 # limits: {"inodes": 200}
 # ends: limit_exceeded inodes
+# gvisor: gVisor does not limit the number of files; they take memory of the machine
 
 import os
 

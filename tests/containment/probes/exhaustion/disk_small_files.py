@@ -2,6 +2,7 @@
 # covers: CIRCLE, disk, direct: inodes
 # limits: {"inodes": 200, "files": 4}
 # ends: limit_exceeded inodes
+# gvisor: gVisor does not limit the number of files; they take memory of the machine
 
 from pathlib import Path
 

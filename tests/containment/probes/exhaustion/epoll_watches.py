@@ -5,6 +5,7 @@
 # shared_user: Linux has one limit on watches for each user, and no filter can count them
 # time: 240
 # uncontained: only the runner knows whether it takes anything from others
+# gvisor: not run: gVisor is too slow at it for the time of the probe
 
 import contextlib
 import os

@@ -2,6 +2,7 @@
 # covers: CIRCLE, memory, indirect: buffers of the kernel
 # limits: {"memory_bytes": 134217728, "open_files": 1024}
 # ends: limit_exceeded memory | completed | limit_exceeded open_files
+# gvisor: gVisor holds pipes in its own memory, which only the machine's cgroup limits
 
 import fcntl
 import os

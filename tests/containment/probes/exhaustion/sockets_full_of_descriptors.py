@@ -2,6 +2,7 @@
 # covers: known failure: descriptors in flight are counted for each user
 # ends: completed
 # neighbors: Linux compares what a user has on its way with the limit of whoever sends next
+# gvisor: gVisor does not limit descriptors that are sent and not received; they take memory of the machine
 
 import os
 import socket

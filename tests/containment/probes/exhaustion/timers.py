@@ -2,6 +2,7 @@
 # covers: CIRCLE, cpu, indirect: schedules
 # ends: completed
 # ordinary: the limit on signals that wait belongs to the user, and is the user's own
+# gvisor: gVisor does not limit timers; they take memory of the machine
 
 import ctypes
 

@@ -1,5 +1,6 @@
 """Code finds no device but those that hold nothing."""
 # covers: SandboxEval, dangerous operations; device access
+# gvisor: gVisor has a /dev/tty of its own, without a terminal
 
 import os
 import stat

@@ -1,5 +1,6 @@
 """Code cannot see the machine's devices in /sys."""
 # covers: SandboxEval, information exposure; hardware
+# gvisor: gVisor shows a tree of its own in /sys, which names no device of the host
 
 import os
 

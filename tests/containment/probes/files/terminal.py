@@ -1,5 +1,6 @@
 """Code cannot get a terminal."""
 # covers: kernel surface of container escapes; terminal injection
+# gvisor: gVisor has terminals of its own in the machine
 
 import os
 

@@ -1,7 +1,7 @@
 """A flood of calls to the host does not fill its memory."""
 # covers: known failure: guest control channel abuse
 # time: 3
-# ends: completed | interrupted | kernel_lost
+# ends: completed | interrupted | kernel_lost | broken protocol
 # uncontained: it attacks the host through the kernel's channel, which plain Python has not
 
 import threading

@@ -1,5 +1,6 @@
 """Code does not learn who is logged in."""
 # covers: SandboxEval, information exposure; users
+# gvisor: the machine has a /run, with files of ours
 
 from pathlib import Path
 

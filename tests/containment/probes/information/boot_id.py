@@ -1,6 +1,7 @@
 """Code does not learn the number that names the machine from its start on."""
 # covers: SandboxEval, information exposure; system configuration
 # also: without namespaces
+# gvisor: gVisor makes one up for each machine
 
 from pathlib import Path
 

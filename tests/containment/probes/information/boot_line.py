@@ -1,5 +1,6 @@
 """Code does not read the command line that the machine's kernel was started with."""
 # covers: SandboxEval, information exposure; system configuration
+# gvisor: gVisor shows a line of its own
 
 from pathlib import Path
 

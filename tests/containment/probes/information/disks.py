@@ -1,5 +1,6 @@
 """Code does not learn what disks the machine has."""
 # covers: SandboxEval, information exposure; hardware
+# gvisor: gVisor shows a tree of its own in /sys, which names no disk of the host
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ with open("/proc/self/mem", "rb", buffering=0) as memory:
         if "r" not in rights:
             continue
         start, end = (int(part, 16) for part in area.split("-"))
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, OverflowError):
             memory.seek(start)
             content = memory.read(min(end - start, 64 << 20))
             for name in names:

@@ -1,5 +1,6 @@
 """Code cannot raise its own priority."""
 # covers: CIRCLE, cpu, direct
+# gvisor: gVisor keeps a priority for each thread and schedules without it
 
 import os
 

@@ -1,5 +1,6 @@
 """Code cannot learn who started it."""
 # covers: SandboxEval, information exposure; processes
+# gvisor: the parent is a process of ours in the machine, which code cannot signal
 
 import os
 

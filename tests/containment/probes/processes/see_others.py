@@ -1,5 +1,6 @@
 """Code cannot see a process that it did not start."""
 # covers: SandboxEval, information exposure; processes
+# gvisor: gVisor shows all processes of the machine, which are ours
 
 import os
 

@@ -1,5 +1,6 @@
 """Code cannot signal all processes at once and hit any but its own."""
 # covers: SandboxEval, dangerous operations; killing processes
+# gvisor: gVisor counts processes that code cannot signal
 
 import os
 

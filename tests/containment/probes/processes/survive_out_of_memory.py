@@ -1,5 +1,6 @@
 """Code cannot have others killed before it when memory is short."""
 # covers: CIRCLE, memory, direct
+# gvisor: gVisor keeps the number and never uses it
 
 from pathlib import Path
 

@@ -71,16 +71,11 @@ fn used() -> Option<u64> {
     parse(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-/// Returns the memory in use without cached files, in bytes.
+/// Returns the memory of processes and of files in memory, in bytes: gVisor counts both as anonymous.
 fn parse(text: &str) -> Option<u64> {
-    let kilobytes = |name: &str| -> Option<u64> {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    let used = kilobytes("MemTotal")?.checked_sub(kilobytes("MemFree")?)?;
-    Some(used.saturating_sub(kilobytes("Cached")?) * 1024)
+    let line = text.lines().find_map(|line| line.strip_prefix("AnonPages:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 #[cfg(test)]
@@ -88,8 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_files_do_not_count() {
-        let text = "MemTotal:       1000 kB\nMemFree:        600 kB\nBuffers: 0 kB\nCached:          100 kB\nSwapCached: 7 kB\n";
+    fn only_anonymous_memory_counts() {
+        let text =
+            "MemTotal:       1000 kB\nMemFree:        600 kB\nCached:          100 kB\nAnonPages:   300 kB\n";
         assert_eq!(parse(text), Some(300 * 1024));
         assert_eq!(parse("MemTotal: 5 kB\n"), None);
     }

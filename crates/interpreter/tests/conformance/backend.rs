@@ -1,0 +1,33 @@
+//! The backend of a run, by name.
+
+use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder};
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::walls::WallOptions;
+
+/// Names the backend of a run.
+const VARIABLE: &str = "CELLBLOCK_TEST_BACKEND";
+
+/// What executions call the backend.
+pub(crate) fn backend() -> String {
+    std::env::var(VARIABLE).unwrap_or_else(|_| BackendKind::Process.name().to_owned())
+}
+
+/// Whether each sandbox is a machine with a kernel of its own.
+pub(crate) fn is_machine() -> bool {
+    matches!(backend().parse(), Ok(BackendKind::Gvisor | BackendKind::Microvm))
+}
+
+/// Sets the backend of this run, if it is one of this machine.
+pub(crate) fn over_backend(builder: InterpreterBuilder) -> InterpreterBuilder {
+    if !is_machine() {
+        return builder;
+    }
+    let mut walls = WallOptions::default();
+    // Machines with KVM are rare among those that run tests.
+    walls.microvm.emulation = true;
+    builder
+        .backend(backend().parse().unwrap())
+        .walls(walls)
+        .launcher(cellblock_testkit::binary().unwrap())
+        .limits(Limits::default())
+}
