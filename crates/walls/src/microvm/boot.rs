@@ -117,6 +117,8 @@ fn serve(words: &[String]) -> io::Result<Never> {
     mounted("tmpfs", "/dev/shm", private, "mode=1777")?;
     mounted("devpts", "/dev/pts", MountFlags::NOSUID, "mode=620,ptmxmode=666")?;
     mounted("cgroup2", "/sys/fs/cgroup", private, "")?;
+    // Rooms have limits of their own only where the root of the tree hands its controllers on.
+    fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +memory +pids")?;
     let image = words.iter().skip_while(|word| *word != "--image").nth(1);
     let image = image.ok_or_else(|| io::Error::other("the arguments name no image"))?;
     let target = format!("{HOME}/images/{image}");
