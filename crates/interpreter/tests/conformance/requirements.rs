@@ -14,6 +14,7 @@ async fn refusal(session: &Session, requirement: &str) -> String {
 
 #[test]
 fn a_required_package_can_be_imported_also_by_later_cells_and_kernels() {
+    needs!(Requirements);
     block_on(async {
         let session = session().await;
         run(&session, "kept = 1").await;
