@@ -20,7 +20,7 @@ use cellblock_jail::ids::KeepIds;
 use cellblock_jail::process::{
     Child, child_signals, clear_child_signals, default_signals, execute, reap_one, report, spawn,
 };
-use cellblock_jail::{Error, Result, fds, tree};
+use cellblock_jail::{Error, Result, fds, mounts, tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, set_child_subreaper, set_parent_process_death_signal};
@@ -47,8 +47,22 @@ pub struct MachineOrder {
     pub directory: PathBuf,
     /// Whether the owner needs namespaces in which it may mount.
     pub namespaces: bool,
+    /// Directories that only the program sees at another place.
+    #[serde(default)]
+    pub mounts: Vec<MachineMount>,
     /// Limits of all its processes together, where the host permits cgroups.
     pub limits: GroupLimits,
+}
+
+/// A directory that a program sees at another place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineMount {
+    /// The directory.
+    pub source: PathBuf,
+    /// The directory over which it is mounted.
+    pub target: PathBuf,
+    /// Whether the program can write to it.
+    pub writable: bool,
 }
 
 /// A later packet from the host: a command to run beside the machine's program.
@@ -74,7 +88,7 @@ pub fn run() -> i32 {
     }
     while reap_one().is_some() {}
     for command in &machine.cleanup {
-        if let Ok(child) = start(command, None, true) {
+        if let Ok(child) = start(command, &[], None, true) {
             wait_for(&child);
         }
     }
@@ -145,7 +159,7 @@ fn enter_namespaces() -> Result<()> {
 /// Runs the program until it has ended or the host closes the socket.
 fn serve(host: &OwnedFd, machine: &MachineOrder, group: &RoomCgroups) -> Result<i32> {
     let children = child_signals()?;
-    let program = start(&machine.program, Some(group), false)?;
+    let program = start(&machine.program, &machine.mounts, Some(group), false)?;
     let mut beside: Option<Child> = None;
     loop {
         let mut polled = [
@@ -173,15 +187,35 @@ fn serve(host: &OwnedFd, machine: &MachineOrder, group: &RoomCgroups) -> Result<
         }
         if asked {
             match fds::receive::<Beside>(host)? {
-                Some((Beside(command), _)) => beside = Some(start(&command, None, false)?),
+                Some((Beside(command), _)) => beside = Some(start(&command, &[], None, false)?),
                 None => return Ok(0),
             }
         }
     }
 }
 
+/// Mounts directories in a mount namespace of the caller's own.
+fn show(mounts: &[MachineMount]) -> Result<()> {
+    if mounts.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: the namespace changes nothing that safe code relies on; descriptors and memory stay as they are.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }
+        .during("make a mount namespace for a machine's program")?;
+    mounts::make_private()?;
+    for mount in mounts {
+        mounts::show(&mount.source, &mount.target, mount.writable)?;
+    }
+    Ok(())
+}
+
 /// Starts a command that ends with this process.
-fn start(command: &[String], group: Option<&RoomCgroups>, quiet: bool) -> Result<Child> {
+fn start(
+    command: &[String],
+    mounts: &[MachineMount],
+    group: Option<&RoomCgroups>,
+    quiet: bool,
+) -> Result<Child> {
     let text =
         |text: &String| CString::new(text.as_str()).map_err(|_| Error::Child("a NUL in a command".into()));
     let arguments = command.iter().map(text).collect::<Result<Vec<_>>>()?;
@@ -201,6 +235,8 @@ fn start(command: &[String], group: Option<&RoomCgroups>, quiet: bool) -> Result
             }
         }
         fds::place(null, 0)?;
+        // In the program's own namespace: the owner removes directories in which something is mounted here.
+        show(mounts)?;
         let open: Vec<_> = doors.iter().map(AsRawFd::as_raw_fd).collect();
         fds::close_all_but(&open)?;
         cgroup::enter(&doors)?;

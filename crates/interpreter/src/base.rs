@@ -26,6 +26,11 @@ pub(crate) trait Base: Debug + Send + Sync {
 
     /// The id of a layer with these requirements, installed where the image is.
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String>>;
+
+    /// Sets the host name of sandboxes that are made here afterward.
+    fn name_host<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// An image of this machine.
@@ -58,6 +63,15 @@ impl Base for LocalBase {
         Box::pin(async {
             let layer = layer::resolve_layer(&self.image, requirements, Sink::silent()).await?;
             Ok(layer.id)
+        })
+    }
+
+    fn name_host<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match &self.process {
+                Some(process) => Ok(process.name_host(name).await?),
+                None => Ok(()),
+            }
         })
     }
 }

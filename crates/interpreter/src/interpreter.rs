@@ -84,6 +84,11 @@ impl Interpreter {
         self.shared.pool.stop_refilling();
     }
 
+    /// Sets the host name of the sandboxes that are made in this process afterward.
+    pub async fn name_host(&self, name: &str) -> Result<()> {
+        self.shared.base.name_host(name).await
+    }
+
     /// The ids of the sandboxes that sessions have.
     pub fn sandboxes_in_use(&self) -> BTreeSet<String> {
         self.shared.in_use().clone()

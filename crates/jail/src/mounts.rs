@@ -271,6 +271,22 @@ fn open_read_only(source: &Path) -> Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Keeps later mounts of the caller's mount namespace out of all others.
+pub fn make_private() -> Result<()> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .during("keep mounts to this process")
+}
+
+/// Shows a directory at another place of the caller's mount namespace, without its devices and set-user-ID programs.
+pub fn show(source: &Path, target: &Path, writable: bool) -> Result<()> {
+    const KEPT: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let tree = open_tree(CWD, source, flags).during_on("open", source)?;
+    let attributes = if writable { KEPT } else { KEPT | libc::MOUNT_ATTR_RDONLY };
+    set(tree.as_fd(), attributes).during_on("mount", source)?;
+    move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).during_on("mount", target)
+}
+
 fn set_attributes(tree: BorrowedFd<'_>) -> std::io::Result<()> {
     const GUARDED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     set(tree, GUARDED)

@@ -34,6 +34,8 @@ pub enum Capability {
     Runsc,
     /// QEMU is on PATH, and a kernel for its machines is below `/boot`.
     Qemu,
+    /// `CELLBLOCK_TEST_FIRECRACKER` names a Firecracker.
+    Firecracker,
     /// A Python 3.13 is installed.
     Python313,
     /// moto's server, which speaks S3, is installed.
@@ -62,7 +64,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -73,6 +75,7 @@ impl Capability {
         Self::Kvm,
         Self::Runsc,
         Self::Qemu,
+        Self::Firecracker,
         Self::Python313,
         Self::S3Server,
         Self::AppArmorParser,
@@ -100,6 +103,7 @@ impl Capability {
             Self::Kvm => "kvm",
             Self::Runsc => "runsc",
             Self::Qemu => "qemu",
+            Self::Firecracker => "firecracker",
             Self::Python313 => "python313",
             Self::S3Server => "s3_server",
             Self::AppArmorParser => "apparmor_parser",
@@ -141,6 +145,10 @@ impl Capability {
             }
             Self::Runsc => succeeds(Command::new("runsc").arg("--version")),
             Self::Qemu => qemu(),
+            Self::Firecracker => {
+                let named = firecracker().ok_or("`CELLBLOCK_TEST_FIRECRACKER` names no program")?;
+                succeeds(Command::new(named).arg("--version"))
+            }
             Self::Python313 => python313()
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
@@ -305,6 +313,11 @@ fn cgroup_v2_delegated() -> Result<(), String> {
 fn writable(folder: &Path) -> Result<(), String> {
     access(folder, Access::WRITE_OK)
         .map_err(|error| format!("cannot write to `{}`: {error}", folder.display()))
+}
+
+/// Returns the Firecracker that `CELLBLOCK_TEST_FIRECRACKER` names: it is in no distribution's packages.
+pub fn firecracker() -> Option<PathBuf> {
+    env::var_os("CELLBLOCK_TEST_FIRECRACKER").map(PathBuf::from)
 }
 
 /// Finds a Python 3.13: on PATH, then among the versions that pyenv installed.

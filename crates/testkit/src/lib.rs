@@ -37,7 +37,7 @@ mod user;
 pub mod wait;
 mod websocket;
 
-pub use capability::{Capability, postgres_program, python313};
+pub use capability::{Capability, firecracker, postgres_program, python313};
 pub use cli::{Cli, Finished, RunningCli};
 pub use denied::without_user_namespaces;
 pub use leak::{Count, LeakOwner, Uncounted};

@@ -69,6 +69,7 @@ mod tests {
                 qemu: Some("/nowhere/qemu".into()),
                 ..Default::default()
             },
+            restore_timeout: None,
         };
         let error = choose(None, Some(BackendKind::Gvisor), &options).await;
         let error = error.unwrap_err().to_string();

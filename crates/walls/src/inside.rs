@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec, clock_settime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
+use tokio_vsock::{VMADDR_CID_ANY, VsockAddr, VsockListener};
 
 use crate::wake::Wake;
 
@@ -33,6 +34,17 @@ pub enum HostAddress {
     Socket(PathBuf),
     /// The serial port with this name of a virtual machine.
     Port(String),
+    /// The stream socket with this port of a virtual machine, to which the host connects.
+    Vsock(u32),
+}
+
+/// Where a host appears, ready before the snapshot is taken.
+#[derive(Debug)]
+pub enum Door {
+    /// The machine looks for its host.
+    Address(HostAddress),
+    /// The host looks for the machine.
+    Listener(VsockListener),
 }
 
 impl FromStr for HostAddress {
@@ -42,6 +54,10 @@ impl FromStr for HostAddress {
         match text.split_once(':') {
             Some(("socket", path)) => Ok(Self::Socket(path.into())),
             Some(("port", path)) => Ok(Self::Port(path.into())),
+            Some(("vsock", port)) => port
+                .parse()
+                .map(Self::Vsock)
+                .map_err(|_| format!("`{port}` is not the number of a port")),
             _ => Err(format!(
                 "`{text}` is not an address of a host, such as `socket:/run/cb/host`"
             )),
@@ -50,10 +66,26 @@ impl FromStr for HostAddress {
 }
 
 impl HostAddress {
-    /// Waits until there is a host.
-    pub async fn connect(&self) -> io::Result<Box<dyn Channel>> {
+    /// Prepares for a host that appears after the restore.
+    pub fn door(&self) -> io::Result<Door> {
         match self {
-            Self::Socket(path) => loop {
+            Self::Vsock(port) => VsockListener::bind(VsockAddr::new(VMADDR_CID_ANY, *port)).map(Door::Listener),
+            other => Ok(Door::Address(other.clone())),
+        }
+    }
+
+    /// Returns whether this machine has a kernel, and so a random generator and a clock, of its own.
+    fn is_virtual_machine(&self) -> bool {
+        matches!(self, Self::Port(_) | Self::Vsock(_))
+    }
+}
+
+impl Door {
+    /// Waits until there is a host.
+    async fn open(&self) -> io::Result<Box<dyn Channel>> {
+        match self {
+            Self::Listener(listener) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Address(HostAddress::Socket(path)) => loop {
                 match UnixStream::connect(path).await {
                     Ok(stream) => return Ok(Box::new(stream)),
                     Err(error)
@@ -67,14 +99,33 @@ impl HostAddress {
                     Err(error) => return Err(error),
                 }
             },
-            Self::Port(name) => Ok(Box::new(port(&device(name)?)?)),
+            Self::Address(HostAddress::Port(name)) => Ok(Box::new(port(&device(name)?)?)),
+            Self::Address(HostAddress::Vsock(port)) => {
+                let reason = format!("nothing listens on port {port}");
+                Err(io::Error::new(io::ErrorKind::NotConnected, reason))
+            }
         }
     }
 
-    /// Returns whether this machine has a kernel, and so a random generator and a clock, of its own.
-    fn is_virtual_machine(&self) -> bool {
-        matches!(self, Self::Port(_))
+    /// Waits for a host and its first line, gives this machine its own seed, time and name, and answers.
+    pub async fn wake(&self, host: &HostAddress) -> io::Result<(Box<dyn Channel>, Wake)> {
+        loop {
+            let mut channel = self.open().await?;
+            match (wake(channel.as_mut(), host).await, self) {
+                (Ok(wake), _) => return Ok((channel, wake)),
+                // A restored machine closes its connections, which can include the host's first one.
+                (Err(error), Self::Listener(_)) if is_closed(&error) => {}
+                (Err(error), _) => return Err(error),
+            }
+        }
     }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    )
 }
 
 /// Returns the device of the port with a name. Its number depends on the order of the machine's devices.
@@ -113,7 +164,7 @@ fn copy(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'stati
 }
 
 /// Waits for the host's first line, gives this machine its own seed, time and name, and answers.
-pub async fn wake(channel: &mut dyn Channel, host: &HostAddress) -> io::Result<Wake> {
+async fn wake(channel: &mut dyn Channel, host: &HostAddress) -> io::Result<Wake> {
     let mut channel = channel;
     let wake = Wake::receive(&mut channel).await?;
     let Some(seed) = wake.seed() else {

@@ -10,6 +10,7 @@
 //! [`wake`] line gives the machine its own random numbers, time and name.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cellblock_image::OpenImage;
 use cellblock_remote::RemoteBackend;
@@ -20,6 +21,7 @@ use cellblock_sandbox::{Error, Limits, Result};
 mod choose;
 pub mod gvisor;
 pub mod inside;
+mod known;
 mod machines;
 pub mod microvm;
 mod owner;
@@ -28,6 +30,9 @@ pub mod snapshot;
 pub mod wake;
 
 pub use choose::choose;
+
+/// Maximum time for a restored machine to connect, and then to answer.
+const RESTORE_LIMIT: Duration = Duration::from_secs(20);
 
 /// What machines are made of.
 #[derive(Clone, Debug)]
@@ -51,6 +56,14 @@ pub struct WallOptions {
     pub gvisor: gvisor::GvisorOptions,
     /// Options of the microVM backend.
     pub microvm: microvm::MicrovmOptions,
+    /// Maximum time for a restored machine to connect, and then to answer; by default 20 seconds.
+    pub restore_timeout: Option<Duration>,
+}
+
+impl WallOptions {
+    fn restore_limit(&self) -> Duration {
+        self.restore_timeout.unwrap_or(RESTORE_LIMIT)
+    }
 }
 
 /// Makes the template of a backend unless its snapshot exists, and returns the backend.

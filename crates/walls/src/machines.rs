@@ -23,8 +23,10 @@ use crate::wake::Wake;
 
 /// Line of a template that can be written to a snapshot.
 const READY: &str = "ready";
-/// Maximum time for a restored machine to connect, and then to answer; also for a template to end.
-const RESTORE_LIMIT: Duration = Duration::from_secs(20);
+/// Free space below which a failure is explained by a full disk.
+const FULL_BYTES: u64 = 256 << 20;
+/// Maximum time for a template to end.
+const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a backend does to start and to snapshot its machines. Failures are reasons, in words for a person.
 pub(crate) trait Wall: Debug + Send + Sync + 'static {
@@ -146,7 +148,7 @@ impl<W: Wall> Machines<W> {
         if let Some(snapshot) = &*current {
             return Ok(Arc::clone(snapshot));
         }
-        let make = |directory: PathBuf| async move { self.template(&directory).await };
+        let make = |directory: PathBuf| async move { self.make(&directory).await };
         let found = Arc::new(self.store.find_or_make(&self.facts, make).await?);
         *current = Some(Arc::clone(&found));
         Ok(found)
@@ -159,7 +161,7 @@ impl<W: Wall> Machines<W> {
             return Ok(Arc::clone(other));
         }
         tracing::warn!(path = %broken.path().display(), "making the snapshot again");
-        let make = |directory: PathBuf| async move { self.template(&directory).await };
+        let make = |directory: PathBuf| async move { self.make(&directory).await };
         let fresh = Arc::new(self.store.remake(&self.facts, broken, make).await?);
         *current = Some(Arc::clone(&fresh));
         Ok(fresh)
@@ -172,7 +174,8 @@ impl<W: Wall> Machines<W> {
             .wall
             .restore(&self.config, &self.places, &place, snapshot.path());
         let (owner, control, mut stream) = restoring.await.map_err(failed)?;
-        Wake::new(&*place.id)?.send(&mut stream, RESTORE_LIMIT).await?;
+        let limit = self.config.options.restore_limit();
+        Wake::new(&*place.id)?.send(&mut stream, limit).await?;
         let running = Running {
             _owner: owner,
             _control: control,
@@ -185,22 +188,46 @@ impl<W: Wall> Machines<W> {
         })
     }
 
+    /// Makes a snapshot. A program that fails because the disk is full often cannot say so.
+    async fn make(&self, directory: &Path) -> Result<()> {
+        self.template(directory).await.map_err(|reason| {
+            let full = free_bytes(directory).filter(|free| *free < FULL_BYTES).map(|free| {
+                format!(
+                    "; `{}` has only {} MiB free: remove files there, or set `CELLBLOCK_HOME` to a larger disk",
+                    directory.display(),
+                    free >> 20
+                )
+            });
+            failure::<W>(&format!("make a snapshot: {reason}{}", full.unwrap_or_default()))
+        })
+    }
+
     /// Starts a template, waits until it has imported the image's libraries, and writes its snapshot.
-    async fn template(&self, directory: &Path) -> Result<()> {
-        let failed = |reason: String| failure::<W>(&format!("make a snapshot: {reason}"));
-        let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
+    async fn template(&self, directory: &Path) -> Result<(), String> {
+        let place = self.places.machine().map_err(|error| error.to_string())?;
         let starting = self.wall.start(&self.config, &self.places, &place, directory);
-        let (owner, mut control) = starting.await.map_err(failed)?;
+        let (owner, mut control) = starting.await?;
         let ready = tokio::time::timeout(W::TEMPLATE_LIMIT, owner.prints(READY)).await;
         ready
-            .map_err(|_| Error::too_late("the image's template", W::TEMPLATE_LIMIT))?
-            .map_err(|reason| failed(format!("the template ended: {reason}")))?;
-        let saving = self.wall.save((&owner, &mut control), &place, directory);
-        saving.await.map_err(failed)?;
+            .map_err(|_| late("import the image's libraries", W::TEMPLATE_LIMIT))?
+            .map_err(|reason| format!("the template ended: {reason}"))?;
+        self.wall
+            .save((&owner, &mut control), &place, directory)
+            .await?;
         // Its directory is gone before the caller goes on.
-        let ended = tokio::time::timeout(RESTORE_LIMIT, owner.ended()).await;
-        ended.map_err(|_| Error::too_late("the end of a template", RESTORE_LIMIT))
+        let ended = tokio::time::timeout(END_LIMIT, owner.ended()).await;
+        ended.map_err(|_| late("end", END_LIMIT))
     }
+}
+
+fn late(action: &str, limit: Duration) -> String {
+    format!("the template did not {action} within {} s", limit.as_secs())
+}
+
+/// Returns how much a file system can still take.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
 /// Listens on a socket that only this user can use.
@@ -213,18 +240,22 @@ pub(crate) fn listen(socket: &Path) -> Result<UnixListener, String> {
 }
 
 /// Waits until the machine connects.
-pub(crate) async fn connected(listener: &UnixListener, owner: &MachineOwner) -> Result<UnixStream, String> {
+pub(crate) async fn connected(
+    listener: &UnixListener,
+    owner: &MachineOwner,
+    limit: Duration,
+) -> Result<UnixStream, String> {
     let accepted = async {
         tokio::select! {
             accepted = listener.accept() => accepted.map(|(stream, _)| stream).map_err(|error| error.to_string()),
             () = owner.ended() => Err(format!("the machine ended: {}", owner.last_words())),
         }
     };
-    let accepted = tokio::time::timeout(RESTORE_LIMIT, accepted).await;
+    let accepted = tokio::time::timeout(limit, accepted).await;
     accepted.map_err(|_| {
         format!(
             "the machine did not connect within {} s: {}",
-            RESTORE_LIMIT.as_secs(),
+            limit.as_secs_f32(),
             owner.last_words()
         )
     })?

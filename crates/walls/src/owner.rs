@@ -70,6 +70,12 @@ impl MachineOwner {
         }
     }
 
+    /// Ends the machine.
+    pub(crate) fn end(&self) {
+        // The owner notices; there is nothing to do if it has ended already.
+        let _ = rustix::net::shutdown(&*self.control, rustix::net::Shutdown::Both);
+    }
+
     /// Completes when the machine has ended and everything is released.
     pub(crate) async fn ended(&self) {
         let mut ended = self.ended.clone();

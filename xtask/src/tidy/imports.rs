@@ -84,7 +84,8 @@ const RULES: &[Rule] = &[
             "cellblock-remote",
             "cellblock-sandbox",
         ],
-        never: NETWORK,
+        // Firecracker is controlled by HTTP over a Unix socket, for which hyper is enough.
+        never: &["axum", "reqwest"],
     },
     Rule {
         package: "cellblock-interpreter",

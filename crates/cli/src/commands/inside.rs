@@ -41,11 +41,12 @@ async fn serve(args: InsideArgs) -> Result<()> {
     }
     // The sandbox is for the only client.
     interpreter.stop_refilling();
-    Screen::new().show(READY);
     let failed = |action| Error::process(action);
-    let mut channel = args.host.connect().await.map_err(failed("connect to the host"))?;
-    let woken = inside::wake(channel.as_mut(), &args.host).await;
-    woken.map_err(failed("wake from the snapshot"))?;
+    let door = args.host.door().map_err(failed("prepare for the host"))?;
+    Screen::new().show(READY);
+    let woken = door.wake(&args.host).await;
+    let (channel, wake) = woken.map_err(failed("wake from the snapshot"))?;
+    interpreter.name_host(&wake.identity).await?;
     let terms = ServeTerms {
         most: Some(args.limits()?),
         ..ServeTerms::default()

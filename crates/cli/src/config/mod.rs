@@ -136,6 +136,7 @@ impl Settings {
         WallOptions {
             gvisor: self.gvisor.clone(),
             microvm: self.microvm.clone(),
+            ..WallOptions::default()
         }
     }
 

@@ -87,6 +87,11 @@ pub enum Operation {
         /// The room.
         room: String,
     },
+    /// Sets the host name of the rooms that are created afterward.
+    NameHost {
+        /// The name.
+        name: String,
+    },
 }
 
 /// A packet to the host.

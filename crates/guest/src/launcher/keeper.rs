@@ -171,6 +171,9 @@ impl<'a> Keeper<'a> {
                 Some((room, _)) => Ok(LauncherReply::Usage(room.usage())),
                 None => Err(format!("no room `{room}`")),
             },
+            Operation::NameHost { name } => rustix::system::sethostname(name.as_bytes())
+                .map(|()| LauncherReply::Done)
+                .map_err(|error| format!("set the host name `{name}`: {error}")),
         };
         self.reply(request.id, result, &[])
     }

@@ -85,7 +85,7 @@ impl Wall for Runsc {
             format!("--bundle={}", place.path.display()),
         ];
         let owner = self.own(config, place, words)?;
-        let stream = connected(&listener, &owner).await?;
+        let stream = connected(&listener, &owner, config.options.restore_limit()).await?;
         Ok((owner, (), stream))
     }
 }
@@ -110,6 +110,7 @@ impl Runsc {
             cleanup: vec![delete],
             directory: place.path.clone(),
             namespaces: !rustix::process::geteuid().is_root(),
+            mounts: Vec::new(),
             limits: GroupLimits {
                 memory_bytes: Some(config.limits.memory_bytes.saturating_add(OVERHEAD_BYTES)),
                 // Inside, tasks are gVisor's own; threads of its kernel come and go.

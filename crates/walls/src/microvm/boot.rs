@@ -30,6 +30,9 @@ pub(super) const COMMAND: &str = "boot-machine";
 /// Name of the serial port to the host.
 pub(super) const PORT: &str = "cellblock";
 
+/// Port on which a machine of Firecracker accepts its host.
+pub(super) const VSOCK_PORT: u32 = 5000;
+
 const DISK: &str = "/dev/vda";
 const HOME: &str = "/run/home";
 /// Maximum time for the disk to appear.

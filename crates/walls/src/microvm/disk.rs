@@ -14,7 +14,7 @@ use cellblock_image::find_library;
 
 use super::boot::{IMAGE, MODULES, PROGRAM, ROOT, WORDS};
 use super::cpio::Archive;
-use super::kernel::Kernel;
+use super::kernel::{Kernel, Module};
 use super::libraries;
 use crate::WallConfig;
 
@@ -212,7 +212,12 @@ fn make(target: &Path, root: &Path) -> io::Result<()> {
 }
 
 /// Returns the first file tree of the machine's kernel, whose program mounts the disk.
-pub(super) fn first_tree(config: &WallConfig, kernel: &Kernel, words: &[String]) -> io::Result<Vec<u8>> {
+pub(super) fn first_tree(
+    config: &WallConfig,
+    kernel: &Kernel,
+    modules: &[Module],
+    words: &[String],
+) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "sys", ROOT, MODULES] {
         archive.directory(directory);
@@ -223,7 +228,7 @@ pub(super) fn first_tree(config: &WallConfig, kernel: &Kernel, words: &[String])
     for library in libraries::needed(std::slice::from_ref(&config.executable))? {
         archive.file(&library.to_string_lossy(), &fs::read(&library)?);
     }
-    for (at, module) in kernel.modules().iter().enumerate() {
+    for (at, module) in kernel.modules(modules).iter().enumerate() {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
         archive.file(&format!("{MODULES}/{at}-{name}"), &fs::read(module)?);
     }

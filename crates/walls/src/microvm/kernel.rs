@@ -8,8 +8,11 @@ use sha2::{Digest, Sha256};
 
 use crate::snapshot::hex;
 
-/// Modules that find a microVM's devices and its disk. What is built into the kernel is not a file.
-const MODULES: [(&str, &str); 2] = [
+/// A module: its folder and its name. What is built into the kernel is not a file.
+pub(super) type Module = (&'static str, &'static str);
+
+/// Modules that find a microVM's devices and its disk.
+const MODULES: [Module; 2] = [
     ("kernel/drivers/virtio", "virtio_mmio"),
     ("kernel/drivers/block", "virtio_blk"),
 ];
@@ -48,7 +51,7 @@ impl Kernel {
     /// Returns the kernel in the form that needs no further unpacking by the machine, if that is known.
     pub(super) fn unpacked(&self) -> io::Result<Vec<u8>> {
         let image = fs::read(&self.path)?;
-        if image.starts_with(ELF) {
+        if Self::is_unpacked(&image) {
             return Ok(image);
         }
         let starts = image.windows(ZSTD.len()).enumerate();
@@ -59,7 +62,7 @@ impl Kernel {
             // The image goes on after the stream, where reading fails.
             let mut unpacked = Vec::new();
             let _ = decoder.take(MAX).read_to_end(&mut unpacked);
-            if unpacked.starts_with(ELF) {
+            if Self::is_unpacked(&unpacked) {
                 return Ok(unpacked);
             }
         }
@@ -67,15 +70,20 @@ impl Kernel {
         Ok(image)
     }
 
-    /// Returns the files of the modules, in the order in which they are loaded.
-    pub(super) fn modules(&self) -> Vec<PathBuf> {
+    /// Returns whether an image is in that form.
+    pub(super) fn is_unpacked(image: &[u8]) -> bool {
+        image.starts_with(ELF)
+    }
+
+    /// Returns the files of the modules that every machine needs and of some more, in the order in which they are loaded.
+    pub(super) fn modules(&self, more: &[Module]) -> Vec<PathBuf> {
         let beside = self
             .path
             .parent()
             .and_then(Path::parent)
             .unwrap_or(Path::new("/"));
         let folders = [beside.join("lib/modules"), beside.join("usr/lib/modules")];
-        let find = |(folder, name): &(&str, &str)| {
+        let find = |(folder, name): &Module| {
             folders.iter().find_map(|modules| {
                 let folder = modules.join(&self.release).join(folder);
                 let files = SUFFIXES
@@ -84,7 +92,7 @@ impl Kernel {
                 files.into_iter().find(|file| file.is_file())
             })
         };
-        MODULES.iter().filter_map(find).collect()
+        MODULES.iter().chain(more).filter_map(find).collect()
     }
 }
 
@@ -139,7 +147,7 @@ mod tests {
         let kernel = Kernel::find(Some(&path)).unwrap();
         assert_eq!(kernel.release, "6.1-x");
         assert_eq!(kernel.unpacked().unwrap(), elf);
-        assert_eq!(kernel.modules(), [folder.join("virtio_mmio.ko.xz")]);
+        assert_eq!(kernel.modules(&[]), [folder.join("virtio_mmio.ko.xz")]);
         let missing = Kernel::find(Some(Path::new("/nowhere/vmlinuz"))).unwrap_err();
         assert_eq!(missing, "the kernel `/nowhere/vmlinuz` is not a file");
     }

@@ -1,13 +1,15 @@
-//! Sandboxes in virtual machines, which QEMU runs with KVM or, where that is allowed, emulates.
+//! Sandboxes in virtual machines, which Firecracker or QEMU runs with KVM. Where that is allowed, QEMU emulates them.
 //!
 //! ```text
 //! host ── owner ── QEMU ── a kernel of its own
 //!   └──── Unix socket ──── serial port ── cellblock inside ── the process backend
+//! host ── owner ── jailer, Firecracker ── a kernel of its own
+//!   └──── Unix socket ──── vsock ──────── cellblock inside ── the process backend
 //! ```
 //!
 //! A template boots, imports the image's libraries, and waits for a message; its memory is a file. Each
 //! sandbox is a machine that maps this file privately and loads the state of the template's
-//! devices. It has a read-only disk, no network, and one serial port.
+//! devices. It has a read-only disk, no network, and one stream to its host.
 
 use std::path::PathBuf;
 
@@ -17,22 +19,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
+use crate::known::Known;
 use crate::machines::{self, Wall};
+use firecracker::Firecracker;
 use qemu::Qemu;
 
 pub mod boot;
 mod cpio;
 mod disk;
+mod files;
+mod firecracker;
 mod kernel;
 mod libraries;
-mod machine;
 mod qemu;
-mod qmp;
+mod size;
+mod trial;
+
+/// What runs virtual machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Vmm {
+    /// Firecracker if it is on `PATH` or configured; otherwise QEMU.
+    #[default]
+    Auto,
+    /// QEMU.
+    Qemu,
+    /// Firecracker, as root in its jailer.
+    Firecracker,
+}
 
 /// How virtual machines are run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MicrovmOptions {
+    /// What runs the machines.
+    pub vmm: Vmm,
+    /// The Firecracker program; by default the one on `PATH`.
+    pub firecracker: Option<PathBuf>,
+    /// Firecracker's jailer, which root must use; by default the one beside Firecracker or on `PATH`.
+    pub jailer: Option<PathBuf>,
     /// The QEMU program; by default the one on `PATH`.
     pub qemu: Option<PathBuf>,
     /// The guest's kernel; by default the newest one below `/boot`.
@@ -44,12 +69,53 @@ pub struct MicrovmOptions {
 
 /// Starts the backend.
 pub async fn start(config: WallConfig) -> Result<RemoteBackend> {
-    let qemu = Qemu::find(&config.options.microvm).await?;
     let demands = config.demands.clone();
-    machines::start(qemu, config, demands).await
+    match Found::find(&config.options.microvm).await? {
+        Found::Qemu(qemu) => machines::start(qemu, config, demands).await,
+        Found::Firecracker(firecracker) => machines::start(firecracker, config, demands).await,
+    }
 }
 
 /// Returns what would run here, or what is missing and how to get it.
 pub async fn probe(options: &MicrovmOptions) -> Result<String> {
-    Ok(Qemu::find(options).await?.description())
+    Ok(match Found::find(options).await? {
+        Found::Qemu(qemu) => qemu.description(),
+        Found::Firecracker(firecracker) => firecracker.description(),
+    })
+}
+
+/// A program that was found and tried.
+#[derive(Clone, Debug)]
+enum Found {
+    Qemu(Qemu),
+    Firecracker(Firecracker),
+}
+
+/// What was found for options: trying a program takes seconds.
+static KNOWN: Known<MicrovmOptions, Found> = Known::new();
+
+impl Found {
+    async fn find(options: &MicrovmOptions) -> Result<Self> {
+        KNOWN.find(options, Self::look(options)).await
+    }
+
+    /// Looks for a program. Firecracker is never replaced by QEMU because it fails, except where emulation is allowed, which
+    /// is weaker than everything else.
+    async fn look(options: &MicrovmOptions) -> Result<Self> {
+        let firecracker = match options.vmm {
+            Vmm::Qemu => false,
+            Vmm::Firecracker => true,
+            Vmm::Auto => Firecracker::is_there(options),
+        };
+        if firecracker {
+            match Firecracker::find(options).await {
+                Ok(found) => return Ok(Self::Firecracker(found)),
+                Err(error) if options.emulation && options.vmm == Vmm::Auto => {
+                    tracing::warn!(%error, "machines are run by QEMU, because emulation is allowed");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self::Qemu(Qemu::find(options).await?))
+    }
 }

@@ -197,6 +197,8 @@ impl<'a> Keeper<'a> {
                 Err(error) => Err(chain(&error)),
             },
             Operation::MountData { .. } => Err("mounts require namespaces".into()),
+            // Rooms have the name of the machine around them.
+            Operation::NameHost { .. } => Ok(LauncherReply::Done),
             Operation::AdoptKernel { .. } => Err("standbys require namespaces".into()),
             Operation::DestroyRoom { room } => match self.rooms.get_mut(room) {
                 Some(found) if found.gone => {

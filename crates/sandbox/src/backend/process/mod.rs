@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_guest::launcher::control::Operation;
 use cellblock_jail::protection::{Demands, Protection, Report};
 
 use super::{Backend, BoxFuture, Sandbox};
@@ -88,6 +89,15 @@ impl ProcessBackend {
     /// Returns the process id of the launcher, which changes if the launcher dies and is replaced.
     pub fn launcher_pid(&self) -> Option<u32> {
         self.rooms.launchers.current().pid()
+    }
+
+    /// Sets the host name of the sandboxes that are created afterward.
+    pub async fn name_host(&self, name: &str) -> Result<()> {
+        let launcher = self.rooms.launchers.alive().await?;
+        let operation = Operation::NameHost {
+            name: name.to_owned(),
+        };
+        launcher.ask(operation, &[], "set a host name").await.map(drop)
     }
 
     /// Takes a spare room with these limits, or creates one; meanwhile a spare is created for the

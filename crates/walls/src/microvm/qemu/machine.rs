@@ -10,24 +10,20 @@ use cellblock_sandbox::jail::cgroup::GroupLimits;
 use serde_json::json;
 use tokio::net::UnixStream;
 
-use super::boot::PORT;
-use super::disk;
-use super::qemu::{Accelerator, Files, Qemu, memory_bytes};
 use super::qmp::Qmp;
+use super::{Accelerator, Qemu};
 use crate::WallConfig;
 use crate::machines::{Wall, connected, listen};
+use crate::microvm::files::{self, FORM, Files, HostWay};
+use crate::microvm::size::total_bytes;
 use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
 
-/// Number of the way in which templates are made; another one makes snapshots anew.
-const FORM: &str = "2";
 /// Maximum time to write a snapshot.
 const SNAPSHOT_LIMIT: Duration = Duration::from_mins(1);
 /// Maximum time for QEMU to load a machine's state.
 const LOAD_LIMIT: Duration = Duration::from_secs(20);
-/// Memory of QEMU itself, beside that of the machine.
-const OVERHEAD_BYTES: u64 = 384 << 20;
 
 impl Wall for Qemu {
     const KIND: BackendKind = BackendKind::Microvm;
@@ -64,7 +60,7 @@ impl Wall for Qemu {
         directory: &Path,
     ) -> Result<(MachineOwner, Qmp), String> {
         let (copy, qemu, target) = (config.clone(), self.clone(), directory.to_owned());
-        let written = tokio::task::spawn_blocking(move || write_files(&copy, &qemu, &target)).await;
+        let written = tokio::task::spawn_blocking(move || files::write(&copy, &qemu.kernel, HostWay::Port, &target)).await;
         written
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;
@@ -113,16 +109,20 @@ impl Qemu {
             cleanup: Vec::new(),
             directory: place.path.clone(),
             namespaces: false,
+            mounts: Vec::new(),
             limits: GroupLimits {
-                memory_bytes: Some(memory_bytes(&config.limits).saturating_add(OVERHEAD_BYTES)),
+                memory_bytes: Some(total_bytes(&config.limits)),
                 processes: None,
                 cpu_millis: config.limits.cpu_millis,
             },
         };
         let owner = MachineOwner::start(&config.executable, &machine)?;
-        let stream = connected(&stream, &owner).await?;
-        let control = connected(&control, &owner).await?;
-        Ok((owner, Qmp::start(control).await?, stream))
+        let limit = config.options.restore_limit();
+        let stream = connected(&stream, &owner, limit).await?;
+        let control = connected(&control, &owner, limit).await?;
+        let control = Qmp::start(control, limit).await;
+        let control = control.map_err(|reason| format!("{reason}: {}", owner.last_words()))?;
+        Ok((owner, control, stream))
     }
 }
 
@@ -141,27 +141,6 @@ impl Sockets {
             stream: place.path.join("port"),
         }
     }
-}
-
-fn write_files(config: &WallConfig, qemu: &Qemu, directory: &Path) -> io::Result<()> {
-    let files = Files::of(directory);
-    std::fs::write(&files.kernel, qemu.kernel.unpacked()?)?;
-    let limits = serde_json::to_string(&config.limits)?;
-    let words = [
-        "--image",
-        config.image.id(),
-        "--host",
-        &format!("port:{PORT}"),
-        "--limits",
-        &limits,
-        // A kernel that existed before the snapshot would draw the same numbers in every machine: each is forked
-        // from the template after the wake, and seeds itself then.
-        "--ready",
-        "0",
-    ]
-    .map(str::to_owned);
-    std::fs::write(&files.first_tree, disk::first_tree(config, &qemu.kernel, &words)?)?;
-    disk::write_disk(&files.disk, &directory.join("tree"), config)
 }
 
 /// Writes a template's state, except its memory, which is a file already, and ends it.

@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-/// Maximum time for one answer.
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// Pause between two questions about a state that changes by itself.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Maximum length of a line in bytes.
@@ -15,15 +13,18 @@ const LINE: u64 = 1 << 20;
 
 /// A connection on which commands are accepted.
 #[derive(Debug)]
-pub(super) struct Qmp {
+pub(crate) struct Qmp {
     stream: BufReader<UnixStream>,
+    /// Maximum time for one answer.
+    limit: Duration,
 }
 
 impl Qmp {
     /// Reads the greeting and starts the session.
-    pub(super) async fn start(stream: UnixStream) -> Result<Self, String> {
+    pub(super) async fn start(stream: UnixStream, limit: Duration) -> Result<Self, String> {
         let mut qmp = Self {
             stream: BufReader::new(stream),
+            limit,
         };
         let greeting = qmp.line().await?;
         if greeting.get("QMP").is_none() {
@@ -77,9 +78,9 @@ impl Qmp {
     async fn line(&mut self) -> Result<Value, String> {
         let mut line = Vec::new();
         let mut limited = tokio::io::AsyncReadExt::take(&mut self.stream, LINE);
-        let read = tokio::time::timeout(ANSWER_LIMIT, limited.read_until(b'\n', &mut line)).await;
+        let read = tokio::time::timeout(self.limit, limited.read_until(b'\n', &mut line)).await;
         match read {
-            Err(_) => Err(format!("QEMU did not answer within {} s", ANSWER_LIMIT.as_secs())),
+            Err(_) => Err(format!("QEMU did not answer within {} s", self.limit.as_secs_f32())),
             Ok(Err(error)) => Err(format!("read QEMU's answer: {error}")),
             Ok(Ok(0)) => Err("QEMU closed its control socket".to_owned()),
             Ok(Ok(_)) => {
@@ -93,6 +94,8 @@ impl Qmp {
 mod tests {
     use super::*;
 
+    const LIMIT: Duration = Duration::from_secs(20);
+
     async fn with_answers(answers: &'static str) -> Result<Qmp, String> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(answers.as_bytes()).await.unwrap();
@@ -100,7 +103,7 @@ mod tests {
             let mut commands = BufReader::new(theirs).lines();
             while let Ok(Some(_)) = commands.next_line().await {}
         });
-        Qmp::start(ours).await
+        Qmp::start(ours, LIMIT).await
     }
 
     #[tokio::test]
@@ -111,7 +114,7 @@ mod tests {
         )
         .await
         .unwrap();
-        let settled = qmp.settled("query-migrate", &["active"], ANSWER_LIMIT).await;
+        let settled = qmp.settled("query-migrate", &["active"], LIMIT).await;
         assert_eq!(settled.unwrap()["status"], "completed");
         let error = qmp.run("cont", json!({})).await.unwrap_err();
         assert_eq!(error, "QEMU rejected `cont`: no such thing");

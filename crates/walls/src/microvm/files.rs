@@ -1,0 +1,88 @@
+//! The files of a snapshot, which do not depend on what runs the machine.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::boot::{PORT, VSOCK_PORT};
+use super::disk;
+use super::kernel::{Kernel, Module};
+use crate::WallConfig;
+
+/// Number of the way in which templates are made; another one makes snapshots anew.
+pub(super) const FORM: &str = "3";
+
+/// Files of a snapshot.
+pub(super) struct Files {
+    pub(super) disk: PathBuf,
+    pub(super) kernel: PathBuf,
+    pub(super) first_tree: PathBuf,
+    pub(super) memory: PathBuf,
+    pub(super) state: PathBuf,
+}
+
+impl Files {
+    pub(super) fn of(directory: &Path) -> Self {
+        let file = |name| directory.join(name);
+        Self {
+            disk: file("disk.ext4"),
+            kernel: file("kernel"),
+            first_tree: file("first-tree.cpio"),
+            memory: file("memory"),
+            state: file("state"),
+        }
+    }
+}
+
+/// How a machine reaches its host.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HostWay {
+    /// A serial port, which the kernel of every distribution has built in.
+    Port,
+    /// A stream that the host opens.
+    Vsock,
+}
+
+impl HostWay {
+    /// Returns the address that `cellblock inside` reads.
+    fn address(self) -> String {
+        match self {
+            Self::Port => format!("port:{PORT}"),
+            Self::Vsock => format!("vsock:{VSOCK_PORT}"),
+        }
+    }
+
+    /// Returns the kernel's modules that it needs.
+    const fn modules(self) -> &'static [Module] {
+        match self {
+            Self::Port => &[],
+            Self::Vsock => &[
+                ("kernel/net/vmw_vsock", "vsock"),
+                ("kernel/net/vmw_vsock", "vmw_vsock_virtio_transport_common"),
+                ("kernel/net/vmw_vsock", "vmw_vsock_virtio_transport"),
+            ],
+        }
+    }
+}
+
+/// Writes what a template boots from.
+pub(super) fn write(config: &WallConfig, kernel: &Kernel, host: HostWay, directory: &Path) -> io::Result<()> {
+    let files = Files::of(directory);
+    fs::write(&files.kernel, kernel.unpacked()?)?;
+    let limits = serde_json::to_string(&config.limits)?;
+    let words = [
+        "--image",
+        config.image.id(),
+        "--host",
+        &host.address(),
+        "--limits",
+        &limits,
+        // A kernel that existed before the snapshot would draw the same numbers in every machine: each is forked
+        // from the template after the wake, and seeds itself then.
+        "--ready",
+        "0",
+    ]
+    .map(str::to_owned);
+    fs::write(&files.first_tree, disk::first_tree(config, kernel, host.modules(), &words)?)?;
+    disk::write_disk(&files.disk, &directory.join("tree"), config)
+}

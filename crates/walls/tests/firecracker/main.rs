@@ -1,0 +1,9 @@
+//! The driver of Firecracker, with a program that speaks its API and a process of this computer as the machine.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod failures;
+mod jails;
+mod machines;
+mod refused;
+mod support;
