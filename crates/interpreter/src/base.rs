@@ -27,6 +27,11 @@ pub(crate) trait Base: Debug + Send + Sync {
     /// The id of a layer with these requirements, installed where the image is.
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String>>;
 
+    /// The directory of a layer, if layers are on this machine.
+    fn layer_directory(&self, _id: &str) -> Option<PathBuf> {
+        None
+    }
+
     /// Sets the host name of sandboxes that are made here afterward.
     fn name_host<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
@@ -64,6 +69,10 @@ impl Base for LocalBase {
             let layer = layer::resolve_layer(&self.image, requirements, Sink::silent()).await?;
             Ok(layer.id)
         })
+    }
+
+    fn layer_directory(&self, id: &str) -> Option<PathBuf> {
+        Some(self.image.home().layers().join(id))
     }
 
     fn name_host<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {

@@ -25,6 +25,8 @@ pub struct ServeTerms {
     pub most: Option<Limits>,
     /// How a client is known to be there.
     pub pulse: Pulse,
+    /// Whether the client may send layers, whose content is then not checked: only in a machine that is for this client alone.
+    pub takes_layers: bool,
 }
 
 impl Interpreter {
@@ -45,7 +47,13 @@ impl Interpreter {
             }
         };
         let most = terms.most.unwrap_or_else(|| shared.limits.clone());
-        let host = Arc::new(Served { shared, most, spool });
+        let takes_layers = terms.takes_layers;
+        let host = Arc::new(Served {
+            shared,
+            most,
+            spool,
+            takes_layers,
+        });
         Ok(serve(transport, host, terms.pulse).await?)
     }
 }
@@ -57,6 +65,7 @@ struct Served {
     most: Limits,
     /// With the lock that keeps other processes from sweeping it.
     spool: Option<(PathBuf, File)>,
+    takes_layers: bool,
 }
 
 impl Host for Served {
@@ -93,6 +102,12 @@ impl Host for Served {
 
     fn audit(&self) -> BoxFuture<'_, Result<AuditReport, RemoteRefusal>> {
         Box::pin(async { self.shared.base.audit().await.map_err(refusal) })
+    }
+
+    fn layers(&self) -> Option<PathBuf> {
+        // The id names a directory in it, which need not exist.
+        let found = self.takes_layers.then(|| self.shared.base.layer_directory(""));
+        found.flatten()
     }
 
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, RemoteRefusal>> {

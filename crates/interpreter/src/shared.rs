@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cellblock_artifact::Store;
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::Backend;
+use cellblock_sandbox::backend::{Backend, Sandbox};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 use metrics::{gauge, histogram};
 use tokio::sync::OnceCell;
@@ -107,6 +107,14 @@ impl Shared {
     /// The id of a layer with these requirements, installed if need be.
     pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
         self.base.layer(requirements).await
+    }
+
+    /// Makes a layer visible in a sandbox.
+    pub(crate) async fn show_layer(&self, sandbox: &dyn Sandbox, id: &str) -> Result<()> {
+        if let Some(directory) = self.base.layer_directory(id) {
+            sandbox.show_layer(id, &directory).await?;
+        }
+        Ok(())
     }
 }
 

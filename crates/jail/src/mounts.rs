@@ -282,7 +282,11 @@ pub fn show(source: &Path, target: &Path, writable: bool) -> Result<()> {
     const KEPT: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, source, flags).during_on("open", source)?;
-    let attributes = if writable { KEPT } else { KEPT | libc::MOUNT_ATTR_RDONLY };
+    let attributes = if writable {
+        KEPT
+    } else {
+        KEPT | libc::MOUNT_ATTR_RDONLY
+    };
     set(tree.as_fd(), attributes).during_on("mount", source)?;
     move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).during_on("mount", target)
 }

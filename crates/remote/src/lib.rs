@@ -197,7 +197,8 @@ impl RemoteBackend {
             None => self.connect().await?,
         };
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits).await?;
+        let sends_layers = matches!(&self.place, Place::Local(local) if local.sends_layers);
+        let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits, sends_layers).await?;
         Ok(Box::new(sandbox))
     }
 

@@ -50,6 +50,8 @@ pub struct LocalConfig {
     pub wall: Option<String>,
     /// What its sandboxes lack beside those of the process backend.
     pub lacks: &'static [Lack],
+    /// Whether its sandboxes cannot see this machine's layers, which are then sent to it.
+    pub sends_layers: bool,
     /// Opens a stream to the other process.
     pub open: OpenStream,
 }

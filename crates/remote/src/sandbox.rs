@@ -34,13 +34,14 @@ pub(super) struct RemoteSandbox {
     id: String,
     link: Arc<Link>,
     guest: Guest,
+    sends_layers: bool,
     /// Number of the last stream; 0 is the guest's.
     last: AtomicU32,
 }
 
 impl RemoteSandbox {
     /// Requests a sandbox on a separate connection. `id` is its local name.
-    pub(super) async fn create(link: Link, id: String, limits: &Limits) -> Result<Self> {
+    pub(super) async fn create(link: Link, id: String, limits: &Limits, sends_layers: bool) -> Result<Self> {
         let link = Arc::new(link);
         let (sending, receiving) = link.open(GUEST);
         let ask = Ask::Create {
@@ -60,6 +61,7 @@ impl RemoteSandbox {
             id,
             link,
             guest: Guest::new(ours),
+            sends_layers,
             last: AtomicU32::new(GUEST),
         })
     }
@@ -81,12 +83,13 @@ impl RemoteSandbox {
         }
     }
 
-    async fn upload(&self, name: &str, file: &File) -> Result<()> {
-        let bytes = file.metadata().during("look at a dataset")?.len();
+    /// Sends a file, about which `ask` then says what to do with it.
+    async fn upload(&self, file: &File, ask: Ask, action: &'static str) -> Result<()> {
+        let bytes = file.metadata().during("look at a file")?.len();
         let stream = self.stream();
         let (sending, _receiving) = self.link.open(stream);
-        let ask = Ask::Upload { stream, bytes };
-        self.link.ask(ask, "take a dataset", USAGE_LIMIT).await?;
+        let announced = Ask::Upload { stream, bytes };
+        self.link.ask(announced, "take a file", USAGE_LIMIT).await?;
         let sent = async {
             let mut part = vec![0; PART];
             let mut offset = 0;
@@ -105,10 +108,7 @@ impl RemoteSandbox {
             sending.end().await;
             Ok::<_, Error>(())
         };
-        let ask = Ask::Mount {
-            name: name.to_owned(),
-        };
-        let mounted = self.link.ask(ask, "mount a dataset", MOUNT_LIMIT);
+        let mounted = self.link.ask(ask, action, MOUNT_LIMIT);
         tokio::pin!(sent, mounted);
         tokio::select! {
             sent = &mut sent => sent?,
@@ -117,6 +117,14 @@ impl RemoteSandbox {
         }
         mounted.await.map(drop)
     }
+}
+
+/// Returns a directory as a tar archive.
+fn packed(directory: &Path) -> std::io::Result<File> {
+    let mut archive = tar::Builder::new(tempfile::tempfile()?);
+    archive.follow_symlinks(false);
+    archive.append_dir_all("", directory)?;
+    archive.into_inner()
 }
 
 impl Sandbox for RemoteSandbox {
@@ -139,7 +147,24 @@ impl Sandbox for RemoteSandbox {
     }
 
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, _path: &'a Path) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.upload(name, file))
+        let ask = Ask::Mount {
+            name: name.to_owned(),
+        };
+        Box::pin(self.upload(file, ask, "mount a dataset"))
+    }
+
+    fn show_layer<'a>(&'a self, id: &'a str, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if !self.sends_layers {
+                return Ok(());
+            }
+            let source = directory.to_owned();
+            let packed = tokio::task::spawn_blocking(move || packed(&source)).await;
+            let packed = packed.unwrap_or_else(|error| Err(error.into()));
+            let archive = packed.during("pack a layer")?;
+            let ask = Ask::Install { layer: id.to_owned() };
+            self.upload(&archive, ask, "install a layer").await
+        })
     }
 
     fn usage(&self) -> BoxFuture<'_, Result<Usage>> {

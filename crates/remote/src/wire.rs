@@ -121,6 +121,8 @@ pub(super) enum Ask {
     Upload { stream: u32, bytes: u64 },
     /// Mounts the announced file at a name of `/tmp/data`.
     Mount { name: String },
+    /// Unpacks the announced file, a tar archive, as a layer.
+    Install { layer: String },
     /// Returns the sandbox's resource usage.
     Usage {},
     /// Ends the sandbox; answered when all its resources have been released.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use cellblock_sandbox::Limits;
 use rustix::time::{ClockId, Timespec, clock_settime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
@@ -69,9 +70,32 @@ impl HostAddress {
     /// Prepares for a host that appears after the restore.
     pub fn door(&self) -> io::Result<Door> {
         match self {
-            Self::Vsock(port) => VsockListener::bind(VsockAddr::new(VMADDR_CID_ANY, *port)).map(Door::Listener),
+            Self::Vsock(port) => {
+                VsockListener::bind(VsockAddr::new(VMADDR_CID_ANY, *port)).map(Door::Listener)
+            }
             other => Ok(Door::Address(other.clone())),
         }
+    }
+
+    /// Fails if a virtual machine's own needs leave less memory than sandboxes are promised.
+    pub fn has_room(&self, limits: &Limits) -> Result<(), String> {
+        if !self.is_virtual_machine() {
+            return Ok(());
+        }
+        let text = fs::read_to_string("/proc/meminfo").map_err(|error| error.to_string())?;
+        let (Some(total), Some(left)) = (field(&text, "MemTotal"), field(&text, "MemAvailable")) else {
+            return Ok(());
+        };
+        if left >= limits.memory_bytes {
+            return Ok(());
+        }
+        Err(format!(
+            "the image's template and the machine's kernel take {} of {} MiB, which leaves less than the memory limit of {} MiB; \
+             use an image whose template imports fewer modules",
+            (total - left.min(total)) >> 20,
+            total >> 20,
+            limits.memory_bytes >> 20
+        ))
     }
 
     /// Returns whether this machine has a kernel, and so a random generator and a clock, of its own.
@@ -119,6 +143,15 @@ impl Door {
             }
         }
     }
+}
+
+/// Returns the bytes of a line such as `MemTotal:  1234 kB`.
+fn field(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 fn is_closed(error: &io::Error) -> bool {
@@ -183,4 +216,26 @@ async fn wake(channel: &mut dyn Channel, host: &HostAddress) -> io::Result<Wake>
     rustix::system::sethostname(wake.identity.as_bytes())?;
     wake.answer(&mut channel).await?;
     Ok(wake)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_memory_are_bytes() {
+        let text = "MemTotal:        1024 kB\nMemFree:  1 kB\nMemAvailable:\t512 kB\n";
+        assert_eq!(field(text, "MemTotal"), Some(1 << 20));
+        assert_eq!(field(text, "MemAvailable"), Some(512 << 10));
+        assert_eq!(field(text, "Mem"), None);
+    }
+
+    #[test]
+    fn addresses_are_read_and_others_are_errors() {
+        assert!(matches!("vsock:5000".parse(), Ok(HostAddress::Vsock(5000))));
+        assert!(matches!("port:x".parse(), Ok(HostAddress::Port(name)) if name == "x"));
+        for wrong in ["vsock:x", "tcp:1", ""] {
+            assert!(wrong.parse::<HostAddress>().is_err(), "{wrong}");
+        }
+    }
 }

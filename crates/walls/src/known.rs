@@ -13,7 +13,11 @@ impl<Q: Clone + Eq + Send, A: Clone + Send> Known<Q, A> {
     }
 
     /// Returns what is known, or finds it out; callers with the same question wait for each other.
-    pub(crate) async fn find(&self, question: &Q, finding: impl Future<Output = Result<A>> + Send) -> Result<A> {
+    pub(crate) async fn find(
+        &self,
+        question: &Q,
+        finding: impl Future<Output = Result<A>> + Send,
+    ) -> Result<A> {
         let mut known = self.0.lock().await;
         if let Some((_, answer)) = known.iter().find(|(asked, _)| asked == question) {
             return Ok(answer.clone());
@@ -32,7 +36,9 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_found_once_and_a_failure_is_not_remembered() {
         let known = Known::new();
-        let failed = known.find(&1, async { Err(Error::missing_protection("none".to_owned())) }).await;
+        let failed = known
+            .find(&1, async { Err(Error::missing_protection("none".to_owned())) })
+            .await;
         assert!(failed.is_err());
         assert_eq!(known.find(&1, async { Ok("one") }).await.unwrap(), "one");
         let again = known.find(&1, async { unreachable!("it is known") }).await;

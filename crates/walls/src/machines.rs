@@ -25,6 +25,9 @@ use crate::wake::Wake;
 const READY: &str = "ready";
 /// Free space below which a failure is explained by a full disk.
 const FULL_BYTES: u64 = 256 << 20;
+/// Memory that a forked kernel writes to before it runs code. What the template needs is not counted: each backend adds it
+/// to the limit.
+const LEAST_BYTES: u64 = 64 << 20;
 /// Maximum time for a template to end.
 const END_LIMIT: Duration = Duration::from_secs(20);
 
@@ -36,6 +39,9 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
     const NAME: &'static str = Self::KIND.name();
     /// Maximum time for a template to import the image's libraries.
     const TEMPLATE_LIMIT: Duration;
+
+    /// Whether machines cannot see the image's layers on this computer.
+    const SENDS_LAYERS: bool;
 
     /// What keeps a machine running, beside its owner.
     type Control: Send + Sync + 'static;
@@ -97,6 +103,7 @@ struct Running<W: Wall> {
 
 /// Finds the snapshot of the image, or makes it, and returns the backend.
 pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands) -> Result<RemoteBackend> {
+    has_room(W::NAME, config.limits.memory_bytes)?;
     let home = config.image.home().root().to_owned();
     let failed = |error: io::Error| failure::<W>(&format!("prepare `{}`: {error}", home.display()));
     let places = MachinePlaces::create(&home, W::NAME).map_err(failed)?;
@@ -118,6 +125,7 @@ pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands
         backend: W::NAME,
         wall: Some(description),
         lacks: W::KIND.lacks(),
+        sends_layers: W::SENDS_LAYERS,
         open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
     };
     RemoteBackend::start_local(local, demands, manifest).await
@@ -211,9 +219,7 @@ impl<W: Wall> Machines<W> {
         ready
             .map_err(|_| late("import the image's libraries", W::TEMPLATE_LIMIT))?
             .map_err(|reason| format!("the template ended: {reason}"))?;
-        self.wall
-            .save((&owner, &mut control), &place, directory)
-            .await?;
+        self.wall.save((&owner, &mut control), &place, directory).await?;
         // Its directory is gone before the caller goes on.
         let ended = tokio::time::timeout(END_LIMIT, owner.ended()).await;
         ended.map_err(|_| late("end", END_LIMIT))
@@ -228,6 +234,18 @@ fn late(action: &str, limit: Duration) -> String {
 fn free_bytes(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+/// Fails for a memory limit with which no kernel starts.
+fn has_room(backend: &str, limit: u64) -> Result<()> {
+    if limit >= LEAST_BYTES {
+        return Ok(());
+    }
+    Err(Error::request(format!(
+        "run sandboxes with {} MiB of memory in `{backend}`: a kernel needs {} MiB or more there; raise the memory limit",
+        limit >> 20,
+        LEAST_BYTES >> 20
+    )))
 }
 
 /// Listens on a socket that only this user can use.
@@ -263,4 +281,17 @@ pub(crate) async fn connected(
 
 fn failure<W: Wall>(reason: &str) -> Error {
     unreachable(W::NAME, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_limit_with_which_no_kernel_starts_is_rejected_with_the_least() {
+        assert!(has_room("gvisor", 64 << 20).is_ok());
+        let error = has_room("gvisor", 32 << 20).unwrap_err().to_string();
+        assert!(error.contains("with 32 MiB of memory in `gvisor`"), "{error}");
+        assert!(error.contains("needs 64 MiB or more"), "{error}");
+    }
 }

@@ -41,6 +41,7 @@ async fn serve(args: InsideArgs) -> Result<()> {
     }
     // The sandbox is for the only client.
     interpreter.stop_refilling();
+    args.host.has_room(&args.limits()?).map_err(Error::Refused)?;
     let failed = |action| Error::process(action);
     let door = args.host.door().map_err(failed("prepare for the host"))?;
     Screen::new().show(READY);
@@ -49,6 +50,7 @@ async fn serve(args: InsideArgs) -> Result<()> {
     interpreter.name_host(&wake.identity).await?;
     let terms = ServeTerms {
         most: Some(args.limits()?),
+        takes_layers: true,
         ..ServeTerms::default()
     };
     Ok(interpreter.serve(framed(channel), terms).await?)

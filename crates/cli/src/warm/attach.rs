@@ -96,6 +96,7 @@ impl Wanted<'_> {
             backend: "process",
             wall: None,
             lacks: &[],
+            sends_layers: false,
             open: std::sync::Arc::new(move || {
                 let (place, name) = (place.clone(), name.clone());
                 Box::pin(async move {

@@ -146,6 +146,9 @@ impl Actor {
         }
         let layer = self.shared.layer(requirements).await?;
         if !self.layers.contains(&layer) {
+            if let Some(sandbox) = &self.sandbox {
+                self.shared.show_layer(sandbox.as_ref(), &layer).await?;
+            }
             self.layers.push(layer);
             let message = self.configuration(Vec::new());
             if let Some(kernel) = &mut self.kernel {
@@ -253,7 +256,10 @@ impl Actor {
     /// Takes a new sandbox.
     async fn settle(&mut self) -> Result<Kernel> {
         let lease = self.shared.lease(&self.limits, self.options.pooled).await?;
-        self.sandbox = Some(lease.sandbox);
+        let sandbox = self.sandbox.insert(lease.sandbox);
+        for layer in &self.layers {
+            self.shared.show_layer(sandbox.as_ref(), layer).await?;
+        }
         Ok(lease.kernel)
     }
 

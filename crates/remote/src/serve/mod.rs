@@ -57,6 +57,11 @@ pub trait Host: Send + Sync + 'static {
     /// Returns the image's network clients.
     fn audit(&self) -> BoxFuture<'_, Result<AuditReport, RemoteRefusal>>;
 
+    /// Returns the directory in which the client may install layers; `None` if it may not.
+    fn layers(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns the id of a layer with these requirements, installing it if necessary.
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, RemoteRefusal>>;
 }

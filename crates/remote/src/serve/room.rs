@@ -1,7 +1,7 @@
 //! The resources of one connection: a sandbox, its kernel, and a file that is being uploaded.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use tempfile::NamedTempFile;
@@ -94,6 +94,7 @@ impl Room {
             }
             Ask::Upload { stream, bytes } => self.expect(stream, bytes),
             Ask::Mount { name } => self.mount(&name).await,
+            Ask::Install { layer } => self.install(&layer).await,
             Ask::Usage {} => {
                 // Callers that need to know that an interrupt has been sent use this request.
                 self.interrupted().await;
@@ -203,11 +204,11 @@ impl Room {
         Ok(Answer::Done {})
     }
 
-    async fn mount(&mut self, name: &str) -> Served {
+    /// Returns the announced file once it has arrived.
+    async fn uploaded(&mut self) -> Result<Upload, RemoteRefusal> {
         let Some(mut upload) = self.upload.take() else {
             return Err(RemoteRefusal::request("no file was sent"));
         };
-        let sandbox = self.sandbox()?;
         let written = upload.receive().await;
         written.map_err(|error| match error {
             Received::Length { actual } => RemoteRefusal::request(format!(
@@ -216,6 +217,26 @@ impl Room {
             )),
             Received::Io(error) => internal(format!("keep a dataset: {error}")),
         })?;
+        Ok(upload)
+    }
+
+    async fn install(&mut self, layer: &str) -> Served {
+        let layers = self.host.layers();
+        let layers = layers.ok_or_else(|| RemoteRefusal::request("this server installs layers itself"))?;
+        if !cellblock_image::layer::is_layer(layer) {
+            return Err(RemoteRefusal::request("this is not the id of a layer"));
+        }
+        let upload = self.uploaded().await?;
+        let target = layers.join(layer);
+        let unpacked = tokio::task::spawn_blocking(move || unpack(upload.file.reopen()?, &target)).await;
+        let unpacked = unpacked.unwrap_or_else(|error| Err(error.into()));
+        unpacked.map_err(|error| internal(format!("unpack a layer: {error}")))?;
+        Ok(Answer::Done {})
+    }
+
+    async fn mount(&mut self, name: &str) -> Served {
+        let upload = self.uploaded().await?;
+        let sandbox = self.sandbox()?;
         let (file, path) = (upload.file.as_file(), upload.file.path());
         sandbox.mount_data(name, file, path).await?;
         self.shown.push(upload.file);
@@ -289,6 +310,16 @@ impl Upload {
             Err(Received::Length { actual })
         }
     }
+}
+
+/// Unpacks an archive as a directory that appears as a whole.
+fn unpack(archive: std::fs::File, target: &Path) -> std::io::Result<()> {
+    if target.is_dir() {
+        return Ok(());
+    }
+    let staging = target.with_extension("partial");
+    tar::Archive::new(archive).unpack(&staging)?;
+    std::fs::rename(staging, target)
 }
 
 /// Creates a file that is readable by every user who can see it, under a meaningless name.

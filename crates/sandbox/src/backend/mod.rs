@@ -80,6 +80,12 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// path; it appears in the sandbox's mount table.
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>>;
 
+    /// Shows a directory of packages, read-only, as `/opt/layers/<id>`. Sandboxes that see the host's directory of layers
+    /// need not do anything.
+    fn show_layer<'a>(&'a self, _id: &'a str, _directory: &'a Path) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Returns the resource usage since the sandbox was created.
     fn usage(&self) -> BoxFuture<'_, Result<Usage>>;
 

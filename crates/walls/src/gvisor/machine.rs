@@ -27,6 +27,8 @@ impl Wall for Runsc {
     const KIND: BackendKind = BackendKind::Gvisor;
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(3);
 
+    const SENDS_LAYERS: bool = false;
+
     type Control = ();
 
     fn description(&self) -> String {

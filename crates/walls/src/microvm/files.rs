@@ -83,6 +83,9 @@ pub(super) fn write(config: &WallConfig, kernel: &Kernel, host: HostWay, directo
         "0",
     ]
     .map(str::to_owned);
-    fs::write(&files.first_tree, disk::first_tree(config, kernel, host.modules(), &words)?)?;
+    fs::write(
+        &files.first_tree,
+        disk::first_tree(config, kernel, host.modules(), &words)?,
+    )?;
     disk::write_disk(&files.disk, &directory.join("tree"), config)
 }

@@ -56,7 +56,9 @@ pub(super) fn numbers(version: &str) -> (u32, u32) {
 /// Fails unless `/dev/kvm` opens.
 pub(super) fn kvm_opens() -> Result<(), String> {
     let opened = std::fs::File::options().read(true).write(true).open("/dev/kvm");
-    opened.map(drop).map_err(|error| format!("open `/dev/kvm`: {error}"))
+    opened
+        .map(drop)
+        .map_err(|error| format!("open `/dev/kvm`: {error}"))
 }
 
 /// Runs a command that boots a kernel without a disk, until the kernel looks for its disk. That `/dev/kvm` opens proves nothing: some

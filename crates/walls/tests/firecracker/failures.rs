@@ -1,13 +1,10 @@
 //! Machines that fail: errors say why, and nothing is left.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-
 use cellblock_testkit::require;
 use cellblock_walls::microvm;
 use serde_json::json;
 
+use crate::full_disk::Small;
 use crate::support::{Fake, block_on};
 
 /// Starts a backend that cannot be started, and returns the error.
@@ -27,12 +24,19 @@ fn a_machine_that_never_answers_is_an_error_within_the_limit() {
                 "nothing in the machine accepted a connection within 3 s",
             ),
             // It accepts a connection, and then nothing serves it.
-            (json!({"guest": null}), "a restored machine was not ready within 3"),
+            (
+                json!({"guest": null}),
+                "a restored machine was not ready within 3",
+            ),
         ] {
             let fake = Fake::new(behavior).await;
             let error = failure(&fake).await;
             assert!(error.contains(expected), "{error}");
-            let loads = fake.requests().iter().filter(|it| *it == "PUT /snapshot/load").count();
+            let loads = fake
+                .requests()
+                .iter()
+                .filter(|it| *it == "PUT /snapshot/load")
+                .count();
             assert_eq!(loads, 3, "twice, and once from a new snapshot");
         }
     });
@@ -45,7 +49,10 @@ fn a_program_that_is_killed_between_load_and_hello_is_an_error() {
         let fake = Fake::new(json!({"dies_after_load": true})).await;
         let error = failure(&fake).await;
         assert!(error.contains("restore a machine: "), "{error}");
-        assert!(error.contains("PUT /snapshot/load") || error.contains("the machine ended"), "{error}");
+        assert!(
+            error.contains("PUT /snapshot/load") || error.contains("the machine ended"),
+            "{error}"
+        );
     });
 }
 
@@ -59,31 +66,11 @@ fn an_error_of_the_api_is_shown_with_its_reason() {
         ] {
             let fake = Fake::new(json!({"faults": {request: "the reason of the VMM"}})).await;
             let error = failure(&fake).await;
-            let expected = format!("Firecracker rejected `{request}` with 400 Bad Request: the reason of the VMM");
+            let expected =
+                format!("Firecracker rejected `{request}` with 400 Bad Request: the reason of the VMM");
             assert!(error.contains(&expected) && error.contains(action), "{error}");
         }
     });
-}
-
-/// A file system of a few megabytes.
-struct Small<'a>(&'a Path);
-
-impl<'a> Small<'a> {
-    fn new(path: &'a Path, bytes: u64) -> Self {
-        fs::create_dir_all(path).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "none"])
-            .arg(path)
-            .status();
-        assert!(mounted.unwrap().success());
-        Self(path)
-    }
-}
-
-impl Drop for Small<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
-    }
 }
 
 #[test]

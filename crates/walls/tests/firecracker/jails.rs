@@ -19,16 +19,37 @@ fn root_runs_firecracker_as_users_of_their_own_in_jails_that_can_only_read_the_s
         assert_eq!(jails.len(), 2, "{jails:?}");
         let mut users = Vec::new();
         for jail in &jails {
-            let words: Vec<_> = jail["jailer"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
-            let ["--id", id, "--exec-file", program, "--uid", user, "--gid", group, "--chroot-base-dir", base, "--", "--api-sock", "/api"] =
-                words[..]
+            let words: Vec<_> = jail["jailer"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it.as_str().unwrap())
+                .collect();
+            let [
+                "--id",
+                id,
+                "--exec-file",
+                program,
+                "--uid",
+                user,
+                "--gid",
+                group,
+                "--chroot-base-dir",
+                base,
+                "--",
+                "--api-sock",
+                "/api",
+            ] = words[..]
             else {
                 panic!("{words:?}")
             };
             assert_eq!(program, fake.path("firecracker").to_str().unwrap());
             assert_eq!(user, group);
             assert!(user.parse::<u32>().unwrap() >= 0x7100_0000, "{user}");
-            assert!(base.ends_with(&format!("/{id}/jail")) && base.starts_with(fake.home().to_str().unwrap()), "{base}");
+            assert!(
+                base.ends_with(&format!("/{id}/jail")) && base.starts_with(fake.home().to_str().unwrap()),
+                "{base}"
+            );
             users.push(user.to_owned());
         }
         assert_ne!(users[0], users[1]);

@@ -22,11 +22,17 @@ fn eight_machines_of_one_snapshot_have_seeds_and_names_of_their_own() {
         let fake = Fake::new(json!({})).await;
         let backend = microvm::start(fake.config()).await.unwrap();
         let wall = backend.wall().unwrap_or_default().to_owned();
-        assert!(wall.starts_with("Firecracker 1.16.1, in its jailer, KVM, kernel "), "{wall}");
+        assert!(
+            wall.starts_with("Firecracker 1.16.1, in its jailer, KVM, kernel "),
+            "{wall}"
+        );
         let mut names = BTreeSet::new();
         for round in 0..8 {
             let mut lease = create(&backend, &Limits::default()).await.unwrap();
-            assert_eq!(execute(&mut lease.kernel, &format!("{round} + 1")).await, shows(round + 1));
+            assert_eq!(
+                execute(&mut lease.kernel, &format!("{round} + 1")).await,
+                shows(round + 1)
+            );
             let (_, shown) = execute(&mut lease.kernel, NAME).await;
             let [Scalar::Text(name)] = &shown[..] else {
                 panic!("{shown:?}")
@@ -67,10 +73,19 @@ fn a_truncated_snapshot_is_made_again_once() {
         };
         let memory = snapshot.join("memory");
         let whole = fs::metadata(&memory).unwrap().len();
-        fs::File::options().write(true).open(&memory).unwrap().set_len(whole / 2).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&memory)
+            .unwrap()
+            .set_len(whole / 2)
+            .unwrap();
         let backend = microvm::start(fake.config()).await.unwrap();
         assert_eq!(fs::metadata(&memory).unwrap().len(), whole);
-        let made = fake.requests().iter().filter(|it| *it == "PUT /snapshot/create").count();
+        let made = fake
+            .requests()
+            .iter()
+            .filter(|it| *it == "PUT /snapshot/create")
+            .count();
         assert_eq!(made, 2);
         drop(backend);
         fake.leaves_nothing().await;

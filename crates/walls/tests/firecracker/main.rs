@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod failures;
+mod full_disk;
+mod image;
 mod jails;
 mod machines;
 mod refused;

@@ -14,7 +14,10 @@ fn versions_that_are_too_old_or_differ_and_a_missing_jailer_are_errors() {
     require!(Root);
     block_on(async {
         for (behavior, expected) in [
-            (json!({"version": "1.12.9"}), "has the version 1.12.9, which is too old"),
+            (
+                json!({"version": "1.12.9"}),
+                "has the version 1.12.9, which is too old",
+            ),
             (
                 json!({"jailer": "1.15.0"}),
                 "has the version 1.15.0, but Firecracker has 1.16.1: a jailer runs only its own release",
@@ -31,7 +34,10 @@ fn versions_that_are_too_old_or_differ_and_a_missing_jailer_are_errors() {
         let fake = Fake::new(json!({})).await;
         fs::remove_file(fake.path("jailer")).unwrap();
         let error = microvm::start(fake.config()).await.unwrap_err().to_string();
-        assert!(error.contains("root runs Firecracker only in its jailer"), "{error}");
+        assert!(
+            error.contains("root runs Firecracker only in its jailer"),
+            "{error}"
+        );
     });
 }
 

@@ -1,11 +1,11 @@
 //! A program that behaves like Firecracker, a home with a small image, and short ways to use them.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellblock_image::{Home, ImageStore, OpenImage};
+use cellblock_image::OpenImage;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_testkit::LeakOwner;
@@ -14,12 +14,13 @@ use cellblock_walls::{WallConfig, WallOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::image::small_image;
+
 pub(crate) use local::{block_on, execute, shows, until};
 
 #[path = "../../../sandbox/tests/it/support.rs"]
 #[expect(
     dead_code,
-    unused_imports,
     reason = "shared with the other test binaries, which use all of it"
 )]
 mod local;
@@ -50,7 +51,7 @@ impl Fake {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         fs::write(folder.path().join("vmlinux"), KERNEL).unwrap();
-        let image = small_image(&home).await;
+        let image = small_image(&local::image().await, &home);
         let limits = serde_json::to_string(&Limits::default()).unwrap();
         let program = cellblock_testkit::binary().unwrap();
         let mut whole = json!({
@@ -96,7 +97,9 @@ impl Fake {
     /// What the programs were asked, as a list of values with one key each.
     pub(crate) fn log(&self, key: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.path("log.jsonl")).unwrap_or_default();
-        let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let entries = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries.filter(|entry| entry.get(key).is_some()).collect()
     }
 
@@ -120,34 +123,22 @@ impl Fake {
     pub(crate) async fn leaves_nothing(&self) {
         let own = self.folder.path().display().to_string();
         until("nothing of the machines is left", || {
-            let machines = fs::read_dir(self.home.join("microvm")).into_iter().flatten().flatten();
+            let machines = fs::read_dir(self.home.join("microvm"))
+                .into_iter()
+                .flatten()
+                .flatten();
             let left = machines.filter(|entry| entry.file_name().to_string_lossy().starts_with("cellblock-"));
-            let running = LeakOwner::this_process().processes().into_iter().filter(|(pid, _)| {
-                let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                words.contains(&own)
-            });
+            let running = LeakOwner::this_process()
+                .processes()
+                .into_iter()
+                .filter(|(pid, _)| {
+                    let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                    words.contains(&own)
+                });
             left.count() == 0 && running.count() == 0
         })
         .await;
         let staging = |path: &PathBuf| path.to_string_lossy().contains("staging");
         assert!(!self.snapshots().iter().any(staging), "{:?}", self.snapshots());
     }
-}
-
-/// The default image without libraries that its template imports.
-async fn small_image(home: &Path) -> OpenImage {
-    let image = local::image().await;
-    let folder = home.join("images").join(image.id());
-    fs::create_dir_all(&folder).unwrap();
-    let text = fs::read(image.root().join("manifest.json")).unwrap();
-    let mut manifest: Value = serde_json::from_slice(&text).unwrap();
-    manifest["preload"] = json!([]);
-    manifest["outputs"] = json!({});
-    fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
-    for entry in fs::read_dir(image.root()).unwrap().flatten() {
-        if entry.file_name() != "manifest.json" {
-            symlink(entry.path(), folder.join(entry.file_name())).unwrap();
-        }
-    }
-    ImageStore::new(Home::at(home).unwrap()).resolve(image.id()).unwrap()
 }

@@ -5,6 +5,11 @@
 
 mod cells;
 mod death;
+mod fakes;
+#[path = "../firecracker/full_disk.rs"]
+mod full_disk;
 mod refused;
+#[path = "../firecracker/image.rs"]
+mod small_image;
 mod snapshots;
 mod support;

@@ -77,18 +77,12 @@ impl Api {
             let answer = self.sender.send_request(request).await.map_err(unanswered)?;
             let status = answer.status();
             let body = Limited::new(answer.into_body(), ANSWER).collect().await;
-            let body =
-                body.map_err(|error| format!("read Firecracker's answer to `{name}`: {error}"))?;
+            let body = body.map_err(|error| format!("read Firecracker's answer to `{name}`: {error}"))?;
             Ok::<_, String>((status, body.to_bytes()))
         };
         let (status, body) = tokio::time::timeout(limit, exchange)
             .await
-            .map_err(|_| {
-                format!(
-                    "Firecracker did not answer `{name}` within {} s",
-                    limit.as_secs()
-                )
-            })??;
+            .map_err(|_| format!("Firecracker did not answer `{name}` within {} s", limit.as_secs()))??;
         if status == StatusCode::NO_CONTENT {
             return Ok(());
         }

@@ -40,6 +40,8 @@ impl Wall for Firecracker {
     const NAME: &'static str = "microvm";
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(3);
 
+    const SENDS_LAYERS: bool = true;
+
     type Control = Controls;
 
     fn description(&self) -> String {
@@ -48,7 +50,10 @@ impl Wall for Firecracker {
         } else {
             "without its jailer, which needs root"
         };
-        format!("Firecracker {}, {jail}, KVM, kernel {}", self.version, self.kernel.release)
+        format!(
+            "Firecracker {}, {jail}, KVM, kernel {}",
+            self.version, self.kernel.release
+        )
     }
 
     fn facts(&self, facts: Facts) -> io::Result<Facts> {
@@ -236,7 +241,9 @@ async fn connect(stage: &Stage, owner: &MachineOwner) -> Result<UnixStream, Stri
 
 async fn attempt(stage: &Stage) -> io::Result<UnixStream> {
     let mut stream = stage.connect_stream().await?;
-    stream.write_all(format!("CONNECT {VSOCK_PORT}\n").as_bytes()).await?;
+    stream
+        .write_all(format!("CONNECT {VSOCK_PORT}\n").as_bytes())
+        .await?;
     let mut line = Vec::with_capacity(LINE);
     // What follows the line belongs to the machine.
     while line.len() < LINE {

@@ -24,7 +24,8 @@ const JAILER: &str = "jailer";
 const INSTALL: &str = "install `firecracker` and `jailer` 1.13 or newer from one release of Firecracker on PATH, and a kernel \
                        (apt-get install linux-image-cloud-amd64); or use QEMU (`microvm: {vmm: qemu}`)";
 /// Parameters of the kernel for Firecracker's devices, which have no timer, no keyboard and no PCI bus.
-const PARAMETERS: &str = "console=ttyS0 panic=-1 reboot=k random.trust_cpu=on i8042.noaux i8042.nomux i8042.dumbkbd";
+const PARAMETERS: &str =
+    "console=ttyS0 panic=-1 reboot=k random.trust_cpu=on i8042.noaux i8042.nomux i8042.dumbkbd";
 
 /// A Firecracker that was checked.
 #[derive(Clone, Debug)]
@@ -102,7 +103,9 @@ fn jailer(
         (None, false) => Ok(None),
         (None, true) => {
             let beside = firecracker.with_file_name(JAILER);
-            let found = Some(beside).filter(|path| path.is_file()).or_else(|| on_path(JAILER));
+            let found = Some(beside)
+                .filter(|path| path.is_file())
+                .or_else(|| on_path(JAILER));
             found.map(Some).ok_or_else(|| {
                 format!(
                     "there is no `{JAILER}` beside `{}` or on PATH, and root runs Firecracker only in its jailer; \

@@ -80,7 +80,9 @@ impl Stage {
                 machine,
                 snapshot: inside,
                 user: None,
-                command: [&program, "--id", &place.id, "--api-sock", &socket].map(str::to_owned).into(),
+                command: [&program, "--id", &place.id, "--api-sock", &socket]
+                    .map(str::to_owned)
+                    .into(),
             });
         };
         let base = place.path.join("jail");

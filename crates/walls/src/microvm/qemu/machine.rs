@@ -30,6 +30,8 @@ impl Wall for Qemu {
     /// Emulated, on a busy machine.
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(8);
 
+    const SENDS_LAYERS: bool = true;
+
     type Control = Qmp;
 
     fn description(&self) -> String {
@@ -60,7 +62,9 @@ impl Wall for Qemu {
         directory: &Path,
     ) -> Result<(MachineOwner, Qmp), String> {
         let (copy, qemu, target) = (config.clone(), self.clone(), directory.to_owned());
-        let written = tokio::task::spawn_blocking(move || files::write(&copy, &qemu.kernel, HostWay::Port, &target)).await;
+        let written =
+            tokio::task::spawn_blocking(move || files::write(&copy, &qemu.kernel, HostWay::Port, &target))
+                .await;
         written
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;

@@ -72,13 +72,7 @@ impl Qemu {
     }
 
     /// Returns the command that starts a machine: a template, or one that waits for a snapshot's state.
-    fn command(
-        &self,
-        sockets: &Sockets,
-        files: &Files,
-        limits: &Limits,
-        restored: bool,
-    ) -> Vec<String> {
+    fn command(&self, sockets: &Sockets, files: &Files, limits: &Limits, restored: bool) -> Vec<String> {
         let memory = format!("{}M", memory_bytes(limits) / MIB);
         let sharing = if restored {
             "share=off,readonly=on,rom=off"
@@ -120,7 +114,10 @@ impl Qemu {
         );
         add(
             "-device",
-            format!("virtserialport,chardev=host,nr=1,name={}", crate::microvm::boot::PORT),
+            format!(
+                "virtserialport,chardev=host,nr=1,name={}",
+                crate::microvm::boot::PORT
+            ),
         );
         add(
             "-chardev",

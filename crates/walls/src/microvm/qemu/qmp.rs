@@ -80,7 +80,10 @@ impl Qmp {
         let mut limited = tokio::io::AsyncReadExt::take(&mut self.stream, LINE);
         let read = tokio::time::timeout(self.limit, limited.read_until(b'\n', &mut line)).await;
         match read {
-            Err(_) => Err(format!("QEMU did not answer within {} s", self.limit.as_secs_f32())),
+            Err(_) => Err(format!(
+                "QEMU did not answer within {} s",
+                self.limit.as_secs_f32()
+            )),
             Ok(Err(error)) => Err(format!("read QEMU's answer: {error}")),
             Ok(Ok(0)) => Err("QEMU closed its control socket".to_owned()),
             Ok(Ok(_)) => {
