@@ -8,17 +8,20 @@
 )]
 
 use std::fs;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::pool::create;
+use cellblock_sandbox::backend::Backend;
+use cellblock_sandbox::pool::{Pool, create};
 use cellblock_testkit::LeakOwner;
 
 use gvisor::{block_on, execute};
 
 const PANDAS: &str = "import pandas as pd\npd.DataFrame({'a': [1, 2, 3]}).describe()";
 const ROUNDS: usize = 20;
+const MANY: usize = 8;
 
 #[path = "../tests/gvisor/support.rs"]
 #[expect(
@@ -39,25 +42,32 @@ fn main() {
     let wanted: Vec<_> = std::env::args().skip(1).collect();
     block_on(async {
         if wanted.iter().any(|name| name == "gvisor") {
-            measure(gvisor::backend().await).await;
+            let config = gvisor::config(gvisor::image().await);
+            measure(cellblock_walls::gvisor::start(config).await.unwrap()).await;
         }
         if wanted.iter().any(|name| name == "microvm") {
-            measure(microvm::backend().await).await;
+            let config = microvm::config(microvm::image().await);
+            measure(cellblock_walls::microvm::start(config).await.unwrap()).await;
         }
     });
 }
 
-async fn measure(backend: &RemoteBackend) {
+async fn measure(backend: RemoteBackend) {
+    let backend: Arc<dyn Backend> = Arc::new(backend);
     let limits = Limits::default();
-    println!(
-        "{}",
-        cellblock_sandbox::backend::Backend::wall(backend).unwrap_or_default()
-    );
-    drop(create(backend, &limits).await.unwrap());
+    println!("{}", backend.wall().unwrap_or_default());
+    let backend = &*machines_one_by_one(backend, &limits).await;
+    memory_of_many(backend, &limits).await;
+}
+
+/// Measures machines that are restored for their caller, and machines that wait in a pool.
+async fn machines_one_by_one(shared: Arc<dyn Backend>, limits: &Limits) -> Arc<dyn Backend> {
+    let backend = &*shared;
+    drop(create(backend, limits).await.unwrap());
     let (mut made, mut plain, mut first, mut warm) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        let mut lease = create(backend, &limits).await.unwrap();
+        let mut lease = create(backend, limits).await.unwrap();
         made.push(began.elapsed());
         execute(&mut lease.kernel, "1 + 1").await;
         plain.push(began.elapsed());
@@ -70,11 +80,24 @@ async fn measure(backend: &RemoteBackend) {
         }
         lease.sandbox.destroy().await.unwrap();
     }
+    let pool = Pool::start(Arc::clone(&shared), limits.clone(), 1.into());
+    let mut pooled = Vec::new();
+    for _ in 0..ROUNDS {
+        while pool.ready() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let began = Instant::now();
+        let mut lease = pool.acquire(limits).await.unwrap();
+        execute(&mut lease.kernel, "1 + 1").await;
+        pooled.push(began.elapsed());
+        lease.sandbox.destroy().await.unwrap();
+    }
     for (name, mut times) in [
         ("sandbox restored", made),
         ("first 1 + 1 done", plain),
         ("first pandas cell after it done", first),
         ("warm 1 + 1", warm),
+        ("first 1 + 1 done from the pool", pooled),
     ] {
         times.sort();
         let (least, middle, most) = (times[0], times[times.len() / 2], times[times.len() - 1]);
@@ -83,29 +106,45 @@ async fn measure(backend: &RemoteBackend) {
             times.len()
         );
     }
+    shared
+}
+
+/// Measures the memory of machines that run at once.
+async fn memory_of_many(backend: &dyn Backend, limits: &Limits) {
     let began = Instant::now();
-    let (one, two, three, four) = tokio::join!(
-        create(backend, &limits),
-        create(backend, &limits),
-        create(backend, &limits),
-        create(backend, &limits)
-    );
-    let mut leases = [one, two, three, four].map(Result::unwrap);
-    println!("4 at once restored: {:.1?}", began.elapsed());
+    let made = futures_util::future::join_all((0..MANY).map(|_| create(backend, limits))).await;
+    let mut leases: Vec<_> = made.into_iter().map(Result::unwrap).collect();
+    println!("{MANY} at once restored: {:.1?}", began.elapsed());
     for lease in &mut leases {
         execute(&mut lease.kernel, PANDAS).await;
     }
-    // gVisor's processes share address spaces, so that their own figures count memory several times.
-    let owners = LeakOwner::this_process();
-    let owners = owners
-        .processes()
-        .into_iter()
-        .filter(|(_, name)| name == "cellblock-mach");
+    let processes = LeakOwner::this_process().processes();
+    // The programs that hold the machines' memory; the others are small, and those of gVisor share it.
+    let mut private: Vec<_> = processes
+        .iter()
+        .filter_map(|(pid, _)| private_dirty(*pid))
+        .collect();
+    private.sort_unstable();
+    let largest = private.iter().rev().take(MANY);
+    println!(
+        "private dirty memory of each of {MANY}: {} MiB",
+        largest.sum::<u64>() / MANY as u64 / 1024
+    );
+    let owners = processes.into_iter().filter(|(_, name)| name == "cellblock-mach");
     for (pid, _) in owners {
         for stat in groups(pid) {
             println!("machine {pid}: {stat}");
         }
     }
+}
+
+/// Returns the private dirty memory of a process in KiB.
+fn private_dirty(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Private_Dirty:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns the memory of the cgroups of a machine's owner, of either version.

@@ -78,7 +78,7 @@ impl BackendKind {
                 Lack::FileLimit,
                 Lack::HiddenProcesses,
             ],
-            Self::Microvm => &[Lack::Requirements, Lack::HigherLimits],
+            Self::Microvm => &[Lack::HigherLimits],
         }
     }
 }

@@ -7,5 +7,6 @@ mod full_disk;
 mod image;
 mod jails;
 mod machines;
+mod real;
 mod refused;
 mod support;

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::image::small_image;
 
-pub(crate) use local::{block_on, execute, shows, until};
+pub(crate) use local::{block_on, execute, image, shows, until};
 
 #[path = "../../../sandbox/tests/it/support.rs"]
 #[expect(

@@ -1,6 +1,7 @@
 //! Kernels in machines: cells, files, signals, ends, and what makes machines different.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Read;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -130,13 +131,13 @@ fn a_kernel_that_dies_is_replaced_in_the_same_machine() {
 const CODE: &str = "import os, random, ssl, time, uuid\nimport numpy as np\n\
     boot = open('/proc/sys/kernel/random/uuid').read().strip()\n\
     ' '.join(map(str, (os.urandom(8).hex(), random.random(), uuid.uuid4(), np.random.random(), ssl.RAND_bytes(8).hex(),\n\
-    np.random.default_rng().random(), boot, time.time())))";
+    np.random.default_rng().random(), boot, os.uname().nodename, time.time())))";
 
 #[test]
 fn machines_of_one_snapshot_have_random_numbers_and_names_of_their_own_and_the_right_time() {
     require!(Qemu);
     block_on(async {
-        let mut columns = vec![BTreeSet::new(); 7];
+        let mut columns = vec![BTreeSet::new(); 8];
         for _ in 0..8 {
             let mut lease = lease().await;
             let (_, shown) = execute(&mut lease.kernel, CODE).await;
@@ -147,7 +148,7 @@ fn machines_of_one_snapshot_have_random_numbers_and_names_of_their_own_and_the_r
             for (column, word) in columns.iter_mut().zip(&words) {
                 column.insert((*word).to_owned());
             }
-            let inside: f64 = words[7].parse().unwrap();
+            let inside: f64 = words[8].parse().unwrap();
             let here = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap()
@@ -158,5 +159,39 @@ fn machines_of_one_snapshot_have_random_numbers_and_names_of_their_own_and_the_r
         for column in columns {
             assert_eq!(column.len(), 8, "{column:?}");
         }
+    });
+}
+
+#[test]
+fn a_layer_is_sent_to_a_machine_and_imported_there() {
+    require!(Qemu);
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sent/below")).unwrap();
+        fs::write(folder.path().join("sent/below/part.py"), "answer = 42\n").unwrap();
+        fs::write(
+            folder.path().join("sent/__init__.py"),
+            "from .below.part import answer\n",
+        )
+        .unwrap();
+        std::os::unix::fs::symlink("sent", folder.path().join("linked")).unwrap();
+        let mut lease = lease().await;
+        let id = "0a".repeat(32);
+        for _ in 0..2 {
+            lease.sandbox.show_layer(&id, folder.path()).await.unwrap();
+        }
+        let code = format!("import sys\nsys.path.append('/opt/layers/{id}')\nimport linked\nlinked.answer");
+        assert_eq!(execute(&mut lease.kernel, &code).await, shows(42));
+        let code = format!(
+            "try:\n    open('/opt/layers/{id}/more', 'w')\n    said = 0\nexcept OSError:\n    said = 1\nsaid"
+        );
+        assert_eq!(execute(&mut lease.kernel, &code).await, shows(1));
+        let wrong = lease
+            .sandbox
+            .show_layer("../images", folder.path())
+            .await
+            .unwrap_err();
+        assert!(wrong.to_string().contains("not the id of a layer"), "{wrong}");
+        lease.sandbox.destroy().await.unwrap();
     });
 }
