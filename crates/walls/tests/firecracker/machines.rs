@@ -63,7 +63,7 @@ fn eight_machines_of_one_snapshot_have_seeds_and_names_of_their_own() {
 }
 
 #[test]
-fn a_truncated_snapshot_is_made_again_once() {
+fn a_truncated_snapshot_is_made_again_once_and_its_machines_take_layers() {
     require!(Root);
     block_on(async {
         let fake = Fake::new(json!({})).await;
@@ -87,6 +87,18 @@ fn a_truncated_snapshot_is_made_again_once() {
             .filter(|it| *it == "PUT /snapshot/create")
             .count();
         assert_eq!(made, 2);
+        // Its machines do not see this computer's layers.
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("sent.py"), "answer = 42\n").unwrap();
+        let id = "0a".repeat(32);
+        let mut lease = create(&backend, &Limits::default()).await.unwrap();
+        lease.sandbox.show_layer(&id, folder.path()).await.unwrap();
+        let code = format!("import sys\nsys.path.append('/opt/layers/{id}')\nimport sent\nsent.answer");
+        assert_eq!(execute(&mut lease.kernel, &code).await, shows(42));
+        let wrong = lease.sandbox.show_layer("../images", folder.path()).await;
+        let wrong = wrong.unwrap_err().to_string();
+        assert!(wrong.contains("not the id of a layer"), "{wrong}");
+        lease.sandbox.destroy().await.unwrap();
         drop(backend);
         fake.leaves_nothing().await;
     });
