@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cellblock_guest::machine::MachineOrder;
+use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::cgroup::GroupLimits;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,7 +38,7 @@ pub(crate) struct Controls {
 }
 
 impl Wall for Firecracker {
-    const NAME: &'static str = "microvm";
+    const KIND: BackendKind = BackendKind::Microvm;
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(3);
 
     const SENDS_LAYERS: bool = true;
