@@ -7,6 +7,7 @@ mod full_disk;
 mod image;
 mod jails;
 mod machines;
+mod ordinary;
 mod real;
 mod refused;
 mod support;
