@@ -5,6 +5,7 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::{ServeTerms, framed};
 use cellblock_interpreter::walls::inside;
 use cellblock_interpreter::walls::microvm::boot;
+use cellblock_sandbox::error::Blame;
 
 use crate::args::inside::{BootMachineArgs, InsideArgs};
 use crate::error::{self, Error, Result};
@@ -35,7 +36,12 @@ async fn serve(args: InsideArgs) -> Result<()> {
         .walled(args.walled)
         .build()
         .await?;
-    interpreter.warmed().await?;
+    // The host limits how long a template takes: an emulated machine on a busy computer needs longer than others.
+    while let Err(error) = interpreter.warmed().await {
+        if error.blame() != Blame::Capacity {
+            return Err(error.into());
+        }
+    }
     while interpreter.ready_sandboxes() < args.ready {
         tokio::time::sleep(inside::PAUSE).await;
     }
