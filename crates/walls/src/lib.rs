@@ -21,11 +21,11 @@ use cellblock_sandbox::{Error, Limits, Result};
 mod choose;
 pub mod gvisor;
 pub mod inside;
-mod known;
 mod machines;
 pub mod microvm;
 mod owner;
 mod places;
+mod remembered;
 pub mod snapshot;
 pub mod wake;
 

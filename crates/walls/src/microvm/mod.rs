@@ -19,8 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WallConfig;
-use crate::known::Known;
 use crate::machines::{self, Wall};
+use crate::remembered::Remembered;
 use firecracker::Firecracker;
 use qemu::Qemu;
 
@@ -92,7 +92,7 @@ enum Found {
 }
 
 /// What was found for options: trying a program takes seconds.
-static KNOWN: Known<MicrovmOptions, Found> = Known::new();
+static KNOWN: Remembered<MicrovmOptions, Found> = Remembered::new();
 
 impl Found {
     async fn find(options: &MicrovmOptions) -> Result<Self> {

@@ -250,7 +250,7 @@ def copy(source: socket.socket, target: socket.socket) -> None:
         pass
 
 
-class Handler(BaseHTTPRequestHandler):
+class Exchange(BaseHTTPRequestHandler):
     """Answers requests as Firecracker does: 204 without a body, or 400 with a reason."""
 
     protocol_version = "HTTP/1.1"
@@ -311,7 +311,7 @@ def firecracker(words: list[str]) -> None:
     log(firecracker=words)
     if BEHAVIOR.get("no_api"):
         time.sleep(1000)
-    Server(str(found(read["--api-sock"])), Handler).serve_forever()
+    Server(str(found(read["--api-sock"])), Exchange).serve_forever()
 
 
 def jailer(words: list[str]) -> None:
