@@ -193,7 +193,7 @@ impl Firecracker {
         let source = json!({
             "kernel_image_path": files.kernel,
             "initrd_path": files.first_tree,
-            "boot_args": self.parameters(),
+            "boot_args": Self::parameters(),
         });
         api.put("/boot-source", source).await?;
         let drive = json!({

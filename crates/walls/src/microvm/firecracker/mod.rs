@@ -83,7 +83,7 @@ impl Firecracker {
     }
 
     /// Returns the kernel's parameters. A restored machine has them in its memory.
-    fn parameters(&self) -> String {
+    fn parameters() -> String {
         format!("{PARAMETERS} quiet rdinit={PROGRAM} -- {COMMAND}")
     }
 }
