@@ -264,7 +264,7 @@ fn agrees(python: &Path, script: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-fn find_program(name: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
         .map(|folder| folder.join(name))

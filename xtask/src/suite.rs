@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::{Context as _, Result, bail};
-use cellblock_testkit::{Capability, missing};
 use serde_json::Value;
+
+use crate::ci::find_program;
 
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
@@ -41,8 +42,8 @@ pub(crate) struct Variant {
     program: &'static str,
     name: &'static str,
     variable: (&'static str, &'static str),
-    /// What the run needs beside what each of its tests asks for.
-    needs: Option<Capability>,
+    /// A program without which all of its tests would fail.
+    needs: Option<&'static str>,
 }
 
 /// Names the backend over which a program's sandboxes are.
@@ -58,18 +59,32 @@ static VARIANTS: [Variant; 4] = [
         needs: None,
     },
     Variant::of_backend(CONFORMANCE, "remote", None),
-    Variant::of_backend(CONFORMANCE, "gvisor", Some(Capability::Runsc)),
-    Variant::of_backend(CONFORMANCE, "microvm", Some(Capability::Qemu)),
+    Variant::of_backend(CONFORMANCE, "gvisor", Some("runsc")),
+    Variant::of_backend(CONFORMANCE, "microvm", Some("qemu-system-x86_64")),
 ];
 
 impl Variant {
-    const fn of_backend(program: &'static str, name: &'static str, needs: Option<Capability>) -> Self {
+    const fn of_backend(program: &'static str, name: &'static str, needs: Option<&'static str>) -> Self {
         Self {
             program,
             name,
             variable: (BACKEND, name),
             needs,
         }
+    }
+
+    /// Says so if its program is missing; where everything is required, it runs and fails.
+    fn can_run(&self) -> bool {
+        let Some(needed) = self.needs else { return true };
+        let required = env::var_os("CELLBLOCK_REQUIRE_ALL").is_some_and(|value| value == "1");
+        let runs = required || find_program(needed).is_some();
+        if !runs {
+            println!(
+                "skipped: {} ({}), because `{needed}` is not on PATH",
+                self.program, self.name
+            );
+        }
+        runs
     }
 }
 
