@@ -24,6 +24,7 @@ use cellblock_sandbox::Limits;
 
 mod connect;
 mod error;
+mod fleet;
 mod interrupts;
 mod kernel;
 mod link;
@@ -37,6 +38,7 @@ mod wire;
 
 pub use connect::RemoteConfig;
 pub use error::{http_status, lost_process, unreachable};
+pub use fleet::{FleetConfig, StartServer, StartedServer};
 pub use local::{LocalConfig, OpenStream, OpenedStream, framed};
 pub use mux::{MuxTransport, Pulse};
 pub use refusal::RemoteRefusal;
@@ -57,8 +59,8 @@ const LAYER_LIMIT: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub struct RemoteBackend {
     place: Place,
-    /// The first connection to a local process, for the first sandbox. One to a server would count
-    /// against the key's quota while it is unused.
+    /// The first connection to a local process or to a server of a fleet, for the first sandbox. One to a shared server would
+    /// count against the key's quota while it is unused.
     first: Mutex<Option<Link>>,
     demands: Demands,
     manifest: Manifest,
@@ -75,6 +77,7 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 enum Place {
     Server(RemoteConfig),
     Local(LocalConfig),
+    Fleet(FleetConfig),
 }
 
 impl RemoteBackend {
@@ -83,17 +86,7 @@ impl RemoteBackend {
     pub async fn start(config: RemoteConfig, demands: Demands) -> Result<Self> {
         let (link, hello) = config.connect().await?;
         satisfies(&demands, &hello.report)?;
-        let answer = link
-            .ask(Ask::Describe {}, "describe its image", DESCRIBE_LIMIT)
-            .await?;
-        let Answer::Image { manifest } = answer else {
-            return Err(unexpected());
-        };
-        let manifest = Manifest::parse(manifest.to_string().as_bytes())
-            .map_err(|reason| Error::protocol("remote", reason))?;
-        if manifest.id != hello.image {
-            return Err(Error::protocol("remote", "its description is of another image"));
-        }
+        let manifest = described(&link, &hello).await?;
         Ok(Self::new(
             Place::Server(config),
             None,
@@ -101,6 +94,18 @@ impl RemoteBackend {
             manifest,
             hello.report,
         ))
+    }
+
+    /// Starts one server of a fleet, learns about its sandboxes, and keeps it for the first sandbox. Fails if they lack a
+    /// protection that `demands` requires.
+    pub async fn start_fleet(fleet: FleetConfig, demands: Demands) -> Result<Self> {
+        let (link, hello) = fleet.connect().await?;
+        satisfies(&demands, &hello.report)?;
+        let manifest = described(&link, &hello).await?;
+        let failed = import_libraries(&link).await?;
+        let backend = Self::new(Place::Fleet(fleet), Some(link), demands, manifest, hello.report);
+        backend.learn(&failed);
+        Ok(backend)
     }
 
     /// Connects to another process of this machine, whose sandboxes start from the image that
@@ -142,6 +147,7 @@ impl RemoteBackend {
         match &self.place {
             Place::Server(config) => config.address(),
             Place::Local(local) => local.name.clone(),
+            Place::Fleet(fleet) => fleet.name.clone(),
         }
     }
 
@@ -178,6 +184,7 @@ impl RemoteBackend {
         let (link, Hello { image, report, .. }) = match &self.place {
             Place::Server(config) => config.connect().await?,
             Place::Local(local) => local.connect().await?,
+            Place::Fleet(fleet) => fleet.connect().await?,
         };
         if image != self.manifest.id {
             return Err(Error::protocol(
@@ -192,7 +199,7 @@ impl RemoteBackend {
 
     async fn make(&self, limits: &Limits) -> Result<Box<dyn Sandbox>> {
         let first = { self.first.lock().unwrap_or_else(PoisonError::into_inner).take() };
-        let link = match first {
+        let link = match first.filter(|link| link.lost().is_none()) {
             Some(link) => link,
             None => self.connect().await?,
         };
@@ -203,18 +210,17 @@ impl RemoteBackend {
     }
 
     async fn warm(&self) -> Result<()> {
-        let link = self.connect().await?;
-        match link
-            .ask(Ask::Warm {}, "import the image's libraries", WARM_LIMIT)
-            .await?
-        {
-            Answer::Warm { failed_modules } => {
-                let mut known = self.failed_modules.lock().unwrap_or_else(PoisonError::into_inner);
-                *known = failed_modules.iter().map(|it| refusal::told(it)).collect();
-                Ok(())
-            }
-            _ => Err(unexpected()),
+        // Each server of a fleet imports them before it is ready; asking would start another one.
+        if !matches!(self.place, Place::Fleet(_)) {
+            let link = self.connect().await?;
+            self.learn(&import_libraries(&link).await?);
         }
+        Ok(())
+    }
+
+    fn learn(&self, failed: &[String]) {
+        let mut known = self.failed_modules.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = failed.iter().map(|it| refusal::told(it)).collect();
     }
 }
 
@@ -223,6 +229,7 @@ impl Backend for RemoteBackend {
         match &self.place {
             Place::Server(_) => "remote",
             Place::Local(local) => local.backend,
+            Place::Fleet(fleet) => fleet.backend,
         }
     }
 
@@ -230,12 +237,13 @@ impl Backend for RemoteBackend {
         match &self.place {
             Place::Server(_) => None,
             Place::Local(local) => local.wall.as_deref(),
+            Place::Fleet(fleet) => fleet.wall.as_deref(),
         }
     }
 
     fn lacks(&self) -> &'static [Lack] {
         match &self.place {
-            Place::Server(_) => &[],
+            Place::Server(_) | Place::Fleet(_) => &[],
             Place::Local(local) => local.lacks,
         }
     }
@@ -251,6 +259,31 @@ impl Backend for RemoteBackend {
 
     fn warmed(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.warm())
+    }
+}
+
+/// Returns the image that a server describes.
+async fn described(link: &Link, hello: &Hello) -> Result<Manifest> {
+    let answer = link
+        .ask(Ask::Describe {}, "describe its image", DESCRIBE_LIMIT)
+        .await?;
+    let Answer::Image { manifest } = answer else {
+        return Err(unexpected());
+    };
+    let manifest = Manifest::parse(manifest.to_string().as_bytes())
+        .map_err(|reason| Error::protocol("remote", reason))?;
+    if manifest.id != hello.image {
+        return Err(Error::protocol("remote", "its description is of another image"));
+    }
+    Ok(manifest)
+}
+
+/// Waits until a server's kernels start without importing, and returns the modules that failed.
+async fn import_libraries(link: &Link) -> Result<Vec<String>> {
+    let asked = link.ask(Ask::Warm {}, "import the image's libraries", WARM_LIMIT);
+    match asked.await? {
+        Answer::Warm { failed_modules } => Ok(failed_modules),
+        _ => Err(unexpected()),
     }
 }
 

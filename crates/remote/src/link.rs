@@ -27,9 +27,11 @@ pub(super) struct Link {
     waiting: Waiting,
     last: AtomicU64,
     listener: JoinHandle<()>,
-    /// What ends with the connection.
-    keep: Mutex<Option<Box<dyn Send + Sync>>>,
+    keep: Keep,
 }
+
+/// What ends with the connection.
+type Keep = Arc<Mutex<Option<Box<dyn Send + Sync>>>>;
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -74,13 +76,19 @@ impl Link {
             ));
         }
         let waiting = Waiting::default();
-        let listener = tokio::spawn(listen(heard, Arc::clone(&waiting), Arc::clone(&mux)));
+        let keep = Keep::default();
+        let listening = listen(heard, Arc::clone(&waiting), Arc::clone(&mux));
+        let kept = Arc::clone(&keep);
+        let listener = tokio::spawn(async move {
+            listening.await;
+            drop(lock(&kept).take());
+        });
         let link = Self {
             mux,
             waiting,
             last: AtomicU64::new(0),
             listener,
-            keep: Mutex::default(),
+            keep,
         };
         Ok((link, hello))
     }
@@ -88,6 +96,9 @@ impl Link {
     /// Holds something until the connection is closed.
     pub(super) fn keeping(self, keep: Option<Box<dyn Send + Sync>>) -> Self {
         *lock(&self.keep) = keep;
+        if self.mux.is_lost() {
+            drop(lock(&self.keep).take());
+        }
         self
     }
 
