@@ -60,11 +60,13 @@ pub enum Capability {
     Postgres,
     /// The programs of a MariaDB server are installed.
     MariaDb,
+    /// `helm` and `kubernetes-validate` are on PATH.
+    Helm,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -88,6 +90,7 @@ impl Capability {
         Self::McpPython,
         Self::Postgres,
         Self::MariaDb,
+        Self::Helm,
     ];
 
     /// Returns the name that skip records and `.ci/expected-skips` use.
@@ -116,6 +119,7 @@ impl Capability {
             Self::McpPython => "mcp_python",
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
+            Self::Helm => "helm",
         }
     }
 
@@ -175,6 +179,8 @@ impl Capability {
             ),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
+            Self::Helm => succeeds(Command::new("helm").arg("version"))
+                .and_then(|()| succeeds(Command::new("kubernetes-validate").arg("--version"))),
             // Its `--help` fails.
             Self::MariaDb => succeeds(Command::new("which").arg("mariadb-install-db"))
                 .and_then(|()| succeeds(Command::new("mariadbd").arg("--version"))),

@@ -74,6 +74,17 @@ const RULES: &[Rule] = &[
         never: NETWORK,
     },
     Rule {
+        package: "cellblock-kubernetes",
+        // Claiming pods; what is in them is used over the remote protocol.
+        ours: &[
+            "cellblock-protocol",
+            "cellblock-remote",
+            "cellblock-sandbox",
+            "cellblock-settings",
+        ],
+        never: &["axum", "reqwest"],
+    },
+    Rule {
         package: "cellblock-walls",
         // The guest's other entry point: the process that owns a machine.
         ours: &[
@@ -164,6 +175,7 @@ const RULES: &[Rule] = &[
             "cellblock-image",
             "cellblock-sandbox",
             "cellblock-interpreter",
+            "cellblock-kubernetes",
             "cellblock-agent",
             "cellblock-connector",
             "cellblock-gateway",
@@ -176,7 +188,8 @@ const RULES: &[Rule] = &[
     Rule {
         package: TESTKIT,
         ours: &[],
-        never: NETWORK,
+        // The API server of the fake cluster is an HTTP server.
+        never: &["reqwest"],
     },
     Rule {
         // It is a client of the gateway, and the provider behind it.

@@ -1,0 +1,95 @@
+//! Sandboxes in pods of a Kubernetes cluster: one `SandboxClaim` of agent-sandbox for each.
+//!
+//! ```text
+//! RemoteBackend ─ claim ─ API server ─ agent-sandbox ─ pod
+//!       └───────────── WebSocket /v1/sandbox ───────────┘
+//! ```
+//!
+//! Only the claim is here; a pod is used over the protocol of [`cellblock_remote`]. A claim belongs to the connection to
+//! its pod and is deleted with it, on every path: failure, cancellation, and the end of this process included. What a
+//! killed process leaves behind is deleted by the next one that runs, and by the cluster itself once the claim's
+//! shutdown time has passed.
+
+mod api;
+mod claim;
+mod claims;
+mod condition;
+mod doctor;
+mod error;
+mod holder;
+mod options;
+mod pool;
+mod resources;
+mod retry;
+mod wait;
+
+pub use claims::{ClaimedPod, Claims, HeldClaim};
+pub use doctor::{Check, VERBS, doctor};
+pub use error::ClaimError;
+pub use options::{KubernetesOptions, Serves};
+pub use resources::{SandboxClaim, SandboxClaimSpec, SandboxClaimStatus};
+
+use std::sync::Arc;
+
+use cellblock_remote::{FleetConfig, RemoteBackend, RemoteConfig, StartedServer};
+use cellblock_sandbox::Result;
+use cellblock_sandbox::jail::protection::Demands;
+
+/// The backend's name.
+pub const NAME: &str = "kubernetes";
+
+/// How the gateway connects to a pod.
+#[derive(Clone, Default)]
+pub struct PodAccess {
+    /// Key that pods require, sent as `Authorization: Bearer …`.
+    pub key: Option<String>,
+    /// Permits code, data and key to travel unencrypted between this machine and pods.
+    pub allow_http: bool,
+}
+
+impl std::fmt::Debug for PodAccess {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("PodAccess")
+            .field("key", &self.key.as_ref().map(|_| "…"))
+            .field("allow_http", &self.allow_http)
+            .finish()
+    }
+}
+
+/// Claims a pod, learns about its sandboxes, and returns the backend, which claims one for each further sandbox.
+pub async fn start(
+    options: &KubernetesOptions,
+    access: PodAccess,
+    demands: Demands,
+) -> Result<RemoteBackend> {
+    let claims = Claims::start(options).await?;
+    let fleet = FleetConfig {
+        name: claims.source(),
+        backend: NAME,
+        wall: Some(format!("Kubernetes, {}", claims.source())),
+        start: Arc::new(move || {
+            let (claims, access) = (Arc::clone(&claims), access.clone());
+            Box::pin(async move {
+                let ClaimedPod { url, claim } = claims.claim().await?;
+                Ok(StartedServer {
+                    config: connection(&url, &access)?,
+                    keep: Box::new(claim),
+                })
+            })
+        }),
+    };
+    RemoteBackend::start_fleet(fleet, demands).await
+}
+
+fn connection(url: &str, access: &PodAccess) -> Result<RemoteConfig> {
+    let mut config = RemoteConfig::new(&format!("{url}/v1/sandbox"))?;
+    if let Some(key) = &access.key {
+        config = config.with_key(key)?;
+    }
+    Ok(if access.allow_http {
+        config.allow_plain()
+    } else {
+        config
+    })
+}

@@ -1,0 +1,219 @@
+//! Errors name the cluster's reason and what to do, and leave nothing behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_kubernetes::{ClaimError, Claims, KubernetesOptions};
+use cellblock_sandbox::error::{Blame, Retry};
+use cellblock_testkit::kubernetes::{FakeCluster, NOBODY};
+use cellblock_testkit::wait::until;
+use serde_json::json;
+
+use crate::support::{claims, cluster, misbehaving, nothing_is_left, only, options, refused};
+
+async fn start_fails(options: &KubernetesOptions) -> (cellblock_sandbox::Error, String) {
+    let error = Claims::start(options).await.unwrap_err();
+    let text = cellblock_sandbox::jail::error::chain(&error);
+    (error, text)
+}
+
+#[tokio::test]
+async fn an_exhausted_pool_is_an_error_of_capacity_after_the_time_limit() {
+    let cluster = misbehaving(1, &json!({"fake.cellblock.dev/never-ready": "1"})).await;
+    let options = KubernetesOptions {
+        claim_timeout: Duration::from_secs(1),
+        ..options(&cluster)
+    };
+    let claims = Claims::start(&options).await.unwrap();
+    let (error, text) = refused(&claims).await;
+    assert!(
+        text.starts_with("no pod of the warm pool `python` became ready within 1.0s (SandboxCreatePending: "),
+        "{text}"
+    );
+    assert!(text.contains("raise its `replicas`"), "{text}");
+    assert_eq!(error.blame(), Blame::Capacity);
+    assert_eq!(error.retry(), Retry::After(Duration::from_secs(1)));
+    nothing_is_left(&cluster, 1).await;
+}
+
+/// Claims while no pod is ready, and has the controller say a reason.
+async fn told(reason: &str) -> (cellblock_sandbox::Error, String, FakeCluster) {
+    let cluster = misbehaving(1, &json!({"fake.cellblock.dev/never-ready": "1"})).await;
+    let claims = claims(&cluster).await;
+    let claiming = tokio::spawn({
+        let claims = Arc::clone(&claims);
+        async move { refused(&claims).await }
+    });
+    until("the claim exists", || cluster.count("sandboxclaims") == 1).await;
+    let name = only(&cluster)["metadata"]["name"].as_str().unwrap().to_owned();
+    let condition = json!({
+        "type": "Ready", "status": "False", "reason": reason, "message": "as the controller says",
+        "lastTransitionTime": "2026-11-25T00:00:00Z",
+    });
+    cluster.patch(
+        "sandboxclaims",
+        &name,
+        &json!({"status": {"conditions": [condition]}}),
+    );
+    let (error, text) = claiming.await.unwrap();
+    nothing_is_left(&cluster, 1).await;
+    (error, text, cluster)
+}
+
+#[tokio::test]
+async fn an_expired_claim_is_named_with_its_reason_and_the_clocks_to_check() {
+    let (error, text, _cluster) = told("ClaimExpired").await;
+    assert!(
+        text.starts_with("the claim failed: ClaimExpired: as the controller says; its shutdown time passed: check the clocks"),
+        "{text}"
+    );
+    assert_eq!((error.blame(), error.retry()), (Blame::Backend, Retry::Fresh));
+}
+
+#[tokio::test]
+async fn an_invalid_configuration_names_the_template_as_the_place_to_correct() {
+    let (error, text, _cluster) = told("InvalidConfiguration").await;
+    assert!(
+        text.contains("InvalidConfiguration") && text.contains("correct the SandboxTemplate"),
+        "{text}"
+    );
+    assert_eq!((error.blame(), error.retry()), (Blame::Policy, Retry::Never));
+}
+
+#[tokio::test]
+async fn a_pod_that_fails_while_it_is_waited_for_is_named_with_its_message() {
+    let cluster = FakeCluster::start(FailingPods);
+    cluster.create_pool("python", 0, &json!({}));
+    let claims = claims(&cluster).await;
+    let (error, text) = refused(&claims).await;
+    assert!(
+        text.starts_with("the claim failed: PodFailed: no such image; look at the pod's events"),
+        "{text}"
+    );
+    assert_eq!((error.blame(), error.retry()), (Blame::Backend, Retry::Fresh));
+    nothing_is_left(&cluster, 0).await;
+}
+
+/// Pods that cannot be started.
+struct FailingPods;
+
+impl cellblock_testkit::kubernetes::PodRunner for FailingPods {
+    fn start(
+        &self,
+        _: &cellblock_testkit::kubernetes::PodRequest,
+    ) -> std::io::Result<Box<dyn cellblock_testkit::kubernetes::PodProcess>> {
+        Err(std::io::Error::other("no such image"))
+    }
+}
+
+#[tokio::test]
+async fn a_pool_that_does_not_exist_is_found_at_the_start() {
+    let cluster = cluster(0).await;
+    let options = KubernetesOptions {
+        warm_pool: Some("nowhere".to_owned()),
+        ..options(&cluster)
+    };
+    let (error, text) = start_fails(&options).await;
+    assert!(
+        text.contains("WarmPoolNotFound: no SandboxWarmPool `nowhere` in namespace `cellblock-test`"),
+        "{text}"
+    );
+    assert_eq!(error.blame(), Blame::Policy);
+    assert_eq!(cluster.count("leases"), 0);
+}
+
+#[tokio::test]
+async fn a_missing_template_is_named_by_the_controller() {
+    let cluster = cluster(0).await;
+    cluster.delete("sandboxtemplates", "python");
+    let claims = claims(&cluster).await;
+    let (error, text) = refused(&claims).await;
+    assert!(text.contains("TemplateNotFound"), "{text}");
+    assert_eq!(error.blame(), Blame::Policy);
+    nothing_is_left(&cluster, 0).await;
+}
+
+#[tokio::test]
+async fn rbac_that_denies_is_named_with_verb_resource_and_role() {
+    let cluster = cluster(0).await;
+    let options = KubernetesOptions {
+        kubeconfig: Some(cluster.kubeconfig(NOBODY)),
+        ..options(&cluster)
+    };
+    let (error, text) = start_fails(&options).await;
+    assert!(
+        text.contains(
+            "403 Forbidden: sandboxwarmpools.extensions.agents.x-k8s.io is forbidden: User \"dev\" cannot get"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("bind the Role of `deploy/helm/cellblock`"),
+        "{text}"
+    );
+    assert_eq!((error.blame(), error.retry()), (Blame::Policy, Retry::Never));
+}
+
+#[tokio::test]
+async fn an_unknown_token_is_not_taken_for_a_missing_right() {
+    let cluster = cluster(0).await;
+    let options = KubernetesOptions {
+        kubeconfig: Some(cluster.kubeconfig("stale")),
+        ..options(&cluster)
+    };
+    let (error, text) = start_fails(&options).await;
+    assert!(
+        text.contains("401 Unauthorized") && text.contains("renew the token"),
+        "{text}"
+    );
+    assert_eq!(error.blame(), Blame::Policy);
+}
+
+#[tokio::test]
+async fn an_old_version_of_agent_sandbox_is_named() {
+    let cluster = cluster(0).await;
+    cluster.serve_old_version();
+    let (error, text) = start_fails(&options(&cluster)).await;
+    assert_eq!(
+        text,
+        "the cluster does not serve `extensions.agents.x-k8s.io/v1beta1`, but `v1alpha1`; install agent-sandbox 1.0 or newer with its \
+         extensions"
+    );
+    assert!(matches!(error.backend_error(), Some(ClaimError::Version { .. })));
+    assert_eq!(error.blame(), Blame::Policy);
+}
+
+#[tokio::test]
+async fn a_claim_that_somebody_deletes_is_not_waited_for() {
+    let cluster = misbehaving(1, &json!({"fake.cellblock.dev/never-ready": "1"})).await;
+    let claims = claims(&cluster).await;
+    let claiming = tokio::spawn({
+        let claims = Arc::clone(&claims);
+        async move { refused(&claims).await }
+    });
+    until("the claim exists", || cluster.count("sandboxclaims") == 1).await;
+    let name = only(&cluster)["metadata"]["name"].as_str().unwrap().to_owned();
+    cluster.delete("sandboxclaims", &name);
+    let (_, text) = claiming.await.unwrap();
+    assert!(text.contains("was deleted before its pod was ready"), "{text}");
+}
+
+#[tokio::test]
+async fn a_cluster_that_cannot_be_reached_is_an_error_after_a_while() {
+    let cluster = cluster(1).await;
+    let options = KubernetesOptions {
+        claim_timeout: Duration::from_secs(1),
+        ..options(&cluster)
+    };
+    let claims = Claims::start(&options).await.unwrap();
+    cluster.stop_api();
+    let (error, text) = refused(&claims).await;
+    assert!(
+        text.starts_with("create a claim: the API server cannot be reached"),
+        "{text}"
+    );
+    assert_eq!(error.retry(), Retry::After(Duration::from_secs(1)));
+    cluster.start_api();
+    drop(claims);
+    nothing_is_left(&cluster, 1).await;
+}
