@@ -275,6 +275,13 @@ pub(crate) struct DoctorArgs {
     /// them, such as Ubuntu 24.04
     #[arg(long, exclusive = true)]
     pub(crate) apparmor_profile: bool,
+    /// Check the cluster of a configuration with `backend: kubernetes` instead of this machine: API
+    /// versions, permissions, warm pool and template, and one claim
+    #[arg(long, conflicts_with_all = ["image", "protections", "without_namespaces"])]
+    pub(crate) kubernetes: bool,
+    /// Configuration of the server, for `--kubernetes` [default: `cellblock.yaml`, if it exists]
+    #[arg(long, value_name = "FILE", requires = "kubernetes")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 const EXIT_CODES: &str = "\

@@ -42,6 +42,7 @@ mod welcome;
 
 pub(crate) use clock::now;
 pub use engine::{Elsewhere, Engine};
+pub use metrics::start as start_metrics;
 pub use models::{Model, Models, Offer};
 pub use options::Options;
 pub use state::{Caller, Containers, Gateway, GatewayState};

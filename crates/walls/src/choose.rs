@@ -19,6 +19,11 @@ pub async fn choose(
         (None, None) => BackendChoice::Only(BackendKind::Process),
     };
     let minimum = minimum.unwrap_or_default();
+    if choice == BackendChoice::Kubernetes {
+        return Err(Error::request(
+            "the backend `kubernetes` is only for `cellblock serve`, with `backend: kubernetes` in its configuration",
+        ));
+    }
     if let BackendChoice::Only(kind) = choice {
         return if kind >= minimum {
             Ok(kind)

@@ -48,6 +48,19 @@ pub(crate) enum KeyCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Accept a secret that was made elsewhere, such as that of a Kubernetes Secret for all servers of a
+    /// pool
+    ///
+    /// Nothing happens if it is accepted already.
+    Import {
+        /// Name of the key; it must be unique among usable keys
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// File with the secret: `cbk_` and 32 random bytes in base64url, as `key create` prints it; `-`
+        /// reads stdin
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
     /// List keys, without their secrets
     List {
         /// Print one JSON object as the only line of stdout

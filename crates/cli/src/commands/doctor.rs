@@ -25,6 +25,7 @@ use crate::progress::Display;
 use crate::render::{Screen, json};
 
 mod apparmor;
+mod cluster;
 mod next;
 mod report;
 
@@ -44,6 +45,9 @@ pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
                 error.exit_code()
             }
         };
+    }
+    if args.kubernetes {
+        return cluster::run(&args).await;
     }
     let display = Display::on_stderr();
     display.wait_for("starting a sandbox");

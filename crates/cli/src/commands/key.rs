@@ -1,9 +1,10 @@
 //! `cellblock key`: who may call the API.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys};
+use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys, Secret};
 use cellblock_gateway::quotas::Allowance;
 use cellblock_gateway::records::Records;
 use cellblock_image::Home;
@@ -22,7 +23,7 @@ use crate::sanitize;
 pub(crate) async fn run(args: KeyArgs) -> ExitCode {
     let json = match args.command {
         KeyCommand::Create { json, .. } | KeyCommand::List { json } => json,
-        KeyCommand::Revoke { .. } => false,
+        KeyCommand::Import { .. } | KeyCommand::Revoke { .. } => false,
     };
     match act(args).await {
         Ok(()) => ExitCode::Success,
@@ -79,6 +80,16 @@ async fn act(args: KeyArgs) -> Result<()> {
                 screen.show(&secret.reveal());
             }
         }
+        KeyCommand::Import { name, file } => {
+            let secret = read_secret(&file)?;
+            match keys.import(&name, &secret, KeyTerms::default()).await? {
+                Some(key) => {
+                    let name = sanitize::text(&key.name);
+                    screen.tell(&format!("imported the key {} `{name}`", key.id));
+                }
+                None => screen.tell("this secret is accepted already"),
+            }
+        }
         KeyCommand::List { json } => {
             let keys = keys.list().await?;
             if json {
@@ -95,6 +106,22 @@ async fn act(args: KeyArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads a secret, which no message repeats.
+fn read_secret(file: &Path) -> Result<Secret> {
+    let read = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = read.map_err(Error::own_file("read the secret in", file))?;
+    Secret::parse(text.trim()).ok_or_else(|| {
+        Error::Refused(format!(
+            "import a key: `{}` does not hold a secret, which is `cbk_` and 32 bytes in base64url without `=`",
+            file.display()
+        ))
+    })
 }
 
 fn report(key: &ApiKey) -> Value {

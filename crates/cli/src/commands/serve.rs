@@ -2,6 +2,7 @@
 
 mod mcp;
 pub(super) mod plan;
+mod pods;
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
@@ -38,7 +39,7 @@ const SANDBOXES: &str = "code runs in the sandboxes of the Cellblock at `sandbox
 const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
                         there are no containers and no sessions, and nothing is served at `/mcp`";
 /// What to do where there are no sandboxes to give.
-const SERVES_NOTHING: &str = "serve: the server at `sandbox_url` has no sandboxes, so there are none that `remote.serve` could give to others; \
+const SERVES_NOTHING: &str = "serve: servers that only execute have no sandboxes, so there are none that `remote.serve` could give to others; \
                               remove one of the two";
 
 /// Serves until a signal stops it.
@@ -52,6 +53,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         options,
         models,
         site,
+        pods,
         warm,
         mcp,
     } = Plan::of(args)?;
@@ -71,7 +73,10 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         let home = Home::find()?;
         let (records, lock) = records(&loaded, &home)?;
         server::check(&options, &records).await?;
-        let engine = engine(&loaded, site.as_ref(), warm, &home).await?;
+        let engine = match &pods {
+            Some(pods) => pods::engine(&loaded, pods, &home).await?,
+            None => engine(&loaded, site.as_ref(), warm, &home).await?,
+        };
         Ok::<_, Error>((Gateway::new(options, records, models, engine), lock))
     };
     let (gateway, _lock) = tokio::select! {

@@ -9,6 +9,7 @@ mod connectors;
 mod decode;
 pub(crate) mod env;
 mod file;
+mod kubernetes;
 pub(crate) mod listen;
 mod mcp;
 mod mistake;
@@ -34,6 +35,7 @@ use cellblock_gateway::options::{
     MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
 };
 use cellblock_image::Mirror;
+use cellblock_kubernetes::KubernetesOptions;
 use cellblock_mcp::Options as McpOptions;
 pub(crate) use cellblock_mcp_client::OfferPolicy;
 use cellblock_mcp_client::RequestedServerOptions;
@@ -48,6 +50,7 @@ use cellblock_interpreter::walls::microvm::MicrovmOptions;
 use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 pub(crate) use cells::snippet;
 pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
+pub(crate) use kubernetes::PodSite;
 use listen::Listen;
 pub(crate) use schema::schema;
 use sections::connectors::Connectors;
@@ -78,9 +81,10 @@ pub(crate) struct Settings {
     pub(crate) sandbox_url: Option<String>,
     /// Environment variable with the key of the server at `sandbox_url`.
     pub(crate) sandbox_key_env: Option<String>,
-    /// File with the server's key.
+    /// File with the server's key. With `backend: kubernetes`, both are the key of the servers in pods.
     pub(crate) sandbox_key_file: Option<PathBuf>,
-    /// Allow sending code, data and the key to another machine over unencrypted `http://`.
+    /// Allow sending code, data and the key to another machine over unencrypted `http://`; required with `backend: kubernetes`, since
+    /// pods have no certificates.
     pub(crate) sandbox_allow_http: bool,
     /// Providers of models by name, and the tool `code_interpreter`.
     pub(crate) providers: Providers,
@@ -92,13 +96,14 @@ pub(crate) struct Settings {
     pub(crate) cells: CellOptions,
     pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
-    /// Wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or `auto`, the strongest that works. Default: `process`,
-    /// or `auto` if `minimum_backend` is set.
+    /// Wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or `auto`, the strongest that works; or `kubernetes`,
+    /// pods of a cluster. Default: `process`, or `auto` if `minimum_backend` is set.
     pub(crate) backend: Option<BackendChoice>,
     /// Weakest wall that may be used: `process`, `gvisor` or `microvm`. The server does not start behind a weaker one.
     pub(crate) minimum_backend: Option<BackendKind>,
     pub(crate) gvisor: GvisorOptions,
     pub(crate) microvm: MicrovmOptions,
+    pub(crate) kubernetes: KubernetesOptions,
     pub(crate) turn: TurnOptions,
     pub(crate) responses: ResponseOptions,
     pub(crate) containers: ContainerOptions,
@@ -167,6 +172,7 @@ impl Settings {
         self.providers.check(check);
         self.check_mirror(check);
         self.check_site(check);
+        self.check_kubernetes(check);
         self.connectors.check(&self.mcp_servers, check);
         self.mcp_servers.check(check);
         sections::mcp_requests::check(&self.mcp_requests, check);
@@ -194,6 +200,8 @@ impl Settings {
         {
             tell(check, 0);
         }
+        self.unite_template(check);
+        let tool = &self.providers.code_interpreter.settings;
         if let Some(time) = tool.execution_timeout
             && std::mem::replace(&mut self.limits.cell_timeout, time) != time
         {

@@ -22,6 +22,9 @@ impl Settings {
 
     pub(super) fn check_site(&self, check: &mut Check<'_>) {
         let Some(url) = &self.sandbox_url else {
+            if self.uses_kubernetes() {
+                return;
+            }
             for (key, said) in [
                 ("sandbox_key_env", self.sandbox_key_env.is_some()),
                 ("sandbox_key_file", self.sandbox_key_file.is_some()),
@@ -30,7 +33,7 @@ impl Settings {
                 if said {
                     check.wrong(
                         &[key],
-                        "has an effect only with `sandbox_url`; set that key, or remove this one",
+                        "has an effect only with `sandbox_url` or `backend: kubernetes`; set one of these, or remove this one",
                     );
                 }
             }
@@ -44,16 +47,22 @@ impl Settings {
                 "must not contain a key; use `sandbox_key_env` or `sandbox_key_file`",
             );
         }
-        if self.sandbox_key_env.is_some() && self.sandbox_key_file.is_some() {
-            check.wrong(
-                &["sandbox_key_file"],
-                "cannot be combined with `sandbox_key_env`; remove one of the two",
-            );
-        }
+        self.check_key(check);
         if self.image != ImageName::default() {
             check.wrong(
                 &["image"],
                 "cannot be combined with `sandbox_url`, whose server has its own image; remove one of the two",
+            );
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn check_key(&self, check: &mut Check<'_>) {
+        if self.sandbox_key_env.is_some() && self.sandbox_key_file.is_some() {
+            check.wrong(
+                &["sandbox_key_file"],
+                "cannot be combined with `sandbox_key_env`; remove one of the two",
             );
         }
     }
@@ -73,25 +82,30 @@ impl Loaded {
         let Some(url) = settings.sandbox_url.clone() else {
             return Ok(None);
         };
+        Ok(Some(Site {
+            url,
+            key: self.sandbox_key()?,
+            allow_plain: settings.sandbox_allow_http,
+            demands: settings.protections.demands(),
+        }))
+    }
+
+    /// The key of the server that runs code, if it has one. It is read now.
+    pub(super) fn sandbox_key(&self) -> Result<Option<ProviderKey>, ConfigError> {
+        let settings = &self.settings;
         let mut check = Check::new(&self.tree);
         let key = match (&settings.sandbox_key_env, &settings.sandbox_key_file) {
             (Some(variable), _) => Some(("sandbox_key_env", ProviderKey::from_environment(variable))),
             (None, Some(file)) => Some(("sandbox_key_file", ProviderKey::from_file(&self.path(file)))),
             (None, None) => None,
         };
-        let key = match key {
-            Some((_, Ok(key))) => Some(key),
+        match key {
+            Some((_, Ok(key))) => Ok(Some(key)),
             Some((written, Err(error))) => {
                 check.failed(&[written], &error);
-                return Err(ConfigError::Wrong(check.mistakes));
+                Err(ConfigError::Wrong(check.mistakes))
             }
-            None => None,
-        };
-        Ok(Some(Site {
-            url,
-            key,
-            allow_plain: settings.sandbox_allow_http,
-            demands: settings.protections.demands(),
-        }))
+            None => Ok(None),
+        }
     }
 }

@@ -244,6 +244,10 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "sandbox_key_env: A\nsandbox_allow_http: true",
         "sandbox_url: http://h\nsandbox_key_env: A\nsandbox_key_file: b\nimage: mine",
         "sandbox_url: http://h\nsandbox_key_env: CELLBLOCK_TEST_NO_SUCH_KEY",
+        "backend: kubernetes",
+        "backend: kubernetes\nsandbox_url: http://h\nsandbox_allow_http: true\nkubernetes: {warm_pool: w, template: t}",
+        "backend: kubernetes\nsandbox_allow_http: true\nminimum_backend: gvisor\nimage: mine\nkubernetes: {warm_pool: w, claim_timeout: 1m}",
+        "kubernetes: {warm_pool: w}",
         "remote: {serve: maybe}",
     ] {
         let error = load(text, &[]).unwrap_err();

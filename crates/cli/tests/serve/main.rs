@@ -5,5 +5,6 @@
 mod answers;
 mod elsewhere;
 mod execute;
+mod kubernetes;
 mod refusals;
 mod support;

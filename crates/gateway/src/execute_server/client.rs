@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::address::base;
 use super::answer::{ExecuteServerAnswer, read};
 use super::error::ExecuteServerError;
+use super::place::{ExecutePlace, StartExecuteServer};
 
 /// How long one try to connect may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -59,7 +60,7 @@ impl Default for ExecuteServerOptions {
 /// A server that runs code and keeps nothing.
 #[derive(Clone, Debug)]
 pub struct ExecuteServer {
-    base: Url,
+    place: ExecutePlace,
     options: ExecuteServerOptions,
     client: Client,
 }
@@ -81,6 +82,19 @@ pub struct ServerHealth {
     /// How many it runs now.
     #[serde(default)]
     pub current_load: Option<f64>,
+}
+
+impl ServerHealth {
+    /// The health of a server that is not running yet.
+    fn unasked() -> Self {
+        Self {
+            status: "healthy".to_owned(),
+            mode: None,
+            runtime_version: None,
+            capacity: None,
+            current_load: None,
+        }
+    }
 }
 
 /// Code to run.
@@ -111,6 +125,18 @@ impl ExecuteServer {
     /// A server at this address. Nothing is sent yet.
     pub fn new(address: &str, options: ExecuteServerOptions) -> Result<Self, ExecuteServerError> {
         let base = base(address, options.allow_plain)?;
+        Self::at(ExecutePlace::Fixed(base), options)
+    }
+
+    /// A server that is started for each call, and ended after it.
+    pub fn starting(
+        start: StartExecuteServer,
+        options: ExecuteServerOptions,
+    ) -> Result<Self, ExecuteServerError> {
+        Self::at(ExecutePlace::Started(start), options)
+    }
+
+    fn at(place: ExecutePlace, options: ExecuteServerOptions) -> Result<Self, ExecuteServerError> {
         // An error means that a provider of cryptography is there already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
@@ -123,15 +149,18 @@ impl ExecuteServer {
             .build()
             .map_err(|error| ExecuteServerError::Request(format!("prepare a client: {error}")))?;
         Ok(Self {
-            base,
+            place,
             options,
             client,
         })
     }
 
-    /// Connects, and makes sure that Python can be run.
+    /// Connects, and makes sure that Python can be run. Servers that are started for calls are not asked: that would start one.
     pub async fn health(&self) -> Result<ServerHealth, ExecuteServerError> {
-        let url = self.url("health")?;
+        let ExecutePlace::Fixed(base) = &self.place else {
+            return Ok(ServerHealth::unasked());
+        };
+        let url = url(base, "health")?;
         let asked = async {
             let response = self.send(|| self.client.get(url.clone())).await?;
             let bytes = self.ok(response, SMALL).await?;
@@ -182,7 +211,9 @@ impl ExecuteServer {
         let body = serde_json::to_vec(&body)
             .map_err(|error| ExecuteServerError::Request(format!("write the request: {error}")))?;
         let body = Bytes::from(body);
-        let url = self.url("execute")?;
+        // What was started ends when this returns, or is dropped.
+        let (base, _keep) = self.place.find(self.options.allow_plain).await?;
+        let url = url(&base, "execute")?;
         // Its packages have as long as the code.
         let limit = Duration::from_secs(timeout_seconds)
             .saturating_mul(2)
@@ -200,13 +231,6 @@ impl ExecuteServer {
         let whole = timeout(limit, self.ok(response, self.options.answer_bytes));
         let bytes = whole.await.map_err(|_| ExecuteServerError::Late { limit })?;
         read(&bytes.map_err(|error| late(error, limit))?)
-    }
-
-    fn url(&self, operation: &str) -> Result<Url, ExecuteServerError> {
-        let url = self.base.join(operation);
-        url.map_err(|error| {
-            ExecuteServerError::Request(format!("the operation's address cannot be made: {error}"))
-        })
     }
 
     /// Sends what `request` makes until it is sent.
@@ -279,6 +303,13 @@ impl ExecuteServer {
         let key = self.options.key.as_ref();
         visible(&key.map_or(message.clone(), |key| key.remove_from(&message)))
     }
+}
+
+fn url(base: &Url, operation: &str) -> Result<Url, ExecuteServerError> {
+    let url = base.join(operation);
+    url.map_err(|error| {
+        ExecuteServerError::Request(format!("the operation's address cannot be made: {error}"))
+    })
 }
 
 fn visible(text: &str) -> String {

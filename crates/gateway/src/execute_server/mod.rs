@@ -7,6 +7,7 @@ mod address;
 mod answer;
 mod client;
 mod error;
+mod place;
 mod runner;
 mod show;
 #[cfg(test)]
@@ -15,5 +16,6 @@ mod tests;
 pub use answer::{ExecuteEnd, ExecuteServerAnswer, Produced};
 pub use client::{Execute, ExecuteServer, ExecuteServerOptions, ServerHealth};
 pub use error::ExecuteServerError;
+pub use place::{StartExecuteServer, StartedExecuteServer};
 pub use runner::{ExecuteRunner, Keep};
 pub use show::{NOTHING_KEPT, ShownAnswer, show};

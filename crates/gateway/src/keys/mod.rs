@@ -71,11 +71,29 @@ impl Keys {
 
     /// Makes a key. Its secret is given once, here.
     pub async fn create(&self, name: &str, terms: KeyTerms) -> Result<(ApiKey, Secret), KeysError> {
+        let secret = Secret::random();
+        let key = self.insert(name, &secret, terms).await?;
+        Ok((key, secret))
+    }
+
+    /// Accepts a secret that was made elsewhere. Returns `None` if it is accepted already, so that this can be repeated.
+    pub async fn import(
+        &self,
+        name: &str,
+        secret: &Secret,
+        terms: KeyTerms,
+    ) -> Result<Option<ApiKey>, KeysError> {
+        if let KeyLookup::Key(..) = self.find(Some(secret.clone())).await? {
+            return Ok(None);
+        }
+        self.insert(name, secret, terms).await.map(Some)
+    }
+
+    async fn insert(&self, name: &str, secret: &Secret, terms: KeyTerms) -> Result<ApiKey, KeysError> {
         let length = name.chars().count();
         if length == 0 || length > LONGEST_NAME || name.chars().any(cellblock_interpreter::text::acts) {
             return Err(KeysError::Name);
         }
-        let secret = Secret::random();
         let key = ApiKey {
             id: Ids::random().mint("key"),
             name: name.to_owned(),
@@ -97,7 +115,7 @@ impl Keys {
             return Err(KeysError::Taken { name });
         }
         tracing::info!(target: crate::SECURITY, event = "key_created", key = key.id, name = key.name);
-        Ok((key, secret))
+        Ok(key)
     }
 
     /// All keys, the oldest first; those that were revoked are among them.

@@ -26,8 +26,9 @@ const MOST_MODELS: usize = 100;
 /// One for the process, as counting is; `None` where the program around us has another.
 static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
-/// Begins to count. Only the first call does something.
-pub(crate) fn start() {
+/// Begins to count. Only the first call does something; a [`Gateway`](crate::Gateway) makes it, too, but what an engine counts while
+/// it starts comes before.
+pub fn start() {
     HANDLE.get_or_init(|| {
         let mut builder = PrometheusBuilder::new();
         for metric in METRICS {

@@ -47,6 +47,11 @@ pub(super) const SANDBOXES: &str = "cellblock_sandboxes";
 pub(super) const STEPS: &str = "cellblock_steps_total";
 pub(super) const TOKENS: &str = "cellblock_tokens_total";
 
+/// Of a claim, from a warm pod to one that has to be started.
+const CLAIM: &[f64] = &[
+    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
+];
+
 /// All of them, by name. Those of executions and sandboxes are counted by the interpreter, whichever face asked for them.
 pub(super) const METRICS: &[Metric] = &[
     Metric {
@@ -60,6 +65,30 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         labels: &["version"],
         help: "Always 1; the label is the running version.",
+    },
+    Metric {
+        name: "cellblock_claim_seconds",
+        kind: Kind::Histogram(CLAIM),
+        labels: &[],
+        help: "Time from a claim to a ready pod, with `backend: kubernetes`.",
+    },
+    Metric {
+        name: "cellblock_claims",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Claims of this process that exist in the cluster.",
+    },
+    Metric {
+        name: "cellblock_claims_swept_total",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Claims of dead processes that this process deleted.",
+    },
+    Metric {
+        name: "cellblock_claims_total",
+        kind: Kind::Counter,
+        labels: &["result"],
+        help: "Claims by result: `ready`, `canceled`, or the error, such as `pool_exhausted`, `condition`, `forbidden` or `unreachable`.",
     },
     Metric {
         name: "cellblock_execution_seconds",

@@ -69,6 +69,8 @@ pub enum BackendChoice {
     Only(BackendKind),
     /// The strongest backend that works on this machine.
     Auto,
+    /// Pods of a Kubernetes cluster, which only a server can have. What stands around them is not known here.
+    Kubernetes,
 }
 
 impl FromStr for BackendChoice {
@@ -77,10 +79,11 @@ impl FromStr for BackendChoice {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "auto" => Ok(Self::Auto),
+            "kubernetes" => Ok(Self::Kubernetes),
             _ => text
                 .parse()
                 .map(Self::Only)
-                .map_err(|error| format!("{error}, or `auto`")),
+                .map_err(|error| format!("{error}, `auto`, or for a server `kubernetes`")),
         }
     }
 }
@@ -98,6 +101,7 @@ impl From<BackendChoice> for String {
         match choice {
             BackendChoice::Only(kind) => kind.name().to_owned(),
             BackendChoice::Auto => "auto".to_owned(),
+            BackendChoice::Kubernetes => "kubernetes".to_owned(),
         }
     }
 }

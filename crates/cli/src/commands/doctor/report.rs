@@ -300,7 +300,7 @@ impl Diagnosis {
     }
 }
 
-fn heading(text: &mut String, name: &str) {
+pub(super) fn heading(text: &mut String, name: &str) {
     if !text.is_empty() {
         text.push('\n');
     }

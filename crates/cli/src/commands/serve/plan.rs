@@ -15,7 +15,7 @@ use cellblock_image::{Home, ImageStore};
 use cellblock_mcp::Options as McpOptions;
 
 use crate::args::serve::ServeArgs;
-use crate::config::{Loaded, OfferPolicy, OfferedServer, RECORDS, Sources};
+use crate::config::{Loaded, OfferPolicy, OfferedServer, PodSite, RECORDS, Sources};
 use crate::error::{Error, Result};
 use crate::warm::setting::WarmSetting;
 
@@ -29,7 +29,7 @@ serve: there is no model to answer with; run `cellblock serve --demo` to try it 
         base_url: http://127.0.0.1:11434/v1
 ";
 
-const WARM_ELSEWHERE: &str = "serve: `--warm` takes sandboxes of this machine, and the configuration takes those of `sandbox_url`; \
+const WARM_ELSEWHERE: &str = "serve: `--warm` takes sandboxes of this machine, and the configuration takes those of `sandbox_url` or of pods; \
                               remove one of the two";
 
 /// A configuration and a command line that were read, with the keys and files that they name.
@@ -39,6 +39,7 @@ pub(in crate::commands) struct Plan {
     pub(super) options: Options,
     pub(super) models: Models,
     pub(super) site: Option<Site>,
+    pub(super) pods: Option<PodSite>,
     /// What the server does about warm hosts.
     pub(super) warm: WarmSetting,
     pub(super) mcp: Option<McpOptions>,
@@ -50,10 +51,11 @@ impl Plan {
         let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
         let models = models(&loaded, args)?;
         let site = loaded.site()?;
-        let warm = match (args.warm, &site) {
+        let pods = loaded.pods()?;
+        let warm = match (args.warm, site.is_some() || pods.is_some()) {
             (false, _) => WarmSetting::Off,
-            (true, None) => WarmSetting::from_env()?,
-            (true, Some(_)) => return Err(Error::Refused(WARM_ELSEWHERE.to_owned())),
+            (true, false) => WarmSetting::from_env()?,
+            (true, true) => return Err(Error::Refused(WARM_ELSEWHERE.to_owned())),
         };
         let mcp = loaded.mcp()?;
         let mut options = loaded.options();
@@ -69,6 +71,7 @@ impl Plan {
             options,
             models,
             site,
+            pods,
             warm,
             mcp,
         })
@@ -80,7 +83,7 @@ impl Plan {
         let home = Home::find()?;
         let records = Records::look(&self.loaded.state(home.root()).join(RECORDS))?;
         server::check(&self.options, &records).await?;
-        if self.site.is_none() {
+        if self.site.is_none() && self.pods.is_none() {
             ImageStore::new(home).check(&self.loaded.settings.image.0)?;
         }
         Ok(())

@@ -27,10 +27,10 @@ pub(crate) struct CodeInterpreterSettings {
     /// Run code on another Cellblock, or on any server with `/execute` and `/health`, instead of on
     /// this machine. The same as `sandbox_url`.
     pub(crate) sandbox_url: Option<String>,
-    /// Template of sandboxes in a Kubernetes cluster; this build has no Kubernetes backend and
-    /// rejects it.
+    /// Template of sandboxes in a Kubernetes cluster. The same as `kubernetes.template` with
+    /// `backend: kubernetes`.
     pub(crate) sandbox_template: Option<String>,
-    /// Kubernetes namespace of those sandboxes.
+    /// Namespace of those sandboxes. The same as `kubernetes.namespace`.
     pub(crate) sandbox_namespace: Option<String>,
     /// Timeout of code. The same as `limits.cell_timeout`.
     pub(crate) execution_timeout: Option<Time>,
@@ -52,17 +52,11 @@ impl CodeInterpreter {
     pub(in crate::config) fn check(&self, check: &mut Check<'_>) {
         let path = |key| ["providers", "code_interpreter", "settings", key];
         let settings = &self.settings;
-        match (&settings.sandbox_url, &settings.sandbox_template) {
-            (Some(_), Some(_)) => check.wrong(
+        if settings.sandbox_url.is_some() && settings.sandbox_template.is_some() {
+            check.wrong(
                 &path("sandbox_template"),
                 "cannot be combined with `sandbox_url`: code runs in one place; remove one of the two",
-            ),
-            (None, Some(_)) => check.wrong(
-                &path("sandbox_template"),
-                "this build has no Kubernetes backend, which templates need; remove the key to run code on this machine, or set \
-                 `sandbox_url`",
-            ),
-            _ => {}
+            );
         }
         if settings.sandbox_namespace.is_some() && settings.sandbox_template.is_none() {
             check.wrong(
