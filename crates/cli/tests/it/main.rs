@@ -16,6 +16,7 @@ mod doctor;
 mod examples;
 mod full_disk;
 mod guard;
+mod helm;
 mod help;
 mod image;
 mod no_processes;
