@@ -117,11 +117,7 @@ pub fn build(root: &Path) -> Result<Suite> {
     let mut programs = compile(cargo(root).arg("test").args(WHAT).arg("--no-run"))?;
     let again: Vec<_> = VARIANTS
         .iter()
-        .filter(|variant| {
-            !variant
-                .needs
-                .is_some_and(|needed| missing(needed, variant.program))
-        })
+        .filter(|variant| variant.can_run())
         .filter_map(|variant| {
             let program = programs
                 .iter()
