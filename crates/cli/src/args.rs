@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::env_vars;
 use crate::input_arg::{InputArg, parse_input};
-use crate::policy::{PolicyArgs, WallArgs};
+use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
 use crate::toolset::ToolsetArgs;
 use cellblock_settings::Size;
 
@@ -124,6 +124,8 @@ pub(crate) struct RunArgs {
     /// Use this image: a name, an ID, or a TOML file that describes one
     #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
     pub(crate) image: String,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]

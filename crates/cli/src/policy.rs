@@ -3,6 +3,7 @@
 use cellblock_interpreter::walls::{WallOptions, choose};
 use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
+use cellblock_sandbox::limits::NetworkPolicy;
 use clap::Args;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -23,6 +24,15 @@ pub(crate) struct PolicyArgs {
     /// missing. Namespaces are still used if they are available
     #[arg(long)]
     pub(crate) without_namespaces: bool,
+}
+
+/// The network inside sandboxes.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct NetworkArgs {
+    /// Choose the network inside the sandbox: `none`, or `loopback`, where servers on 127.0.0.1 and ::1
+    /// work and nothing leaves the sandbox [default: none]
+    #[arg(long, value_name = "POLICY", default_value_t, hide_default_value = true)]
+    pub(crate) network: NetworkPolicy,
 }
 
 /// The wall around sandboxes.

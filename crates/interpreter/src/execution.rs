@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cellblock_sandbox::backend::Lack;
 use cellblock_sandbox::jail::protection::Report;
+use cellblock_sandbox::limits::NetworkPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -216,6 +217,9 @@ pub struct SandboxReport {
     pub lacks: &'static [Lack],
     /// The image's id.
     pub image: String,
+    /// The network that its code can use; missing if there is none.
+    #[serde(skip_serializing_if = "NetworkPolicy::is_none")]
+    pub network: NetworkPolicy,
     /// The state of every protection.
     pub protections: Report,
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use cellblock_artifact::{ArtifactId, Kind};
 use cellblock_sandbox::backend::Lack;
 use cellblock_sandbox::jail::protection::{Protection, State};
+use cellblock_sandbox::limits::NetworkPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -150,6 +151,10 @@ pub struct SandboxJson {
     pub lacks: &'static [Lack],
     /// The image's id.
     pub image: String,
+    /// The network that code can use, `loopback`; missing if there is none.
+    #[serde(skip_serializing_if = "NetworkPolicy::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub network: NetworkPolicy,
     /// Every protection by its name.
     pub protections: BTreeMap<String, ProtectionState>,
 }
@@ -266,6 +271,7 @@ impl From<SandboxReport> for SandboxJson {
             wall: report.wall,
             lacks: report.lacks,
             image: report.image,
+            network: report.network,
             protections,
         }
     }

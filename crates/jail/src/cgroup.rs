@@ -66,6 +66,10 @@ pub struct GroupLimits {
     pub processes: Option<u64>,
     /// Thousandths of a CPU.
     pub cpu_millis: Option<u64>,
+    /// Bytes of buffers of TCP and UDP sockets, if there can be any. Version 2 counts them as memory;
+    /// version 1 separately, and otherwise not at all.
+    #[serde(default)]
+    pub socket_bytes: Option<u64>,
 }
 
 /// The cgroups of one room.
@@ -302,6 +306,11 @@ fn set_limits(tree: &CgroupTree, dir: BorrowedFd<'_>, limits: &GroupLimits) -> R
             write_at(dir, "memory.limit_in_bytes", &bytes).during("limit memory")?;
             let _ = write_at(dir, "memory.memsw.limit_in_bytes", &bytes);
             let _ = write_at(dir, "memory.swappiness", "0");
+            if let Some(bytes) = limits.socket_bytes {
+                // Linux would take them from the memory for sockets of the whole machine.
+                write_at(dir, "memory.kmem.tcp.limit_in_bytes", &bytes.to_string())
+                    .during("limit memory of sockets")?;
+            }
         }
     }
     if let Some(processes) = limits.processes.filter(|_| has(Controller::Pids)) {

@@ -10,6 +10,7 @@ use landlock::{
 };
 
 use crate::error::{During, Result};
+use crate::network::NetworkPolicy;
 
 /// Directories that user code may read and execute.
 const READABLE: [&str; 8] = ["/usr", "/lib", "/lib64", "/bin", "/opt", "/etc", "/proc", "/sys"];
@@ -123,13 +124,17 @@ pub fn join(rules: BorrowedFd<'_>) -> Result<()> {
 }
 
 /// Creates the rule set of a room; `None` if the kernel does not support Landlock. One call on the
-/// descriptor applies it.
-pub fn create() -> Result<Option<OwnedFd>> {
+/// descriptor applies it. Landlock names ports, not devices, so a room with a loopback has no rules
+/// for TCP.
+pub fn create(network: NetworkPolicy) -> Result<Option<OwnedFd>> {
     let abi = ABI::V6;
-    let mut rules = Ruleset::default()
+    let mut handled = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(abi))?
-        .handle_access(AccessNet::from_all(abi))?
+        .handle_access(AccessFs::from_all(abi))?;
+    if network.is_none() {
+        handled = handled.handle_access(AccessNet::from_all(abi))?;
+    }
+    let mut rules = handled
         .scope(Scope::AbstractUnixSocket | Scope::Signal)?
         .create()?;
     let file_access = |access: BitFlags<AccessFs>| access & AccessFs::from_file(abi);

@@ -33,6 +33,7 @@ pub mod keep;
 pub mod landlock;
 pub mod machine;
 pub mod mounts;
+pub mod network;
 pub mod probe;
 pub mod process;
 pub mod protection;

@@ -13,6 +13,7 @@ use crate::fds;
 use crate::ids::{self, KeepIds};
 use crate::landlock;
 use crate::mounts::{self, DiskLimits};
+use crate::network::{self, NetworkPolicy};
 use crate::process::{Child, NAMESPACES, spawn};
 use crate::protection::{Demand, Demands, Protection};
 use crate::seccomp::Filters;
@@ -26,6 +27,9 @@ pub struct RoomLimits {
     pub disk: DiskLimits,
     /// Limits of each process.
     pub process: ProcessLimits,
+    /// Its network.
+    #[serde(default)]
+    pub network: NetworkPolicy,
 }
 
 /// A room, as seen by the keep.
@@ -199,13 +203,16 @@ impl Rooms<'_> {
         // Opened before this process hides itself: after that, no process in the keep may open
         // them.
         let namespaces = open_namespaces()?;
+        if limits.network == NetworkPolicy::Loopback {
+            network::start_loopback()?;
+        }
         confine::become_room_user()?;
         if wanted(Protection::HiddenProc) {
             mounts::hide_proc()?;
         }
         let data = mounts::enter_room(&limits.disk)?;
         let rules = if wanted(Protection::Landlock) {
-            landlock::create()?
+            landlock::create(limits.network)?
         } else {
             None
         };
@@ -224,7 +231,7 @@ impl Rooms<'_> {
         limits.process.apply()?;
         crate::caps::drop_all()?;
         if self.demands.of(Protection::Seccomp) != Demand::Disabled {
-            self.filters.install()?;
+            self.filters.install(limits.network)?;
         }
         Ok(())
     }

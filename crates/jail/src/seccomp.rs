@@ -14,56 +14,72 @@ use seccompiler::{
 };
 
 use crate::error::{During, Error, Result};
+use crate::network::NetworkPolicy;
 
 mod alone;
 mod arguments;
 pub mod staged;
 pub mod table;
 
-pub use arguments::Arguments;
-use table::{ALLOWED, REPLACED};
+pub use arguments::{Arguments, Is};
+use table::{ALLOWED, Allowed, REPLACED, WITH_LOOPBACK};
 
 const EPERM: SeccompAction = SeccompAction::Errno(libc::EPERM.cast_unsigned());
 
 /// The compiled filters, in the order of installation.
 #[derive(Clone, Debug)]
 pub struct Filters {
-    programs: [BpfProgram; 2],
+    replaced: BpfProgram,
+    /// Without a network, and with a loopback.
+    allowed: [BpfProgram; 2],
 }
 
 impl Filters {
     /// Compiles the filters for this machine.
     pub fn compile() -> Result<Self> {
-        let mut allowed = BTreeMap::new();
-        for entry in ALLOWED {
-            allowed
-                .entry(entry.number)
-                .or_insert_with(Vec::new)
-                .extend(rules(entry.arguments)?);
-        }
         // Left to the other program: if two programs block a call, the one installed last decides
         // the error.
         let replaced: BTreeMap<_, _> = REPLACED.iter().map(|(number, _)| (*number, Vec::new())).collect();
-        allowed.extend(replaced.clone());
         let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+        let allowed = |network| {
+            let mut allowed = replaced.clone();
+            for entry in ALLOWED.iter().map(|entry| under(network, *entry)) {
+                allowed
+                    .entry(entry.number)
+                    .or_insert_with(Vec::new)
+                    .extend(rules(entry.arguments)?);
+            }
+            program(allowed, EPERM, SeccompAction::Allow)
+        };
         Ok(Self {
-            programs: [
-                program(replaced, SeccompAction::Allow, enosys)?,
-                program(allowed, EPERM, SeccompAction::Allow)?,
-            ],
+            allowed: [allowed(NetworkPolicy::None)?, allowed(NetworkPolicy::Loopback)?],
+            replaced: program(replaced, SeccompAction::Allow, enosys)?,
         })
     }
 
     /// Installs the filters on the calling thread, which must have `no_new_privs`.
-    pub fn install(&self) -> Result<()> {
-        self.programs.iter().try_for_each(install)
+    pub fn install(&self, network: NetworkPolicy) -> Result<()> {
+        let [none, loopback] = &self.allowed;
+        install(&self.replaced)?;
+        install(match network {
+            NetworkPolicy::None => none,
+            NetworkPolicy::Loopback => loopback,
+        })
     }
 
     /// Installs the filters for a process without its own namespaces; `own_user` if it has the
     /// caller's user id.
     pub fn install_alone(&self, own_user: bool) -> Result<()> {
         alone::compile(own_user)?.iter().try_for_each(install)?;
-        self.install()
+        self.install(NetworkPolicy::None)
+    }
+}
+
+/// Returns the entry of a call under a network policy.
+fn under(network: NetworkPolicy, entry: Allowed) -> Allowed {
+    match network {
+        NetworkPolicy::Loopback if entry.number == WITH_LOOPBACK.number => WITH_LOOPBACK,
+        _ => entry,
     }
 }
 
@@ -97,26 +113,37 @@ fn instruction(filter: &sock_filter) -> [u8; 8] {
 
 /// Returns the alternative conditions under which a call is allowed; an empty list means always.
 fn rules(arguments: Arguments) -> Result<Vec<SeccompRule>> {
-    let rule = |index, op, value| {
-        Condition::new(index, Len::Dword, op, value)
-            .and_then(|condition| SeccompRule::new(vec![condition]))
-            .map_err(|error| Error::Filter(error.to_string()))
+    let condition = |index, op, value| {
+        Condition::new(index, Len::Dword, op, value).map_err(|error| Error::Filter(error.to_string()))
+    };
+    let all = |conditions: Vec<Condition>| {
+        SeccompRule::new(conditions).map_err(|error| Error::Filter(error.to_string()))
     };
     match arguments {
         Arguments::Any => Ok(Vec::new()),
-        Arguments::OneOf(index, values) => values.iter().map(|value| rule(index, Op::Eq, *value)).collect(),
-        Arguments::NoBitsOf(index, mask) => Ok(vec![rule(index, Op::MaskedEq(mask), 0)?]),
-        Arguments::AllBitsOf(index, mask) => Ok(vec![rule(index, Op::MaskedEq(mask), mask)?]),
-        Arguments::NoneOf(index, values) => {
-            let conditions: std::result::Result<Vec<_>, _> = values
-                .iter()
-                .map(|value| Condition::new(index, Len::Dword, Op::Ne, *value))
-                .collect();
-            conditions
-                .and_then(SeccompRule::new)
-                .map(|rule| vec![rule])
-                .map_err(|error| Error::Filter(error.to_string()))
+        Arguments::OneOf(index, values) => values
+            .iter()
+            .map(|value| all(vec![condition(index, Op::Eq, *value)?]))
+            .collect(),
+        Arguments::NoBitsOf(index, mask) => Ok(vec![all(vec![condition(index, Op::MaskedEq(mask), 0)?])?]),
+        Arguments::AllBitsOf(index, mask) => {
+            Ok(vec![all(vec![condition(index, Op::MaskedEq(mask), mask)?])?])
         }
+        Arguments::NoneOf(index, values) => {
+            let differ = values.iter().map(|value| condition(index, Op::Ne, *value));
+            Ok(vec![all(differ.collect::<Result<_>>()?)?])
+        }
+        Arguments::Cases(cases) => cases
+            .iter()
+            .map(|case| {
+                let conditions = case.iter().map(|is| match *is {
+                    Is::Equal(index, value) => condition(index, Op::Eq, value),
+                    Is::Not(index, value) => condition(index, Op::Ne, value),
+                    Is::Masked(index, mask, value) => condition(index, Op::MaskedEq(mask), value),
+                });
+                all(conditions.collect::<Result<_>>()?)
+            })
+            .collect(),
     }
 }
 
@@ -126,10 +153,12 @@ mod tests {
 
     #[test]
     fn the_filters_compile_and_fit_the_kernel() {
-        for program in Filters::compile().unwrap().programs {
+        let Filters { replaced, allowed } = Filters::compile().unwrap();
+        for program in allowed.iter().chain([&replaced]) {
             // BPF_MAXINSNS of the kernel.
             assert!(program.len() <= 4096);
         }
+        assert_ne!(allowed[0], allowed[1]);
     }
 
     #[test]

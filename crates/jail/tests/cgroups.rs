@@ -82,6 +82,7 @@ fn limits() -> GroupLimits {
         memory_bytes: Some(64 << 20),
         processes: Some(8),
         cpu_millis: Some(100),
+        socket_bytes: Some(1 << 20),
     }
 }
 

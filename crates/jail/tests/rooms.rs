@@ -14,6 +14,7 @@ use cellblock_jail::confine::ProcessLimits;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::keep::{self, KeepPlan};
 use cellblock_jail::mounts::{DiskLimits, KeepTree};
+use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::protection::{Demands, Report};
 use cellblock_jail::room::{RoomLimits, Rooms};
 use cellblock_jail::seccomp::Filters;
@@ -94,6 +95,7 @@ fn limits() -> RoomLimits {
             memory_bytes: Some(256 << 20),
             processes: Some(64),
             cpu_millis: None,
+            socket_bytes: None,
         },
         disk: DiskLimits {
             bytes: 16 << 20,
@@ -108,6 +110,7 @@ fn limits() -> RoomLimits {
             address_space: None,
             processes: None,
         },
+        network: NetworkPolicy::None,
     }
 }
 

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
+use cellblock_interpreter::limits::NetworkPolicy;
 
 use crate::owner::Owner;
 
@@ -27,6 +28,11 @@ pub trait Meter: fmt::Debug + Send + Sync {
         offered: &'a [Arc<dyn Connector>],
     ) -> Admission<'a, Vec<Arc<dyn Connector>>> {
         Box::pin(async { Ok(offered.to_vec()) })
+    }
+
+    /// Returns the network that code of this owner may use, if `offered` is the server's; that one by default.
+    fn network<'a>(&'a self, _owner: &'a Owner, offered: NetworkPolicy) -> Admission<'a, NetworkPolicy> {
+        Box::pin(async move { Ok(offered) })
     }
 
     /// Returns how much code of this owner may fetch with connectors; any amount by default.

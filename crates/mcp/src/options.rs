@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::connector::Connector;
-use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT};
+use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT, NetworkPolicy};
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::Time;
@@ -47,6 +47,10 @@ pub struct Options {
     /// project of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Network that code of sessions can use: `none`, or `loopback` for servers on 127.0.0.1 and ::1
+    /// inside the sandbox. Derivations need `none`.
+    #[schemars(with = "String")]
+    pub network: NetworkPolicy,
     /// Default timeout of code: that of the interpreter's limits.
     #[serde(skip)]
     pub cell_timeout: Duration,
@@ -108,6 +112,7 @@ impl Default for Options {
             task_after: Duration::from_secs(5),
             datasets: BTreeMap::new(),
             project: None,
+            network: NetworkPolicy::None,
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
             meter: Arc::new(Unmetered),

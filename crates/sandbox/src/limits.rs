@@ -5,6 +5,7 @@ use std::time::Duration;
 use cellblock_jail::cgroup::GroupLimits;
 use cellblock_jail::confine::ProcessLimits;
 use cellblock_jail::mounts::DiskLimits;
+pub use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::room::RoomLimits;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,9 @@ pub struct Limits {
     /// Time between a cell's interrupt and the end of its kernel.
     #[serde(with = "seconds")]
     pub grace: Duration,
+    /// Network that its code can use.
+    #[serde(skip_serializing_if = "NetworkPolicy::is_none")]
+    pub network: NetworkPolicy,
 }
 
 impl Default for Limits {
@@ -80,6 +84,7 @@ impl Default for Limits {
             collected_file_bytes: 256 * MIB,
             cell_timeout: Duration::from_mins(1),
             grace: Duration::from_millis(500),
+            network: NetworkPolicy::None,
         }
     }
 }
@@ -93,6 +98,10 @@ pub const MAX_CELL_TIMEOUT: Duration = Duration::from_mins(5);
 /// stay well below the usual 1024 of other programs.
 const SHARED_OPEN_FILES: u64 = 512;
 
+/// Maximum memory of a sandbox's sockets where Linux does not count it as the sandbox's memory. All
+/// of the machine share a tenth or so of its memory for sockets.
+const SOCKET_BYTES: u64 = 64 * MIB;
+
 /// Writable memory that the image's libraries map but mostly do not use: 2.2 GiB once all have
 /// worked (stacks and arenas of threads).
 const UNUSED_DATA: u64 = 4 * GIB;
@@ -104,6 +113,9 @@ const RESERVED_ADDRESSES: u64 = 68 * GIB;
 impl Limits {
     /// Returns the first limit of a sandbox that exceeds one of these, in words.
     pub fn above(&self, most: &Self) -> Option<String> {
+        if self.network > most.network {
+            return Some(format!("`network` is `{}`; the maximum is `{}`", self.network, most.network));
+        }
         let limits = [
             ("memory_bytes", self.memory_bytes, most.memory_bytes),
             (
@@ -141,6 +153,7 @@ impl Limits {
                 // One more, because a kernel's standby does not count as the user's.
                 processes: Some(self.processes.saturating_add(1)),
                 cpu_millis: self.cpu_millis,
+                socket_bytes: (!self.network.is_none()).then(|| self.memory_bytes.min(SOCKET_BYTES)),
             },
             disk: DiskLimits {
                 bytes: self.disk_bytes,
@@ -159,6 +172,12 @@ impl Limits {
                 address_space: (!memory_cgroup)
                     .then(|| self.memory_bytes.saturating_add(UNUSED_DATA + RESERVED_ADDRESSES)),
                 processes: (!process_cgroup).then_some(self.processes.saturating_add(1)),
+            },
+            // A machine of gVisor always has a loopback of its own.
+            network: if cellblock_jail::walled::is_declared() {
+                NetworkPolicy::Loopback
+            } else {
+                self.network
             },
         }
     }

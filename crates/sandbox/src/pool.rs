@@ -1,7 +1,8 @@
-//! Warm sandboxes: rooms with a kernel that waits for its first cell.
+//! Warm sandboxes: rooms with a kernel that waits for its first cell. The pool has a line of sandboxes
+//! for each network policy that was requested.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_settings::Time;
@@ -18,7 +19,7 @@ use crate::limits::Limits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolConfig {
-    /// Number of sandboxes kept ready; 0 creates each one on demand.
+    /// Number of sandboxes kept ready, for each network policy in use; 0 creates each one on demand.
     pub ready: usize,
     /// Maximum time that a request waits for a sandbox.
     #[serde(with = "Time")]
@@ -62,10 +63,16 @@ pub struct Pool {
 #[derive(Debug)]
 struct Shared {
     backend: Arc<dyn Backend>,
-    limits: Limits,
     config: PoolConfig,
-    ready: Mutex<VecDeque<Lease>>,
+    lines: Mutex<Vec<Line>>,
     taken: Notify,
+}
+
+/// Ready sandboxes with the same limits.
+#[derive(Debug)]
+struct Line {
+    limits: Limits,
+    ready: VecDeque<Lease>,
 }
 
 /// Maximum number of attempts to create a caller's sandbox.
@@ -83,9 +90,11 @@ impl Pool {
     pub fn start(backend: Arc<dyn Backend>, limits: Limits, config: PoolConfig) -> Self {
         let shared = Arc::new(Shared {
             backend,
-            limits,
             config,
-            ready: Mutex::new(VecDeque::new()),
+            lines: Mutex::new(vec![Line {
+                limits,
+                ready: VecDeque::new(),
+            }]),
             taken: Notify::new(),
         });
         let refill = tokio::spawn(refill(Arc::clone(&shared)));
@@ -93,15 +102,17 @@ impl Pool {
     }
 
     /// Takes a ready sandbox, or creates one if none is ready or `limits` set up another sandbox than the
-    /// pool's; limits of cells do not matter.
+    /// pool's; limits of cells do not matter. The first request with another network policy makes the
+    /// pool keep sandboxes for that policy, too.
     pub async fn acquire(&self, limits: &Limits) -> Result<Lease> {
-        if limits.is_same_room(&self.shared.limits) {
-            while let Some(lease) = self.shared.pop() {
-                self.shared.taken.notify_one();
-                if lease.sandbox.lost().is_none() && lease.kernel.end.borrow().is_none() {
-                    return Ok(lease);
-                }
+        while let Some(lease) = self.shared.pop(limits) {
+            self.shared.taken.notify_one();
+            if lease.sandbox.lost().is_none() && lease.kernel.end.borrow().is_none() {
+                return Ok(lease);
             }
+        }
+        if self.shared.open_line(limits) {
+            self.shared.taken.notify_one();
         }
         let limit = self.shared.config.acquire_timeout;
         tokio::time::timeout(limit, create(self.shared.backend.as_ref(), limits))
@@ -119,11 +130,7 @@ impl Pool {
 
     /// Returns the number of ready sandboxes.
     pub fn ready(&self) -> usize {
-        self.shared
-            .ready
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.shared.lines().iter().map(|line| line.ready.len()).sum()
     }
 }
 
@@ -134,11 +141,45 @@ impl Drop for Pool {
 }
 
 impl Shared {
-    fn pop(&self) -> Option<Lease> {
-        self.ready
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pop(&self, limits: &Limits) -> Option<Lease> {
+        let mut lines = self.lines();
+        let line = lines.iter_mut().find(|line| line.limits.is_same_room(limits))?;
+        line.ready.pop_front()
+    }
+
+    /// Adds a line for limits that differ from the pool's only in their network.
+    fn open_line(&self, limits: &Limits) -> bool {
+        let mut lines = self.lines();
+        let wanted = Limits {
+            network: limits.network,
+            ..lines[0].limits.clone()
+        };
+        if !wanted.is_same_room(limits) || lines.iter().any(|line| line.limits.is_same_room(limits)) {
+            return false;
+        }
+        lines.push(Line {
+            limits: wanted,
+            ready: VecDeque::new(),
+        });
+        true
+    }
+
+    /// Returns the limits of a line that lacks sandboxes.
+    fn missing(&self) -> Option<Limits> {
+        let lines = self.lines();
+        let line = lines.iter().find(|line| line.ready.len() < self.config.ready)?;
+        Some(line.limits.clone())
+    }
+
+    fn push(&self, limits: &Limits, lease: Lease) {
+        let mut lines = self.lines();
+        if let Some(line) = lines.iter_mut().find(|line| line.limits.is_same_room(limits)) {
+            line.ready.push_back(lease);
+        }
     }
 }
 
@@ -168,21 +209,13 @@ async fn create_once(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
 
 async fn refill(shared: Arc<Shared>) {
     loop {
-        let missing = {
-            let ready = shared.ready.lock().unwrap_or_else(PoisonError::into_inner);
-            shared.config.ready.saturating_sub(ready.len())
-        };
-        if missing == 0 {
+        let Some(limits) = shared.missing() else {
             shared.taken.notified().await;
             tokio::time::sleep(REFILL_DELAY).await;
             continue;
-        }
-        match create(shared.backend.as_ref(), &shared.limits).await {
-            Ok(lease) => shared
-                .ready
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push_back(lease),
+        };
+        match create(shared.backend.as_ref(), &limits).await {
+            Ok(lease) => shared.push(&limits, lease),
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,

@@ -1,6 +1,7 @@
 //! The command line of keys.
 
 use cellblock_sandbox::backend::BackendKind;
+use cellblock_sandbox::limits::NetworkPolicy;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +45,10 @@ pub(crate) enum KeyCommand {
         /// every backend is accepted]
         #[arg(long, value_name = "BACKEND")]
         minimum_backend: Option<BackendKind>,
+        /// Widest network policy that the key's requests can set: `none` or `loopback` [default:
+        /// `limits.max_network` of the configuration, which is never exceeded]
+        #[arg(long, value_name = "POLICY")]
+        max_network: Option<NetworkPolicy>,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,

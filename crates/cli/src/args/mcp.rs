@@ -9,7 +9,7 @@ use clap::Args;
 use super::parse_memory;
 use super::session::{DatasetArg, parse_dataset, parse_idle};
 use crate::env_vars;
-use crate::policy::{PolicyArgs, WallArgs};
+use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
 use crate::toolset::kinds;
 use cellblock_settings::Size;
 
@@ -46,6 +46,8 @@ pub(crate) struct McpArgs {
     /// Limit a sandbox's memory, including its files, such as `512MiB` [default: 2GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<Size>,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]

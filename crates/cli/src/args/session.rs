@@ -8,7 +8,7 @@ use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
 use super::parse_memory;
-use crate::policy::{PolicyArgs, WallArgs};
+use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
 use crate::session::plan::SessionProfile;
 use crate::session_id::SessionId;
 use crate::toolset::kinds;
@@ -97,6 +97,8 @@ pub(crate) struct StartArgs {
     /// End the session after it has been idle for this many seconds [default: 900]
     #[arg(long, alias = "idle", value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]

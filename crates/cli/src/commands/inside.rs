@@ -2,6 +2,7 @@
 
 use cellblock_image::{Home, ImageStore};
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::remote::{ServeTerms, framed};
 use cellblock_interpreter::walls::inside;
 use cellblock_interpreter::walls::microvm::boot;
@@ -55,7 +56,11 @@ async fn serve(args: InsideArgs) -> Result<()> {
     let (channel, wake) = woken.map_err(failed("wake from the snapshot"))?;
     interpreter.name_host(&wake.identity).await?;
     let terms = ServeTerms {
-        most: Some(args.limits()?),
+        // The machine has a loopback of its own, which nothing outside it shares.
+        most: Some(Limits {
+            network: NetworkPolicy::Loopback,
+            ..args.limits()?
+        }),
         takes_layers: true,
         ..ServeTerms::default()
     };

@@ -43,6 +43,7 @@ async fn act(args: KeyArgs) -> Result<()> {
             quotas,
             connectors,
             minimum_backend,
+            max_network,
             json,
         } => {
             let expires_at = expires.map(|after| now().saturating_add(after.as_secs()));
@@ -64,6 +65,7 @@ async fn act(args: KeyArgs) -> Result<()> {
                         allowance,
                         connectors: ConnectorGrant::new(connectors),
                         minimum_backend,
+                        max_network,
                     },
                 )
                 .await?;
@@ -136,6 +138,7 @@ fn report(key: &ApiKey) -> Value {
         "quotas": key.allowance,
         "connectors": key.connectors,
         "minimum_backend": key.minimum_backend,
+        "max_network": key.max_network,
     })
 }
 
@@ -168,6 +171,9 @@ fn table(keys: &[ApiKey]) -> String {
         }
         if let Some(minimum) = key.minimum_backend {
             let _ = write!(text, "  minimum_backend={minimum}");
+        }
+        if let Some(most) = key.max_network {
+            let _ = write!(text, "  max_network={most}");
         }
         text.push('\n');
     }

@@ -82,6 +82,7 @@ fn options(args: &McpArgs) -> Result<Options> {
         max_sessions_per_key: args.max_sessions.into(),
         max_sessions: args.max_sessions.into(),
         project: args.project.clone(),
+        network: args.network.network,
         ..Options::default()
     };
     if let Some(name) = &args.project {

@@ -523,6 +523,12 @@ fn of_session(args: &RunArgs) -> Result<ToolsetSession> {
             "`--guard`, `--setup`, `--dry-run` and `--fetches` are for cells, and `--toolset derivation` runs none; remove them".to_owned(),
         ));
     }
+    if args.toolset.toolset == Some(DERIVATION) && !args.network.network.is_none() {
+        return Err(Error::Refused(format!(
+            "`--network {}` is not for `--toolset derivation`, whose code never has a network; remove it",
+            args.network.network
+        )));
+    }
     if let Some(guard) = args.guard {
         of_session.guard = guard;
     }
@@ -548,5 +554,6 @@ fn limits(args: &RunArgs) -> Limits {
     if let Some(memory) = args.memory {
         limits.memory_bytes = memory.0;
     }
+    limits.network = args.network.network;
     limits
 }

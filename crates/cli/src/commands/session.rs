@@ -94,6 +94,7 @@ async fn start(args: &StartArgs) -> Result<()> {
         idle: args.idle_timeout,
         demands: args.policy.demands().0,
         backend,
+        network: args.network.network,
         emulation: args.wall.emulation,
         started: SystemTime::UNIX_EPOCH
             .elapsed()

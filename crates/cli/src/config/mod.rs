@@ -164,6 +164,7 @@ impl Settings {
             code_interpreter: interpreter.enabled,
             chat_interpreter: interpreter.enabled && interpreter.chat_completions,
             max_cell_timeout: self.limits.max_cell_timeout.0,
+            max_network: self.limits.max_network,
             ..Options::default()
         }
     }

@@ -8,6 +8,7 @@ use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_interpreter::walls::WallOptions;
 use cellblock_sandbox::backend::BackendKind;
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
+use cellblock_sandbox::limits::NetworkPolicy;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ pub(crate) struct SessionPlan {
     /// The backend, which was chosen when the session was started.
     #[serde(default)]
     pub(crate) backend: BackendKind,
+    /// The network inside the sandbox.
+    #[serde(default)]
+    pub(crate) network: NetworkPolicy,
     /// Whether microVMs may be emulated.
     #[serde(default)]
     pub(crate) emulation: bool,

@@ -8,6 +8,7 @@ mod secret;
 
 use cellblock_agent::wire::Ids;
 use cellblock_interpreter::builder::BackendKind;
+use cellblock_interpreter::limits::NetworkPolicy;
 
 use crate::records::{Allowance, Records, RecordsError, keys as rows};
 
@@ -55,6 +56,8 @@ pub struct KeyTerms {
     pub connectors: ConnectorGrant,
     /// Weakest backend behind which its code may run.
     pub minimum_backend: Option<BackendKind>,
+    /// Widest network policy of its code, if it is narrower than the server's.
+    pub max_network: Option<NetworkPolicy>,
 }
 
 /// The keys in a gateway's records.
@@ -100,6 +103,7 @@ impl Keys {
             allowance: terms.allowance,
             connectors: terms.connectors,
             minimum_backend: terms.minimum_backend,
+            max_network: terms.max_network,
             created_at: super::now(),
             expires_at: terms.expires_at,
             revoked_at: None,
@@ -143,6 +147,14 @@ impl Keys {
         let id = owner.to_owned();
         self.records
             .with(move |connection| rows::connectors(connection, &id))
+            .await
+    }
+
+    /// Returns the widest network policy of an owner's code; `None` if the server's applies.
+    pub async fn max_network(&self, owner: &str) -> Result<Option<NetworkPolicy>, RecordsError> {
+        let id = owner.to_owned();
+        self.records
+            .with(move |connection| rows::max_network(connection, &id))
             .await
     }
 

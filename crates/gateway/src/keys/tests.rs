@@ -150,3 +150,22 @@ async fn a_key_keeps_its_minimum_backend() {
         KeyLookup::Key(key.id, Some(BackendKind::Gvisor))
     );
 }
+
+#[tokio::test]
+async fn a_key_keeps_its_widest_network() {
+    let keys = keys();
+    let terms = KeyTerms {
+        max_network: Some(NetworkPolicy::None),
+        ..KeyTerms::default()
+    };
+    let (narrow, _) = keys.create("narrow", terms).await.unwrap();
+    let (usual, _) = keys.create("usual", KeyTerms::default()).await.unwrap();
+    let most = |id: String| {
+        let keys = keys.clone();
+        async move { keys.max_network(&id).await.unwrap() }
+    };
+    assert_eq!(most(narrow.id).await, Some(NetworkPolicy::None));
+    assert_eq!(most(usual.id).await, None);
+    assert_eq!(most("local".to_owned()).await, None);
+    assert_eq!(keys.list().await.unwrap()[0].max_network, Some(NetworkPolicy::None));
+}

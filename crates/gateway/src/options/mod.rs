@@ -14,7 +14,7 @@ use std::time::Duration;
 use cellblock_agent::tools::{Tools, TurnOptions};
 use cellblock_agent::wire::{ApiError, Tool};
 use cellblock_interpreter::connector::Connector;
-use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
+use cellblock_interpreter::limits::{MAX_CELL_TIMEOUT, NetworkPolicy};
 
 pub use cells::CellOptions;
 pub use containers::{ContainerOptions, StickyKey};
@@ -64,6 +64,8 @@ pub struct Options {
     pub chat_interpreter: bool,
     /// Maximum cell timeout that a request can set.
     pub max_cell_timeout: Duration,
+    /// Widest network policy that a request can set.
+    pub max_network: NetworkPolicy,
 }
 
 impl Default for Options {
@@ -88,6 +90,7 @@ impl Default for Options {
             code_interpreter: true,
             chat_interpreter: false,
             max_cell_timeout: MAX_CELL_TIMEOUT,
+            max_network: NetworkPolicy::None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Keys in the records.
 
 use cellblock_interpreter::builder::BackendKind;
+use cellblock_interpreter::limits::NetworkPolicy;
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -46,6 +47,8 @@ pub struct ApiKey {
     pub connectors: ConnectorGrant,
     /// Weakest backend behind which its code may run.
     pub minimum_backend: Option<BackendKind>,
+    /// Widest network policy of its code, if it is narrower than the server's.
+    pub max_network: Option<NetworkPolicy>,
     /// When it was made, in seconds since 1970.
     pub created_at: u64,
     /// From when on it is refused.
@@ -79,12 +82,13 @@ pub enum KeyLookup {
 }
 
 const COLUMNS: &str =
-    "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, minimum_backend";
+    "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, minimum_backend, \
+     max_network";
 
 /// Adds a key, unless one that was not revoked has its name.
 pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> rusqlite::Result<bool> {
-    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend, max_network) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
                ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
     let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
     let made = connection.execute(
@@ -98,6 +102,7 @@ pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> r
             key.expires_at.map(signed),
             serde_json::to_string(&key.connectors).unwrap_or_default(),
             key.minimum_backend.map(BackendKind::name),
+            key.max_network.map(NetworkPolicy::name),
         ],
     )?;
     Ok(made == 1)
@@ -158,6 +163,12 @@ pub(crate) fn connectors(connection: &Connection, id: &str) -> rusqlite::Result<
     Ok(found.optional()?.unwrap_or_default())
 }
 
+/// Returns the widest network policy of a key; `None` if there is no such key, or it has none of its own.
+pub(crate) fn max_network(connection: &Connection, id: &str) -> rusqlite::Result<Option<NetworkPolicy>> {
+    let mut statement = connection.prepare_cached("SELECT max_network FROM keys WHERE id = ?1")?;
+    Ok(statement.query_row([id], |row| network(row, 0)).optional()?.flatten())
+}
+
 /// Remembers when a key was last used.
 pub(crate) fn used(connection: &Connection, id: &str, at: u64) -> rusqlite::Result<()> {
     let sql = "UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?2) WHERE id = ?1";
@@ -176,6 +187,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
         last_used_at: time(row, 6)?,
         connectors: grant(&row.get::<_, String>(7)?),
         minimum_backend: minimum(row, 8)?,
+        max_network: network(row, 9)?,
     })
 }
 
@@ -183,6 +195,12 @@ fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
 fn minimum(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<BackendKind>> {
     let name: Option<String> = row.get(index)?;
     Ok(name.map(|name| name.parse().unwrap_or(BackendKind::Microvm)))
+}
+
+/// What cannot be read stands for no network.
+fn network(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<NetworkPolicy>> {
+    let name: Option<String> = row.get(index)?;
+    Ok(name.map(|name| name.parse().unwrap_or_default()))
 }
 
 /// What cannot be read allows no more than what is configured.

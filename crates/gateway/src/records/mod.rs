@@ -46,6 +46,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/key_connectors.sql"),
     include_str!("migrations/fetches.sql"),
     include_str!("migrations/key_minimum_backend.sql"),
+    include_str!("migrations/key_max_network.sql"),
 ];
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::Response;
 use axum::routing::any;
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::remote::ServeTerms;
 
 use super::socket;
@@ -29,6 +30,13 @@ async fn sandbox(
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Problem> {
     let interpreter = Arc::clone(gateway.interpreter()?);
+    let terms = ServeTerms {
+        most: Some(Limits {
+            network: gateway.max_network(&caller.owner).await?,
+            ..interpreter.limits().clone()
+        }),
+        ..ServeTerms::default()
+    };
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     // The gateway's end waits for it as for other work, and then ends it.
     let work = gateway.tasks.token();
@@ -37,7 +45,7 @@ async fn sandbox(
     Ok(socket::upgrade(
         upgrade,
         interpreter,
-        ServeTerms::default(),
+        terms,
         async move {
             let _held = (permit, work);
             ending.cancelled().await;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::input::InputFormat;
-use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::toolset::ToolsetKind;
 use serde::Serialize;
 
@@ -36,6 +36,9 @@ pub(crate) struct SessionAnswer {
     /// Project whose datasets its code can publish and load.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    /// Network that its code can use.
+    #[schemars(with = "String")]
+    network: NetworkPolicy,
     guard: Guard,
     rescue: Rescue,
     /// Number of cells that it has run.
@@ -92,12 +95,16 @@ impl SessionAnswer {
             prelude: held.terms.prelude.clone(),
             connectors: held.connectors.clone(),
             project: held.session.member().map(|it| it.project().name().to_owned()),
+            network: held.terms.limits.network,
             guard: held.terms.guard,
             rescue: held.terms.rescue,
             cells: lock(&held.cells).ran(),
             inputs: inputs.collect(),
             datasets: held.session.datasets().len(),
-            limits: held.terms.limits.clone(),
+            limits: Limits {
+                network: NetworkPolicy::None,
+                ..held.terms.limits.clone()
+            },
         }
     }
 }

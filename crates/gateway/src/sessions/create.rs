@@ -12,6 +12,7 @@ use cellblock_agent::wire::Ids;
 use cellblock_interpreter::builder::BackendKind;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
@@ -46,6 +47,10 @@ pub(crate) struct CreateRequest {
     /// uses the gateway's limits.
     #[schema(value_type = Object)]
     limits: Map<String, Value>,
+    /// Network that code can use: `none`, or `loopback` for servers on 127.0.0.1 and ::1 inside the
+    /// sandbox, where the gateway and the key allow it.
+    #[schema(value_type = Option<String>)]
+    network: Option<NetworkPolicy>,
     /// Sets of names to bind at the start: `analysis`, `documents`, `derivation`, `notebook`
     /// (`print` shows a data frame or a chart as an output). By default those of the toolset.
     prelude: Option<Vec<String>>,
@@ -103,7 +108,8 @@ pub(crate) async fn create(
     request.idle_timeout = idle_timeout;
     gateway.engine.satisfies(request.minimum_backend)?;
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
-    let terms = terms(&gateway, toolset, &request)?;
+    let mut terms = terms(&gateway, toolset, &request)?;
+    terms.limits.network = network(&gateway, &caller, toolset, request.network).await?;
     let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;
     let project = joined(&gateway, &caller, toolset, &request)?;
     let id = Ids::random().mint("sess");
@@ -187,6 +193,33 @@ fn joined(
             "it names datasets of a project; give `project`, too, or leave it out",
         )),
     }
+}
+
+async fn network(
+    gateway: &Gateway,
+    caller: &Caller,
+    toolset: ToolsetKind,
+    asked: Option<NetworkPolicy>,
+) -> Result<NetworkPolicy, Problem> {
+    let asked = asked.unwrap_or_default();
+    if asked.is_none() {
+        return Ok(asked);
+    }
+    if toolset.on_results {
+        let message = format!("it is {:?}, and a derivation never has a network; leave it out", asked.name());
+        return Err(Problem::invalid("network", message));
+    }
+    let most = gateway.max_network(&caller.owner).await?;
+    if asked > most {
+        let message = format!(
+            "it is {:?}, and this gateway allows {:?} at most to this caller; the operator sets `limits.max_network` \
+             and the key's `--max-network`",
+            asked.name(),
+            most.name()
+        );
+        return Err(Problem::invalid("network", message));
+    }
+    Ok(asked)
 }
 
 async fn connectors(

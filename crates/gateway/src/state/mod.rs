@@ -12,6 +12,7 @@ use cellblock_agent::wire::ApiError;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
+use cellblock_interpreter::limits::NetworkPolicy;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -112,6 +113,12 @@ impl Gateway {
             .filter(|it| grant.allows(it.name()))
             .cloned()
             .collect())
+    }
+
+    /// Returns the widest network policy of this owner's code: the server's, or that of its key if it is narrower.
+    pub(crate) async fn max_network(&self, owner: &str) -> Result<NetworkPolicy, RecordsError> {
+        let of_key = self.keys.max_network(owner).await?;
+        Ok(of_key.map_or(self.options.max_network, |most| most.min(self.options.max_network)))
     }
 
     /// Returns how much code of this owner may fetch with connectors.

@@ -250,6 +250,7 @@ impl<'a> Keeper<'a> {
             own_id: self.launch.ids.is_own(),
             rules: room.rules.is_some(),
             limits: limits.process.clone(),
+            network: limits.network,
         };
         let mut sent: Vec<BorrowedFd<'_>> = room.namespaces.iter().map(AsFd::as_fd).collect();
         sent.extend(descriptors.iter().map(AsFd::as_fd));

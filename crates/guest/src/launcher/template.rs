@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use cellblock_jail::error::{During, chain};
+use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::process::{Child, execute, spawn};
 use cellblock_jail::protection::{Demand, Protection};
 use cellblock_jail::{Result, fds};
@@ -45,6 +46,8 @@ pub(super) enum ToTemplate {
         rules: bool,
         /// Per-process limits.
         limits: cellblock_jail::confine::ProcessLimits,
+        /// The room's network.
+        network: NetworkPolicy,
     },
     /// Turns one of its children into a kernel, so that its end is reported: a standby that has
     /// taken over.

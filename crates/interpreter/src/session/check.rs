@@ -71,6 +71,7 @@ impl Actor {
             wall: self.shared.backend.wall().map(ToOwned::to_owned),
             lacks: self.shared.backend.lacks(),
             image: self.shared.image_id.clone(),
+            network: self.limits.network,
             protections: self.shared.backend.report(),
         }
     }

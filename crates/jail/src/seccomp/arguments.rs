@@ -13,6 +13,19 @@ pub enum Arguments {
     AllBitsOf(u8, u64),
     /// The argument at an index equals none of these.
     NoneOf(u8, &'static [u64]),
+    /// All conditions of one of these cases hold.
+    Cases(&'static [&'static [Is]]),
+}
+
+/// Condition of a case.
+#[derive(Clone, Copy, Debug)]
+pub enum Is {
+    /// The argument at an index equals this.
+    Equal(u8, u64),
+    /// The argument at an index does not equal this.
+    Not(u8, u64),
+    /// The argument at an index, with this mask applied, equals this.
+    Masked(u8, u64, u64),
 }
 
 /// Every namespace flag that `clone` takes.
@@ -32,6 +45,31 @@ pub(super) const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 pub(super) const DEVICE_BITS: u64 = (libc::S_IFCHR | libc::S_IFDIR) as u64;
 
 pub(super) const UNIX_ONLY: Arguments = Arguments::OneOf(0, &[libc::AF_UNIX as u64]);
+pub(super) const NOT_UNIX: Arguments = Arguments::NoneOf(0, &[libc::AF_UNIX as u64]);
+
+/// Bits of `socket`'s type that are flags, and those that are not.
+const TYPE: u64 = !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u32 as u64;
+const V4: Is = Is::Equal(0, libc::AF_INET as u64);
+const V6: Is = Is::Equal(0, libc::AF_INET6 as u64);
+const STREAM: Is = Is::Masked(1, TYPE, libc::SOCK_STREAM as u64);
+const DATAGRAM: Is = Is::Masked(1, TYPE, libc::SOCK_DGRAM as u64);
+const BY_TYPE: Is = Is::Equal(2, 0);
+const TCP: Is = Is::Equal(2, libc::IPPROTO_TCP as u64);
+const UDP: Is = Is::Equal(2, libc::IPPROTO_UDP as u64);
+
+/// Sockets of a room with a loopback: Unix, TCP and UDP. Protocols are named because others, such as
+/// multipath TCP, SCTP and pings, have the same families and types.
+pub(super) const UNIX_TCP_UDP: Arguments = Arguments::Cases(&[
+    &[Is::Equal(0, libc::AF_UNIX as u64)],
+    &[V4, STREAM, BY_TYPE],
+    &[V4, STREAM, TCP],
+    &[V4, DATAGRAM, BY_TYPE],
+    &[V4, DATAGRAM, UDP],
+    &[V6, STREAM, BY_TYPE],
+    &[V6, STREAM, TCP],
+    &[V6, DATAGRAM, BY_TYPE],
+    &[V6, DATAGRAM, UDP],
+]);
 
 /// Permitted commands of `fcntl`, the frequent ones first. Leases and delegations (`F_SETLEASE`,
 /// `F_SETDELEG`) are missing because they make other processes wait that open the file, and
@@ -77,14 +115,57 @@ const F_SET_RW_HINT: u64 = 1036;
 const F_GET_FILE_RW_HINT: u64 = 1037;
 const F_SET_FILE_RW_HINT: u64 = 1038;
 
-/// Socket options that attach a program. Each uses memory for compiled filters that the whole
-/// machine shares; when it is exhausted, no process can install a filter, and no sandbox starts.
-pub(super) const SOCKET_FILTERS: &[u64] = &[
-    libc::SO_ATTACH_FILTER as u64,
-    libc::SO_ATTACH_BPF as u64,
-    libc::SO_ATTACH_REUSEPORT_CBPF as u64,
-    libc::SO_ATTACH_REUSEPORT_EBPF as u64,
-];
+const fn option(level: i32, option: i32) -> [Is; 2] {
+    [Is::Equal(1, level as u64), Is::Equal(2, option as u64)]
+}
+
+const SOCKET_LEVEL: Is = Is::Equal(1, libc::SOL_SOCKET as u64);
+const fn no(option: i32) -> Is {
+    Is::Not(2, option as u64)
+}
+
+/// Permitted socket options. Of the general ones, those are missing that attach a program: each uses
+/// memory for compiled filters that the whole machine shares; when it is exhausted, no process can
+/// install a filter, and no sandbox starts. `SO_ZEROCOPY` is missing because it pins memory that
+/// Linux counts per user. Of TCP, IP and IPv6, common servers and clients use these; others change
+/// the protocol of a connection (`TCP_ULP`), encapsulate, or need rights that no sandbox has.
+pub(super) const SOCKET_OPTIONS: Arguments = Arguments::Cases(&[
+    &[
+        SOCKET_LEVEL,
+        no(libc::SO_ATTACH_FILTER),
+        no(libc::SO_ATTACH_BPF),
+        no(libc::SO_ATTACH_REUSEPORT_CBPF),
+        no(libc::SO_ATTACH_REUSEPORT_EBPF),
+        no(libc::SO_ZEROCOPY),
+    ],
+    &option(libc::IPPROTO_TCP, libc::TCP_NODELAY),
+    &option(libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+    &option(libc::IPPROTO_TCP, libc::TCP_CORK),
+    &option(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    &option(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    &option(libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+    &option(libc::IPPROTO_TCP, libc::TCP_SYNCNT),
+    &option(libc::IPPROTO_TCP, libc::TCP_LINGER2),
+    &option(libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
+    &option(libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP),
+    &option(libc::IPPROTO_TCP, libc::TCP_QUICKACK),
+    &option(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+    &option(libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+    &option(libc::IPPROTO_IP, libc::IP_TOS),
+    &option(libc::IPPROTO_IP, libc::IP_TTL),
+    &option(libc::IPPROTO_IP, libc::IP_PKTINFO),
+    &option(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+    &option(libc::IPPROTO_IP, libc::IP_RECVERR),
+    &option(libc::IPPROTO_IP, libc::IP_RECVTOS),
+    &option(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
+    &option(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
+    &option(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
+    &option(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+    &option(libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    &option(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+    &option(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+    &option(libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+]);
 
 // `linux/prctl.h` and `asm-generic/unistd.h`, which all machines follow for calls as new as this.
 // The libc crate has them only for some.

@@ -4,15 +4,18 @@
 //! per existing system call. So the template installs the long filters on itself and its forks
 //! inherit them, but they still permit the few calls by which a fork enters its room. Each kernel
 //! adds a short filter that blocks these calls. The three filters together permit the same calls as
-//! the [two](super::Filters).
+//! the [two](super::Filters) of its network policy: the long filters permit the sockets of every
+//! policy, and the short one those of the room's.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompRule};
 
-use super::table::{ALLOWED, REPLACED};
+use super::arguments::NOT_UNIX;
+use super::table::{ALLOWED, REPLACED, WITH_LOOPBACK};
 use super::{Arguments, EPERM, Filters, instruction, program, rules};
 use crate::error::Result;
+use crate::network::NetworkPolicy;
 
 /// Calls that a fork of the template makes to enter its room; user code may not make them.
 const ENTERING: [(i64, Arguments); 3] = [
@@ -35,7 +38,8 @@ const ENTERING: [(i64, Arguments); 3] = [
 #[derive(Clone, Debug)]
 pub struct Staged {
     inherited: [BpfProgram; 2],
-    last: BpfProgram,
+    /// Without a network, and with a loopback.
+    last: [BpfProgram; 2],
 }
 
 impl Staged {
@@ -43,7 +47,7 @@ impl Staged {
     pub fn compile(filters: &Filters) -> Result<Self> {
         let mut allowed = entering()?;
         allowed.extend(REPLACED.iter().map(|(number, _)| (*number, Vec::new())));
-        for entry in ALLOWED {
+        for entry in ALLOWED.iter().chain([&WITH_LOOPBACK]) {
             let also = rules(entry.arguments)?;
             match allowed.get_mut(&entry.number) {
                 // No rule means always: there is nothing to add.
@@ -56,19 +60,28 @@ impl Staged {
         }
         Ok(Self {
             inherited: [
-                filters.programs[0].clone(),
+                filters.replaced.clone(),
                 program(allowed, EPERM, SeccompAction::Allow)?,
             ],
-            last: program(entering()?, SeccompAction::Allow, EPERM)?,
+            last: [last(NetworkPolicy::None)?, last(NetworkPolicy::Loopback)?],
         })
     }
 
-    /// Returns the programs as `struct sock_filter` arrays: those that the template installs, then
-    /// the one that each kernel adds.
-    pub fn to_bytes(&self) -> [Vec<u8>; 3] {
+    /// Returns the programs as `struct sock_filter` arrays: the two that the template installs, then
+    /// the one that each kernel adds without a network, and the one that it adds with a loopback.
+    pub fn to_bytes(&self) -> [Vec<u8>; 4] {
         let [replaced, allowed] = &self.inherited;
-        [replaced, allowed, &self.last].map(|program| program.iter().flat_map(instruction).collect())
+        let [none, loopback] = &self.last;
+        [replaced, allowed, none, loopback].map(|program| program.iter().flat_map(instruction).collect())
     }
+}
+
+fn last(network: NetworkPolicy) -> Result<BpfProgram> {
+    let mut blocked = entering()?;
+    if network.is_none() {
+        blocked.insert(libc::SYS_socket, rules(NOT_UNIX)?);
+    }
+    program(blocked, SeccompAction::Allow, EPERM)
 }
 
 fn entering() -> Result<BTreeMap<i64, Vec<SeccompRule>>> {
@@ -92,12 +105,14 @@ mod tests {
     #[test]
     fn the_filter_that_each_kernel_adds_is_short() {
         let staged = Staged::compile(&Filters::compile().unwrap()).unwrap();
-        let [_, allowed, last] = staged.to_bytes();
-        assert!(
-            last.len() * 10 < allowed.len(),
-            "{} of {}",
-            last.len(),
-            allowed.len()
-        );
+        let [_, allowed, none, loopback] = staged.to_bytes();
+        for last in [none, loopback] {
+            assert!(
+                last.len() * 10 < allowed.len(),
+                "{} of {}",
+                last.len(),
+                allowed.len()
+            );
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The tables: every system call that user code may make, and its users.
 
 use super::arguments::{
-    Arguments, DEVICE_BITS, FCNTL, NAMESPACES, PRCTL, SOCKET_FILTERS, SYS_FCHMODAT2, TERMINAL_INJECTION,
-    UNIX_ONLY,
+    Arguments, DEVICE_BITS, FCNTL, NAMESPACES, PRCTL, SOCKET_OPTIONS, SYS_FCHMODAT2, TERMINAL_INJECTION,
+    UNIX_ONLY, UNIX_TCP_UDP,
 };
 
 /// One allowed call.
@@ -31,6 +31,13 @@ const fn only(number: i64, arguments: Arguments, used_by: &'static str) -> Allow
         used_by,
     }
 }
+
+/// Replaces an entry of [`ALLOWED`] in rooms with a loopback.
+pub const WITH_LOOPBACK: Allowed = only(
+    libc::SYS_socket,
+    UNIX_TCP_UDP,
+    "http.server, asyncio's servers, Dask, Streamlit, multiprocessing's managers",
+);
 
 /// Calls that work.
 pub const ALLOWED: &[Allowed] = &[
@@ -374,8 +381,8 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_getsockopt, "Unix sockets between own processes"),
     only(
         libc::SYS_setsockopt,
-        Arguments::NoneOf(2, SOCKET_FILTERS),
-        "Unix sockets between own processes",
+        SOCKET_OPTIONS,
+        "sockets between own processes",
     ),
     // System V IPC. POSIX message queues are in a file system that no Landlock rule can name, so
     // they would fail wherever Landlock is active.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry};
 use cellblock_interpreter::mint;
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::DatasetSource;
@@ -72,7 +73,12 @@ impl McpSessions {
             let store = interpreter.store().clone();
             Project::new(store, owner.name(), name)
         });
+        let network = self.options.meter.network(owner, self.options.network).await?;
         let mut options = SessionOptions {
+            limits: (!network.is_none()).then(|| Limits {
+                network,
+                ..interpreter.limits().clone()
+            }),
             idle: self.options.idle_timeout,
             id: Some(handle.clone()),
             guard: self.options.guard,

@@ -118,6 +118,7 @@ impl Runsc {
                 // Inside, tasks are gVisor's own; threads of its kernel come and go.
                 processes: None,
                 cpu_millis: config.limits.cpu_millis,
+                socket_bytes: None,
             },
         };
         MachineOwner::start(&config.executable, &machine)

@@ -6,6 +6,7 @@ use cellblock_agent::wire::ApiError;
 use cellblock_gateway::server::Mount;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
+use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_mcp::http::{self, HttpOptions};
 use cellblock_mcp::{Admission, Denied, LazyInterpreter, Meter, Options, Owner, Permit, Server};
 
@@ -77,6 +78,14 @@ impl Meter for Metered {
         Box::pin(async {
             let granted = self.0.connectors(owner.name()).await;
             granted.map_err(|error| denied(error.into()))
+        })
+    }
+
+    fn network<'a>(&'a self, owner: &'a Owner, offered: NetworkPolicy) -> Admission<'a, NetworkPolicy> {
+        Box::pin(async move {
+            let most = self.0.keys.max_network(owner.name()).await;
+            let most = most.map_err(|error| denied(error.into()))?;
+            Ok(most.map_or(offered, |most| offered.min(most)))
         })
     }
 

@@ -42,6 +42,7 @@ async fn open(home: Home, place: SessionPlace) -> Result<(SessionService<OwnTool
     if let Some(bytes) = plan.memory_bytes {
         limits.memory_bytes = bytes;
     }
+    limits.network = plan.network;
     let interpreter = Interpreter::builder()
         .image(cellblock_image::ImageStore::new(home.clone()).resolve(&plan.image)?)
         .limits(limits)

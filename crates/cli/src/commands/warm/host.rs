@@ -7,7 +7,7 @@ use std::time::Duration;
 use cellblock_image::{Home, ImageStore};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::{Hosted, Resident};
-use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::remote::{ServeTerms, framed};
 use tokio::net::UnixStream;
 
@@ -107,6 +107,7 @@ fn terms() -> ServeTerms {
             shm_bytes: u64::MAX,
             data_bytes: u64::MAX,
             file_bytes: u64::MAX,
+            network: NetworkPolicy::Loopback,
             ..Limits::default()
         }),
         ..ServeTerms::default()

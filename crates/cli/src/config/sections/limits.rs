@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::limits::{Limits as Enforced, MAX_CELL_TIMEOUT};
+use cellblock_interpreter::limits::{Limits as Enforced, MAX_CELL_TIMEOUT, NetworkPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,10 @@ pub(crate) struct LimitsSection {
     pub(crate) cell_timeout: Time,
     /// Maximum cell timeout that a request can set.
     pub(crate) max_cell_timeout: Time,
+    /// Widest network policy that a request can set: `none`, or `loopback` for servers on 127.0.0.1
+    /// and ::1 inside the sandbox. Code has no network unless a request sets one.
+    #[schemars(with = "String")]
+    pub(crate) max_network: NetworkPolicy,
     /// Maximum number of files collected after a cell.
     pub(crate) files: u32,
     /// Maximum size of a collected file.
@@ -53,6 +57,7 @@ impl Default for LimitsSection {
             data: Size(limits.data_bytes),
             cell_timeout: Time(limits.cell_timeout),
             max_cell_timeout: Time(MAX_CELL_TIMEOUT),
+            max_network: NetworkPolicy::None,
             files: limits.files,
             file: Size(limits.collected_file_bytes),
             streams: Size(limits.stream_bytes),

@@ -8,6 +8,7 @@ use cellblock_image::Home;
 use cellblock_interpreter::toolset::ToolEvent;
 use cellblock_interpreter::workbench;
 use cellblock_sandbox::backend::BackendKind;
+use cellblock_sandbox::limits::NetworkPolicy;
 use cellblock_testkit::{ORDINARY_UID, require};
 use rustix::process::Uid;
 use serde_json::{Value, json};
@@ -120,6 +121,7 @@ fn host(idle: Duration) -> Hosted {
         idle,
         demands: BTreeMap::new(),
         backend: BackendKind::Process,
+        network: NetworkPolicy::None,
         emulation: false,
         started: 0,
     };

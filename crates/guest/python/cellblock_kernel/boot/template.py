@@ -2,7 +2,7 @@
 
 It never runs user code. It reads packets from the launcher, each a JSON document with descriptors, and answers with packets:
 
-- ``{"spawn": {token, user, own_id, limits, rules}}``, with the descriptors of the room's pid namespace, its six other
+- ``{"spawn": {token, user, own_id, limits, network, rules}}``, with the descriptors of the room's pid namespace, its six other
   namespaces, the channel, stdout, stderr, the spare channel, the rules if there are any, and the cgroup doors, is answered with
   ``{"spawned": {token, pid}}`` or ``{"failed": {token, error}}``;
 - ``{"adopt": {pid}}`` turns a process of a room, whose parent is the template, into a kernel;
@@ -36,8 +36,9 @@ _REST_SECONDS = 0.05
 # Enough for the interpreter to specialize the code that every cell uses.
 _REHEARSALS = 8
 _NAMESPACES = 7
-# The last one is for each kernel; kernels inherit the others from the template.
-_FILTERS = tuple(f"/opt/cellblock/filter-{number}.bpf" for number in range(3))
+# Kernels inherit these from the template, and add the one of their network policy.
+_INHERITED = ("/opt/cellblock/filter-0.bpf", "/opt/cellblock/filter-1.bpf")
+_LAST = {"none": "/opt/cellblock/filter-2.bpf", "loopback": "/opt/cellblock/filter-3.bpf"}
 
 
 class Template:
@@ -47,11 +48,11 @@ class Template:
         """Takes the launcher's packet socket; `filtered` says whether system calls are filtered."""
         self._control = _socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
-        programs = [_read(path) for path in _FILTERS] if filtered else []
         # In the order of their starts, in which the ends of several are reported, too.
         self._kernels: dict[int, None] = {}
         self._rests_until: float | None = None
-        self._own_filters, self._filters = lockdown.Filters(programs[:-1]), lockdown.Filters(programs[-1:])
+        self._own_filters = lockdown.Filters([_read(path) for path in _INHERITED if filtered])
+        self._filters = {network: lockdown.Filters([_read(path)] if filtered else []) for network, path in _LAST.items()}
 
     def prepare(self, modules: list[str]) -> None:
         """Imports the image's libraries and reports it."""
@@ -114,7 +115,7 @@ class Template:
             try:
                 pid = os.fork()
                 if pid == 0:
-                    _become_kernel(request, descriptors, self._filters)
+                    _become_kernel(request, descriptors, self._filters[request["network"]])
             finally:
                 lockdown.enter_pid_namespace(self._own)
         except OSError as error:

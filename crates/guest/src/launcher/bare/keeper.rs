@@ -234,6 +234,14 @@ impl<'a> Keeper<'a> {
     ) -> Result<OwnedFd> {
         let [channel] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| Error::Child("creating a room requires one descriptor".into()))?;
+        // Inside gVisor, the machine's loopback is the room's own.
+        if !limits.network.is_none() && !self.launch.walled {
+            return Err(Error::Child(format!(
+                "the network policy `{}` requires namespaces, which this machine or the policy does not permit: \
+                 without them, the only loopback is the machine's; use `network: none`",
+                limits.network
+            )));
+        }
         let user = self.launch.ids.host_room(slot);
         if self.launch.walled {
             walled::mount_room(&limits.disk, user)?;

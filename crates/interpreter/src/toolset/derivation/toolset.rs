@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cellblock_sandbox::limits::{Limits, NetworkPolicy};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -120,6 +121,10 @@ impl Interpreter {
         let session = self.session(SessionOptions {
             prelude: KIND.prelude.iter().copied().map(str::to_owned).collect(),
             idle: policy.idle,
+            limits: Some(Limits {
+                network: NetworkPolicy::None,
+                ..self.shared().limits.clone()
+            }),
             ..SessionOptions::default()
         });
         self.derive_in(session, LentResults::new(aliases, policy)).await

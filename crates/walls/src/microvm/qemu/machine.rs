@@ -118,6 +118,7 @@ impl Qemu {
                 memory_bytes: Some(total_bytes(&config.limits)),
                 processes: None,
                 cpu_millis: config.limits.cpu_millis,
+                socket_bytes: None,
             },
         };
         let owner = MachineOwner::start(&config.executable, &machine)?;
