@@ -114,7 +114,10 @@ impl Limits {
     /// Returns the first limit of a sandbox that exceeds one of these, in words.
     pub fn above(&self, most: &Self) -> Option<String> {
         if self.network > most.network {
-            return Some(format!("`network` is `{}`; the maximum is `{}`", self.network, most.network));
+            return Some(format!(
+                "`network` is `{}`; the maximum is `{}`",
+                self.network, most.network
+            ));
         }
         let limits = [
             ("memory_bytes", self.memory_bytes, most.memory_bytes),
@@ -173,12 +176,7 @@ impl Limits {
                     .then(|| self.memory_bytes.saturating_add(UNUSED_DATA + RESERVED_ADDRESSES)),
                 processes: (!process_cgroup).then_some(self.processes.saturating_add(1)),
             },
-            // A machine of gVisor always has a loopback of its own.
-            network: if cellblock_jail::walled::is_declared() {
-                NetworkPolicy::Loopback
-            } else {
-                self.network
-            },
+            network: self.network,
         }
     }
 }

@@ -52,6 +52,8 @@ class Local:
         program = executable()
         config = Path(self._folder) / "cellblock.yaml"
         settings: dict[str, object] = {"listen": "127.0.0.1:0", "state": f"{self._folder}/state"}
+        # Whoever runs this process operates the server as well.
+        settings["limits"] = {"max_network": "loopback"}
         if image is not None:
             settings["image"] = image
         # JSON is YAML.

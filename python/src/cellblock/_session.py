@@ -23,7 +23,7 @@ class Session:
     With `url` (and `key`, if the server wants one), the sandbox is on that server.
 
     `image` names the image to start from (only without `url`), `idle_timeout` the seconds without a request after which the session ends,
-    `limits` the sandbox's limits, as in `POST /v1/sessions`.
+    `limits` the sandbox's limits, and `network` the network that code can use, `none` or `loopback`, as in `POST /v1/sessions`.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Session:
         image: str | None = None,
         idle_timeout: float | None = None,
         limits: Mapping[str, Any] | None = None,
+        network: str | None = None,
     ) -> None:
         if url is not None and image is not None:
             raise CellblockError("`image` cannot be combined with `url`: the server has its own image")
@@ -46,6 +47,8 @@ class Session:
             request["idle_timeout"] = idle_timeout
         if limits is not None:
             request["limits"] = dict(limits)
+        if network is not None:
+            request["network"] = network
         try:
             self.id = str(self._server.json("POST", "/v1/sessions", request)["id"])
         except BaseException:

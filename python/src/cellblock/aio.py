@@ -35,12 +35,14 @@ class Session:
         image: str | None = None,
         idle_timeout: float | None = None,
         limits: Mapping[str, Any] | None = None,
+        network: str | None = None,
     ) -> None:
         self._arguments: dict[str, Any] = {
             "key": key,
             "image": image,
             "idle_timeout": idle_timeout,
             "limits": limits,
+            "network": network,
         }
         self._url = url
         self._session: _session.Session | None = None

@@ -1,4 +1,4 @@
-"""Two sandboxes do not share a loopback, as neither can use one."""
+"""Two sandboxes without a network do not share a loopback, as neither can use one."""
 
 import socket
 

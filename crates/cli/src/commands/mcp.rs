@@ -92,6 +92,12 @@ fn options(args: &McpArgs) -> Result<Options> {
         let chosen = |kind: &ToolsetKind| args.toolsets.contains(kind);
         options.toolsets = TOOLSETS.into_iter().filter(chosen).collect();
     }
+    if !options.network.is_none() && options.toolsets.iter().any(|kind| kind.on_results) {
+        return Err(Error::Refused(format!(
+            "`--network {}` is not for `--toolset derivation`, whose code never has a network; remove one of them",
+            options.network
+        )));
+    }
     if options.toolsets.contains(&notebook::KIND) {
         let of_session = toolset::of_configuration(args.config.clone())?;
         options.connectors = of_session.connectors;

@@ -105,6 +105,10 @@ mod tests {
                 "1:17: `mcp.toolsets`: must list at least one toolset; to offer none, set `serve: false`",
             ),
             (
+                "mcp: {network: loopback, toolsets: [derivation]}",
+                "1:16: `mcp.network`: must be `none` if `toolsets` lists `derivation`, whose code never has a network",
+            ),
+            (
                 "mcp: {toolsets: [workbensh]}",
                 "1:18: `mcp.toolsets.0`: `workbensh`: unknown value; did you mean `workbench`?",
             ),

@@ -307,3 +307,43 @@ fn without_json_an_error_is_printed_on_stderr() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn a_server_on_the_loopback_answers_if_the_network_policy_allows_one() -> Result<()> {
+    let code = "import http.server, threading, urllib.request
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+urllib.request.urlopen(f'http://127.0.0.1:{server.server_port}').status";
+    let (exit, report) = json(["--network", "loopback", "-c", code])?;
+    assert_eq!(exit, 0, "{report:#}");
+    assert_eq!(report["outputs"][0]["value"], 200);
+    assert_eq!(report["sandbox"]["network"], "loopback");
+    let (exit, report) = json(["-c", code])?;
+    assert_eq!(exit, 1);
+    assert!(text(&report, "/outputs/0/traceback")?.contains("this sandbox has no network"));
+    assert_eq!(report["sandbox"].get("network"), None);
+    Ok(())
+}
+
+#[test]
+fn a_network_policy_that_does_not_exist_or_fit_is_refused_by_name() -> Result<()> {
+    let finished = run(["--network", "internet", "-c", "1"])?.run()?;
+    assert_eq!(finished.code(), 2);
+    assert!(
+        finished
+            .stderr
+            .contains("`internet` is not a network policy; choose `none` or `loopback`"),
+        "{}",
+        finished.stderr
+    );
+    let finished = run(["--network", "loopback", "--toolset", "derivation", "-c", "1"])?.run()?;
+    assert_eq!(finished.code(), 2);
+    assert!(
+        finished
+            .stderr
+            .contains("`--network loopback` is not for `--toolset derivation`"),
+        "{}",
+        finished.stderr
+    );
+    Ok(())
+}

@@ -167,5 +167,8 @@ async fn a_key_keeps_its_widest_network() {
     assert_eq!(most(narrow.id).await, Some(NetworkPolicy::None));
     assert_eq!(most(usual.id).await, None);
     assert_eq!(most("local".to_owned()).await, None);
-    assert_eq!(keys.list().await.unwrap()[0].max_network, Some(NetworkPolicy::None));
+    assert_eq!(
+        keys.list().await.unwrap()[0].max_network,
+        Some(NetworkPolicy::None)
+    );
 }

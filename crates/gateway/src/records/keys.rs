@@ -81,8 +81,7 @@ pub enum KeyLookup {
     Unknown,
 }
 
-const COLUMNS: &str =
-    "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, minimum_backend, \
+const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, minimum_backend, \
      max_network";
 
 /// Adds a key, unless one that was not revoked has its name.
@@ -166,7 +165,10 @@ pub(crate) fn connectors(connection: &Connection, id: &str) -> rusqlite::Result<
 /// Returns the widest network policy of a key; `None` if there is no such key, or it has none of its own.
 pub(crate) fn max_network(connection: &Connection, id: &str) -> rusqlite::Result<Option<NetworkPolicy>> {
     let mut statement = connection.prepare_cached("SELECT max_network FROM keys WHERE id = ?1")?;
-    Ok(statement.query_row([id], |row| network(row, 0)).optional()?.flatten())
+    Ok(statement
+        .query_row([id], |row| network(row, 0))
+        .optional()?
+        .flatten())
 }
 
 /// Remembers when a key was last used.

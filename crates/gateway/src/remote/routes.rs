@@ -42,13 +42,8 @@ async fn sandbox(
     let work = gateway.tasks.token();
     let ending = gateway.ending.clone();
     tracing::info!(owner = caller.owner, "another Cellblock asks for a sandbox");
-    Ok(socket::upgrade(
-        upgrade,
-        interpreter,
-        terms,
-        async move {
-            let _held = (permit, work);
-            ending.cancelled().await;
-        },
-    ))
+    Ok(socket::upgrade(upgrade, interpreter, terms, async move {
+        let _held = (permit, work);
+        ending.cancelled().await;
+    }))
 }

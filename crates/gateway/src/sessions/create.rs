@@ -206,7 +206,10 @@ async fn network(
         return Ok(asked);
     }
     if toolset.on_results {
-        let message = format!("it is {:?}, and a derivation never has a network; leave it out", asked.name());
+        let message = format!(
+            "it is {:?}, and a derivation never has a network; leave it out",
+            asked.name()
+        );
         return Err(Problem::invalid("network", message));
     }
     let most = gateway.max_network(&caller.owner).await?;

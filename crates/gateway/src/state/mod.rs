@@ -118,7 +118,9 @@ impl Gateway {
     /// Returns the widest network policy of this owner's code: the server's, or that of its key if it is narrower.
     pub(crate) async fn max_network(&self, owner: &str) -> Result<NetworkPolicy, RecordsError> {
         let of_key = self.keys.max_network(owner).await?;
-        Ok(of_key.map_or(self.options.max_network, |most| most.min(self.options.max_network)))
+        Ok(of_key.map_or(self.options.max_network, |most| {
+            most.min(self.options.max_network)
+        }))
     }
 
     /// Returns how much code of this owner may fetch with connectors.

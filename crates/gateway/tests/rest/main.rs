@@ -12,6 +12,7 @@ mod files;
 #[path = "../../../mcp/tests/it/greeter.rs"]
 mod greeter;
 mod longest;
+mod network;
 mod openapi;
 mod owners;
 mod prepared;

@@ -330,12 +330,6 @@ impl Actor {
         if cell.dry_run {
             return self.check(cell, events, asker).await;
         }
-        if binding.is_some() && !self.limits.network.is_none() {
-            return Err(Error::Request(format!(
-                "a derivation runs without a network, and this session has `network: {}`; derive in a session without it",
-                self.limits.network
-            )));
-        }
         let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
         self.require(&cell.requirements).await?;
         self.ready().await?;

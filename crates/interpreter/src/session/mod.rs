@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use cellblock_protocol::Variable;
+use cellblock_sandbox::limits::NetworkPolicy;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::binding::Binding;
@@ -83,6 +84,7 @@ pub struct Session {
     mounts: bool,
     added: Arc<Mutex<Vec<Mounted>>>,
     member: Option<Arc<ProjectMember>>,
+    network: NetworkPolicy,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -211,6 +213,8 @@ impl Session {
         let spool = shared.base.spool().into();
         let (interrupts, interrupted) = interrupts::interrupts();
         let member = options.join();
+        let limits = options.limits.as_ref().unwrap_or(&shared.limits);
+        let network = limits.network;
         tokio::spawn(Actor::new(shared, options, member.clone(), interrupted).serve(queue));
         Self {
             requests,
@@ -219,6 +223,7 @@ impl Session {
             mounts,
             added: Arc::default(),
             member,
+            network,
         }
     }
 
@@ -278,6 +283,11 @@ impl Session {
             answer,
         })
         .await
+    }
+
+    /// Returns the network that its code can use.
+    pub const fn network(&self) -> NetworkPolicy {
+        self.network
     }
 
     /// Returns its part in its project, if it has one.

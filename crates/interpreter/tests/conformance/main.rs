@@ -23,6 +23,7 @@ mod lifecycle;
 mod limited;
 mod limits;
 mod lineage;
+mod network;
 mod remote;
 mod requirements;
 mod rescue;

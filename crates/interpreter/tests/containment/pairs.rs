@@ -12,7 +12,7 @@ use cellblock_interpreter::output::Output;
 use cellblock_testkit::require;
 use serde_json::{Value, json};
 
-use crate::probe::{folder, python_files};
+use crate::probe::{folder, header, python_files};
 use crate::support::{block_on, image, python, session};
 
 /// Runs `find` in another process of the same sandbox.
@@ -70,6 +70,10 @@ pairs! {
     mapped_memory,
     named_pipes,
     outputs,
+    own_loopback,
+    own_loopback_datagrams,
+    own_loopback_ipv6,
+    own_table_of_connections,
     owner_of_standard_input,
     pids,
     posix_message_queues,
@@ -132,7 +136,9 @@ async fn outside(code: &str, token: &str) {
 }
 
 async fn ready(code: &str) -> Session {
-    let session = session(None, "{}").await;
+    let limits = header("pair", code).remove("limits");
+    let limits = limits.map(|text| serde_json::from_str(&text).unwrap());
+    let session = session(limits, "{}").await;
     let ended = session.execute(code).await.unwrap();
     assert_eq!(ended.outcome, Outcome::Completed, "{ended:#?}");
     session
@@ -159,7 +165,7 @@ fn token() -> String {
 }
 
 /// Defines what names all namespaces of the process that asks.
-const NAMES: &str = "import os\nnames = lambda: ' '.join(os.readlink(f'/proc/self/ns/{kind}') for kind in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))\n";
+const NAMES: &str = "\"\"\"Names namespaces.\"\"\"\nimport os\nnames = lambda: ' '.join(os.readlink(f'/proc/self/ns/{kind}') for kind in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'))\n";
 
 #[test]
 fn every_namespace_is_another_in_each_sandbox_and_the_same_within_one() {

@@ -159,7 +159,7 @@ fn list(text: Option<String>, separator: &str) -> Vec<String> {
 }
 
 /// The `# key: value` lines between the docstring and the code.
-fn header(name: &str, code: &str) -> BTreeMap<String, String> {
+pub(crate) fn header(name: &str, code: &str) -> BTreeMap<String, String> {
     let start = code
         .match_indices("\"\"\"")
         .nth(1)

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry};
-use cellblock_interpreter::mint;
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::mint;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::workbench::DatasetSource;

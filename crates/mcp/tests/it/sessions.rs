@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::limits::NetworkPolicy;
 use serde_json::json;
 
 use crate::support::{
@@ -28,6 +29,20 @@ fn a_session_is_made_listed_reset_and_closed() {
         );
         let told = refused(&client, "run_python", json!({"code": "1", "session": session})).await;
         assert!(told.contains("has expired, was closed, or never was"), "{told}");
+    });
+}
+
+#[test]
+fn sessions_have_the_network_of_the_server() {
+    block_on(async {
+        let code = "import socket\ntry:\n    socket.create_server(('127.0.0.1', 0)).close()\n    made = True\nexcept PermissionError:\n    made = False\nmade";
+        for network in NetworkPolicy::ALL {
+            let server = server(|options| options.network = network).await;
+            let client = connect(&server, Client::default(), newest()).await;
+            let session = session(&client).await;
+            let ran = run(&client, Some(&session), code).await;
+            assert_eq!(ran["outputs"][0]["value"], !network.is_none(), "{network}");
+        }
     });
 }
 

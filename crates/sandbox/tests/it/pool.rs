@@ -6,6 +6,7 @@ use std::time::Duration;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::ProcessBackend;
 use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::limits::NetworkPolicy;
 use cellblock_sandbox::pool::{Pool, PoolConfig, create};
 
 use crate::support::{
@@ -71,6 +72,25 @@ fn other_limits_are_served_on_demand_and_hold() {
         let workspace = disks.iter().find(|disk| disk.path == "/workspace").unwrap();
         assert_eq!(workspace.bytes_limit, 8 * MIB);
         assert_eq!(pool.ready(), 1);
+    });
+}
+
+#[test]
+fn the_pool_keeps_sandboxes_for_each_network_policy_in_use() {
+    block_on(async {
+        let (_backend, pool) = pool(1).await;
+        let with_loopback = limits(|limits| limits.network = NetworkPolicy::Loopback);
+        let made = "import socket\ntry:\n    socket.socket().close()\n    n = 1\nexcept PermissionError:\n    n = 0\nn";
+        for _ in 0..2 {
+            let mut lease = pool.acquire(&with_loopback).await.unwrap();
+            assert_eq!(execute(&mut lease.kernel, made).await, shows(1));
+            until("filled with both", || pool.ready() == 2).await;
+        }
+        let mut lease = pool.acquire(&Limits::default()).await.unwrap();
+        assert_eq!(execute(&mut lease.kernel, made).await, shows(0));
+        let small = limits(|limits| limits.disk_bytes = 8 * MIB);
+        drop(pool.acquire(&small).await.unwrap());
+        until("filled again", || pool.ready() == 2).await;
     });
 }
 

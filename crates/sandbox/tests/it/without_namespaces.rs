@@ -12,6 +12,7 @@ use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::error::Blame;
 use cellblock_sandbox::guest::{CommandEvent, SandboxCommand};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
+use cellblock_sandbox::limits::NetworkPolicy;
 use cellblock_sandbox::pool::{Lease, create};
 use cellblock_testkit::{ORDINARY_UID, require, without_user_namespaces};
 
@@ -57,6 +58,24 @@ fn root_runs_each_room_without_namespaces_as_its_own_user() {
         assert!(
             matches!(first[..], [Scalar::Integer(id)] if id >= 0x6000_0000),
             "{first:?}"
+        );
+    });
+}
+
+#[test]
+fn a_loopback_is_refused_without_namespaces() {
+    require!(Root);
+    block_on(async {
+        let backend = backend().await;
+        let with_loopback = Limits {
+            network: NetworkPolicy::Loopback,
+            ..Limits::default()
+        };
+        let error = create(&backend, &with_loopback).await.map(drop).unwrap_err();
+        let said = cellblock_sandbox::jail::error::chain(&error);
+        assert!(
+            said.contains("the network policy `loopback` requires namespaces"),
+            "{said}"
         );
     });
 }

@@ -36,6 +36,12 @@ pub(in crate::config) fn check(options: &Options, check: &mut Check<'_>) {
     if let Some(Err(reason)) = options.project.as_deref().map(check_name) {
         check.wrong(&["mcp", "project"], reason);
     }
+    if !options.network.is_none() && options.toolsets.iter().any(|kind| kind.on_results) {
+        check.wrong(
+            &["mcp", "network"],
+            "must be `none` if `toolsets` lists `derivation`, whose code never has a network",
+        );
+    }
     if options.datasets.contains_key("") {
         check.wrong(&["mcp", "datasets"], "a dataset must have a name");
     }

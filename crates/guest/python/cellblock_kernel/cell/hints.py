@@ -1,6 +1,7 @@
 """Hints for exceptions that need explaining inside a sandbox: there is no network, and nothing can be
 installed."""
 
+import _socket
 import errno
 from types import TracebackType
 from typing import Any
@@ -42,10 +43,19 @@ def _needs_network(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno in _UNREACHABLE:
         return True
     if isinstance(error, PermissionError) and error.errno in _REFUSED and _last_file(error.__traceback__).endswith("/socket.py"):
-        return True
+        return not _has_loopback()
     # Libraries with their own resolvers raise their own errors.
     text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
     return any(sign in text for sign in _NO_NAME)
+
+
+def _has_loopback() -> bool:
+    """Returns whether code can make sockets for its own servers, so that a refusal has another reason."""
+    try:
+        _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM).close()
+    except OSError:
+        return False
+    return True
 
 
 def _installs(error: BaseException) -> bool:

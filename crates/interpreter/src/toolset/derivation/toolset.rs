@@ -132,6 +132,12 @@ impl Interpreter {
 
     /// A derivation in a session that is there already, and that was made with the prelude `derivation`. Dropping it leaves the session.
     async fn derive_in(&self, session: Session, results: LentResults) -> Result<Derivation> {
+        if !session.network().is_none() {
+            return Err(Error::Request(format!(
+                "a derivation runs without a network, and this session has `network: {}`; derive in a session without it",
+                session.network()
+            )));
+        }
         self.shared().audited().await?;
         Ok(Derivation::within(Arc::clone(self.shared()), session, results))
     }

@@ -1,0 +1,79 @@
+//! The network that code of sessions can use, as the gateway and the key allow.
+
+use cellblock_gateway::Options;
+use cellblock_interpreter::limits::NetworkPolicy;
+use reqwest::StatusCode;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::support::{Api, block_on, gateway};
+
+/// A gateway that allows requests this network.
+async fn of(most: NetworkPolicy) -> Api {
+    let options = Options {
+        max_network: most,
+        ..Options::default()
+    };
+    let router = gateway(options).await.router();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let api = Api::at(listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    api
+}
+
+const ECHO: &str = "import socket
+listener = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(listener.getsockname())
+client.send(b'x')
+print(listener.accept()[0].recv(9))";
+
+#[test]
+fn a_session_has_the_network_that_its_request_sets() {
+    block_on(async {
+        let api = of(NetworkPolicy::Loopback).await;
+        let session = api.session(&json!({"network": "loopback"})).await;
+        let (_, told) = api.get(&session).await;
+        assert_eq!(told["network"], "loopback");
+        assert_eq!(told["limits"]["network"], json!(null), "it is not a limit");
+        let (_, ran) = api
+            .post(&format!("{session}/cells"), &json!({"code": ECHO}))
+            .await;
+        assert_eq!(
+            (&ran["outcome"], &ran["stdout"]),
+            (&json!("completed"), &json!("b'x'\n"))
+        );
+        assert_eq!(ran["sandbox"]["network"], "loopback");
+        let usual = api.session(&json!({})).await;
+        let (_, told) = api.get(&usual).await;
+        assert_eq!(told["network"], "none");
+        let (_, ran) = api.post(&format!("{usual}/cells"), &json!({"code": ECHO})).await;
+        assert_eq!(ran["outcome"], "raised");
+        for session in [session, usual] {
+            api.end(&session).await;
+        }
+    });
+}
+
+#[test]
+fn a_network_that_is_not_allowed_is_refused_by_name() {
+    block_on(async {
+        for (most, body, said) in [
+            (
+                NetworkPolicy::None,
+                json!({"network": "loopback"}),
+                "this gateway allows \"none\" at most",
+            ),
+            (
+                NetworkPolicy::Loopback,
+                json!({"network": "loopback", "toolset": "derivation"}),
+                "a derivation never has a network",
+            ),
+        ] {
+            let (status, refused) = of(most).await.post("/v1/sessions", &body).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+            assert_eq!(refused["error"]["param"], "network");
+            let message = refused["error"]["message"].as_str().unwrap();
+            assert!(message.contains(said), "{message}");
+        }
+    });
+}

@@ -1,0 +1,10 @@
+"""Code with a loopback cannot listen on a port that needs privileges."""
+# covers: SandboxEval, dangerous operations; privileged ports
+# limits: {"network": "loopback"}
+
+import socket
+
+from probe import holds_if, reached
+
+with holds_if(OSError), socket.create_server(("127.0.0.1", 80)):
+    reached("port 80")
