@@ -62,6 +62,9 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
                                        --json: nothing is saved]
           --image <IMAGE>              Use this image: a name, an ID, or a TOML file that describes one
                                        [default: default]
+          --network <POLICY>           Choose the network inside the sandbox: `none`, or `loopback`,
+                                       where servers on 127.0.0.1 and ::1 work and nothing leaves the
+                                       sandbox [default: none]
           --protection <NAME=DEMAND>   Require a protection (`strict`), allow it to be missing
                                        (`degradable`), or turn it off (`disabled`)
           --without-namespaces         Allow running without namespaces if the machine does not permit
