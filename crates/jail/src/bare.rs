@@ -13,6 +13,7 @@ use crate::confine::ProcessLimits;
 use crate::error::{During, Error, Result};
 use crate::ids::KeepIds;
 use crate::landlock;
+use crate::network::NetworkPolicy;
 use crate::protection::{Demand, Demands, Protection};
 use crate::scratch::RoomDir;
 use crate::seccomp::Filters;
@@ -56,6 +57,8 @@ pub struct Bare<'a> {
     pub limits: &'a ProcessLimits,
     /// The compiled filters.
     pub filters: &'a Filters,
+    /// The room's network; without namespaces only a [walled](crate::walled) machine has any.
+    pub network: NetworkPolicy,
 }
 
 impl Bare<'_> {
@@ -74,7 +77,7 @@ impl Bare<'_> {
         caps::drop_all()?;
         if crate::walled::is_declared() {
             // Nobody else is in the machine, whose Unix sockets and System V objects need no further blocks.
-            self.filters.install()?;
+            self.filters.install(self.network)?;
             return Ok(None);
         }
         let rules = self.rules(join)?;

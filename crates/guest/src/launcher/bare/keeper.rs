@@ -303,6 +303,7 @@ impl<'a> Keeper<'a> {
                 user,
                 limits: limits.process.clone(),
                 filters: self.filters,
+                network: limits.network,
                 doors,
             };
             shepherd::watch(&theirs, channel, &flock)

@@ -8,6 +8,7 @@ use cellblock_jail::bare::Bare;
 use cellblock_jail::cgroup::enter as enter_group;
 use cellblock_jail::confine::{ProcessLimits, hide};
 use cellblock_jail::error::{During, chain};
+use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, spawn};
 use cellblock_jail::room::Inside;
 use cellblock_jail::seccomp::Filters;
@@ -31,6 +32,7 @@ pub(super) struct Room<'a> {
     pub(super) user: Option<u32>,
     pub(super) limits: ProcessLimits,
     pub(super) filters: &'a Filters,
+    pub(super) network: NetworkPolicy,
     /// Files through which its processes join its cgroups.
     pub(super) doors: Vec<OwnedFd>,
 }
@@ -227,6 +229,7 @@ impl Room<'_> {
             user: self.user,
             limits: &self.limits,
             filters: self.filters,
+            network: self.network,
         }
         .confine(join)
     }
