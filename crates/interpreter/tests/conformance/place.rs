@@ -2,7 +2,7 @@
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder, Lack};
-use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_sandbox::pool::PoolConfig;
 
 use crate::backend::{backend, over_backend};
@@ -53,6 +53,7 @@ async fn remote(builder: InterpreterBuilder) -> Interpreter {
         open_files: 100_000,
         inodes: 10_000_000,
         shm_bytes: 64 << 30,
+        network: NetworkPolicy::Loopback,
         ..Limits::default()
     };
     let server = serve(builder.build().await.unwrap(), most).await;
