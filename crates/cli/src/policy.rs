@@ -31,6 +31,7 @@ pub(crate) struct PolicyArgs {
 pub(crate) struct NetworkArgs {
     /// Choose the network inside the sandbox: `none`, or `loopback`, where servers on 127.0.0.1 and ::1
     /// work and nothing leaves the sandbox [default: none]
+    #[expect(clippy::doc_markdown, reason = "the help has no markup")]
     #[arg(long, value_name = "POLICY", default_value_t, hide_default_value = true)]
     pub(crate) network: NetworkPolicy,
 }

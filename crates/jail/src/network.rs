@@ -33,7 +33,6 @@ impl NetworkPolicy {
     }
 
     /// Returns whether code has no network.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
@@ -55,7 +54,7 @@ impl FromStr for NetworkPolicy {
 }
 
 /// Starts the loopback device of the calling process's network namespace, which must belong to its
-/// user namespace. Linux gives it the addresses 127.0.0.1 and, if the machine has IPv6, ::1.
+/// user namespace. Linux gives it the addresses `127.0.0.1` and, if the machine has IPv6, `::1`.
 pub fn start_loopback() -> Result<()> {
     let socket: OwnedFd = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .during("open a socket to the loopback device")?;

@@ -47,7 +47,7 @@ pub struct Options {
     /// project of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Network that code of sessions can use: `none`, or `loopback` for servers on 127.0.0.1 and ::1
+    /// Network that code of sessions can use: `none`, or `loopback` for servers on `127.0.0.1` and `::1`
     /// inside the sandbox. Derivations need `none`.
     #[schemars(with = "String")]
     pub network: NetworkPolicy,

@@ -47,7 +47,7 @@ pub(crate) struct CreateRequest {
     /// uses the gateway's limits.
     #[schema(value_type = Object)]
     limits: Map<String, Value>,
-    /// Network that code can use: `none`, or `loopback` for servers on 127.0.0.1 and ::1 inside the
+    /// Network that code can use: `none`, or `loopback` for servers on `127.0.0.1` and `::1` inside the
     /// sandbox, where the gateway and the key allow it.
     #[schema(value_type = Option<String>)]
     network: Option<NetworkPolicy>,

@@ -48,7 +48,7 @@ pub(super) const UNIX_ONLY: Arguments = Arguments::OneOf(0, &[libc::AF_UNIX as u
 pub(super) const NOT_UNIX: Arguments = Arguments::NoneOf(0, &[libc::AF_UNIX as u64]);
 
 /// Bits of `socket`'s type that are flags, and those that are not.
-const TYPE: u64 = !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u32 as u64;
+const TYPE: u64 = (!(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK)).cast_unsigned() as u64;
 const V4: Is = Is::Equal(0, libc::AF_INET as u64);
 const V6: Is = Is::Equal(0, libc::AF_INET6 as u64);
 const STREAM: Is = Is::Masked(1, TYPE, libc::SOCK_STREAM as u64);
@@ -116,12 +116,15 @@ const F_GET_FILE_RW_HINT: u64 = 1037;
 const F_SET_FILE_RW_HINT: u64 = 1038;
 
 const fn option(level: i32, option: i32) -> [Is; 2] {
-    [Is::Equal(1, level as u64), Is::Equal(2, option as u64)]
+    [
+        Is::Equal(1, level.cast_unsigned() as u64),
+        Is::Equal(2, option.cast_unsigned() as u64),
+    ]
 }
 
 const SOCKET_LEVEL: Is = Is::Equal(1, libc::SOL_SOCKET as u64);
 const fn no(option: i32) -> Is {
-    Is::Not(2, option as u64)
+    Is::Not(2, option.cast_unsigned() as u64)
 }
 
 /// Permitted socket options. Of the general ones, those are missing that attach a program: each uses
