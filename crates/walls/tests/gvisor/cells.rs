@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cellblock_protocol::{KernelOutcome, Scalar};
+use cellblock_protocol::Scalar;
 use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
 use cellblock_testkit::require;

@@ -11,7 +11,7 @@ use cellblock_walls::gvisor::GvisorOptions;
 use cellblock_walls::{WallConfig, WallOptions, gvisor};
 use tokio::sync::OnceCell;
 
-pub(crate) use local::{End, block_on, ended, execute, finish, image, shows, start};
+pub(crate) use local::{End, block_on, execute, image, shows};
 
 #[path = "../../../sandbox/tests/it/support.rs"]
 #[expect(

@@ -159,6 +159,7 @@ impl Firecracker {
                 memory_bytes: Some(total_bytes(&config.limits)),
                 processes: None,
                 cpu_millis: config.limits.cpu_millis,
+                socket_bytes: None,
             },
         };
         let owner = MachineOwner::start(&config.executable, &machine)?;
