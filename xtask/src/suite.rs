@@ -21,8 +21,9 @@ use crate::ci::find_program;
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end.
-const LONGEST: [&str; 12] = [
+const LONGEST: [&str; 13] = [
     "cellblock-interpreter conformance (microvm)",
+    "cellblock-interpreter containment (gvisor)",
     "cellblock-interpreter conformance (gvisor)",
     "cellblock ordinary_python",
     "cellblock gateway",
@@ -42,6 +43,8 @@ pub(crate) struct Variant {
     program: &'static str,
     name: &'static str,
     variable: (&'static str, &'static str),
+    /// The start of the names of its tests, if not all of them run.
+    only: Option<&'static str>,
     /// A program without which all of its tests would fail.
     needs: Option<&'static str>,
 }
@@ -49,18 +52,24 @@ pub(crate) struct Variant {
 /// Names the backend over which a program's sandboxes are.
 const BACKEND: &str = "CELLBLOCK_TEST_BACKEND";
 const CONFORMANCE: &str = "cellblock-interpreter conformance";
+const CONTAINMENT: &str = "cellblock-interpreter containment";
 
 /// All further runs.
-static VARIANTS: [Variant; 4] = [
+static VARIANTS: [Variant; 5] = [
     Variant {
         program: "cellblock it",
         name: "warm",
         variable: ("CELLBLOCK_TEST_WARM", "1"),
+        only: None,
         needs: None,
     },
     Variant::of_backend(CONFORMANCE, "remote", None),
     Variant::of_backend(CONFORMANCE, "gvisor", Some("runsc")),
     Variant::of_backend(CONFORMANCE, "microvm", Some("qemu-system-x86_64")),
+    Variant {
+        only: Some("contained::no_probe"),
+        ..Variant::of_backend(CONTAINMENT, "gvisor", Some("runsc"))
+    },
 ];
 
 impl Variant {
@@ -69,6 +78,7 @@ impl Variant {
             program,
             name,
             variable: (BACKEND, name),
+            only: None,
             needs,
         }
     }
@@ -219,7 +229,9 @@ impl TestProgram {
             .env("CARGO_PKG_NAME", &self.package)
             .stdin(Stdio::null());
         if let Some(variant) = self.variant {
-            command.env(variant.variable.0, variant.variable.1);
+            command
+                .env(variant.variable.0, variant.variable.1)
+                .args(variant.only);
         }
         Printing::start(&mut command)?.finish()
     }

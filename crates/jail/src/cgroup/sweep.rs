@@ -51,26 +51,29 @@ pub fn sweep() {
     }
 }
 
-/// Kills the processes in one of our directories and removes it, rooms first.
+/// Kills the processes in one of our directories and removes it, what is deepest first: a machine inside has groups of its own.
 pub(super) fn remove_tree(path: &Path) {
     for _ in 0..50 {
-        let mut busy = false;
-        let below = fs::read_dir(path)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter(|entry| entry.path().is_dir());
-        for dir in below.map(|entry| entry.path()).chain([path.to_owned()]) {
-            if fs::remove_dir(&dir).is_err() && dir.exists() {
-                busy = true;
-                kill_group(&dir);
-            }
-        }
-        if !busy {
+        if remove_below(path) {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+}
+
+/// Returns whether the directory is gone with everything below it.
+fn remove_below(path: &Path) -> bool {
+    let below = fs::read_dir(path).into_iter().flatten().flatten();
+    let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut gone = true;
+    for entry in below {
+        gone &= remove_below(&entry.path());
+    }
+    if !gone || (fs::remove_dir(path).is_err() && path.exists()) {
+        kill_group(path);
+        return false;
+    }
+    true
 }
 
 /// Kills the processes in a group, all at once if the kernel can (v2, Linux 5.14), so that none
@@ -207,6 +210,16 @@ mod tests {
             mount_point(mounts, "cgroup2", ""),
             Some("/sys/fs/cgroup/unified".into())
         );
+    }
+
+    #[test]
+    fn groups_of_a_group_are_removed_with_it_however_deep() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = folder.path().join("cellblock-1-1");
+        fs::create_dir_all(group.join("machine/cellblock-2-2/room")).unwrap();
+        fs::create_dir_all(group.join("other")).unwrap();
+        remove_tree(&group);
+        assert!(!group.exists());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use cellblock_sandbox::pool::{Lease, create};
 use cellblock_walls::{WallConfig, WallOptions, microvm};
 use tokio::sync::OnceCell;
 
-pub(crate) use local::{End, block_on, ended, execute, finish, image, shows, start};
+pub(crate) use local::{End, block_on, execute, finish, image, shows, start};
 
 #[path = "../../../sandbox/tests/it/support.rs"]
 #[expect(
