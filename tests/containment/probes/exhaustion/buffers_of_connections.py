@@ -2,6 +2,7 @@
 # covers: SandboxEval, dangerous operations; memory that no cgroup counts
 # limits: {"network": "loopback"}
 # ordinary: without cgroups, only the limit of the whole machine bounds these buffers
+# gvisor: gVisor holds what connections have not received in its own memory, which only the machine's cgroup limits
 
 import contextlib
 import socket

@@ -1,6 +1,7 @@
 """Code with a loopback cannot listen on a port that needs privileges."""
 # covers: SandboxEval, dangerous operations; privileged ports
 # limits: {"network": "loopback"}
+# gvisor: gVisor lets every user listen on low ports of the machine's own loopback, where nothing else listens
 
 import socket
 

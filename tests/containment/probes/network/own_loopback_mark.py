@@ -1,6 +1,7 @@
 """Code with a loopback cannot mark its packets for the host's rules."""
 # covers: SandboxEval, dangerous operations; SO_MARK
 # limits: {"network": "loopback"}
+# gvisor: gVisor keeps the mark and never uses it
 
 import ctypes
 import socket

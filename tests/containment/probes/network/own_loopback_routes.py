@@ -1,6 +1,7 @@
 """Code with a loopback cannot add a route."""
 # covers: SandboxEval, dangerous operations; network configuration
 # limits: {"network": "loopback"}
+# gvisor: gVisor has no such call, and says so with another error
 
 import ctypes
 

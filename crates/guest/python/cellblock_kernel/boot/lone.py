@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from cellblock_kernel.boot import after_fork, main, warm
 from cellblock_kernel.cell import places
@@ -50,9 +50,5 @@ def _prepare(failed: list[str]) -> None:
         os.write(2, f"cannot import {module}\n".encode())
     libraries = rehearsal.LIBRARY_CELLS if {"pandas", "matplotlib.pyplot"} <= sys.modules.keys() else ()
     rehearsal.rehearse(main.answer, (*rehearsal.CELLS * _REHEARSALS, *libraries * 2))
-    # It keeps files open, which code would find among its descriptors; a fork empties it by itself.
-    fonts: Any = sys.modules.get("matplotlib.font_manager")
-    if fonts is not None:
-        fonts._get_font.cache_clear()
     gc.collect()
     gc.freeze()
