@@ -85,7 +85,7 @@ pub const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/work
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
 
-const MASKED_FILES: [&str; 24] = [
+const MASKED_FILES: [&str; 25] = [
     "/proc/buddyinfo",
     "/proc/cmdline",
     "/proc/config.gz",
@@ -101,6 +101,8 @@ const MASKED_FILES: [&str; 24] = [
     "/proc/kpagecount",
     "/proc/kpageflags",
     "/proc/latency_stats",
+    // Locks of open files belong to no process, so that every namespace shows those of the host.
+    "/proc/locks",
     "/proc/pagetypeinfo",
     "/proc/partitions",
     "/proc/sched_debug",
