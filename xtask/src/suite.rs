@@ -21,8 +21,7 @@ use crate::ci::find_program;
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end.
-const LONGEST: [&str; 13] = [
-    "cellblock-interpreter conformance (microvm)",
+const LONGEST: [&str; 12] = [
     "cellblock-interpreter containment (gvisor)",
     "cellblock-interpreter conformance (gvisor)",
     "cellblock ordinary_python",
@@ -59,21 +58,8 @@ const PROBES: (&str, &str) = (
     "descriptors,files,information,kernel,network,privileges,processes",
 );
 
-/// Tests over emulated machines, in which all would take a quarter of an hour.
-const EMULATED: &[&str] = &[
-    "capabilities::",
-    "endings::",
-    "files::",
-    "inputs::",
-    "isolation::",
-    "limits::",
-    "network::",
-    "requirements::",
-    "streaming::",
-];
-
-/// All further runs.
-static VARIANTS: [Variant; 5] = [
+/// All further runs. Emulated machines are too slow for all of the conformance tests beside other programs.
+static VARIANTS: [Variant; 4] = [
     Variant {
         program: "cellblock it",
         name: "warm",
@@ -94,13 +80,6 @@ static VARIANTS: [Variant; 5] = [
         variables: &[(BACKEND, "gvisor")],
         only: &[],
         needs: Some("runsc"),
-    },
-    Variant {
-        program: CONFORMANCE,
-        name: "microvm",
-        variables: &[(BACKEND, "microvm")],
-        only: EMULATED,
-        needs: Some("qemu-system-x86_64"),
     },
     Variant {
         program: "cellblock-interpreter containment",

@@ -249,7 +249,7 @@ fn an_unusable_server_is_reported_at_the_start() {
         fake.address
     ));
     assert_eq!(told.code(), 2, "{}", told.stderr);
-    assert!(told.stderr.contains("has no sandboxes"), "{}", told.stderr);
+    assert!(told.stderr.contains("have no sandboxes"), "{}", told.stderr);
 
     let told = refused("sandbox_url: http://10.1.2.3:8080");
     assert_eq!(told.code(), 2, "{}", told.stderr);

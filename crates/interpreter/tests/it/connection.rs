@@ -9,7 +9,7 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::wait::until;
 
 use crate::remote::{Server, client, serve};
-use crate::support::{block_on, builder, interpreter, run, store, value};
+use crate::support::{block_on, builder, run, store, value};
 
 /// A server of its own, and a client of it without a pool.
 async fn pair() -> (Server, Interpreter) {
@@ -27,7 +27,8 @@ async fn pair() -> (Server, Interpreter) {
 #[test]
 fn an_execution_says_that_its_sandbox_is_elsewhere_and_which_image_it_has() {
     block_on(async {
-        let session = interpreter().await.session(SessionOptions::default());
+        let (_server, client) = pair().await;
+        let session = client.session(SessionOptions::default());
         let execution = run(&session, "1").await;
         let home = Home::at(&cellblock_testkit::home().unwrap()).unwrap();
         let image = cellblock_image::ImageStore::new(home)
@@ -35,7 +36,7 @@ fn an_execution_says_that_its_sandbox_is_elsewhere_and_which_image_it_has() {
             .unwrap();
         assert_eq!(execution.sandbox.backend, "remote");
         assert_eq!(execution.sandbox.image, image.id().to_string());
-        assert_eq!(execution.sandbox.protections, interpreter().await.report());
+        assert_eq!(execution.sandbox.protections, client.report());
     });
 }
 

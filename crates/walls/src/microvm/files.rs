@@ -10,7 +10,7 @@ use super::kernel::{Kernel, Module};
 use crate::WallConfig;
 
 /// Number of the way in which templates are made; another one makes snapshots anew.
-pub(super) const FORM: &str = "3";
+pub(super) const FORM: &str = "4";
 
 /// Files of a snapshot.
 pub(super) struct Files {

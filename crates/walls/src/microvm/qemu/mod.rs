@@ -81,7 +81,7 @@ impl Qemu {
         };
         let mut words = self.common();
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
-        add("-smp", processors(limits).to_string());
+        add("-smp", self.processors(limits).to_string());
         add("-m", memory.clone());
         add(
             "-object",
@@ -153,6 +153,15 @@ impl Qemu {
         ]
         .map(str::to_owned)
         .into()
+    }
+
+    /// Returns the number of processors of a machine. An emulated machine has one: on a busy computer, several would wait for each
+    /// other's turns most of the time.
+    fn processors(&self, limits: &Limits) -> u32 {
+        match self.accelerator {
+            Accelerator::Kvm => processors(limits),
+            Accelerator::Tcg => 1,
+        }
     }
 
     /// Returns the kernel's parameters.
