@@ -8,7 +8,6 @@ mod death;
 mod fakes;
 #[path = "../firecracker/full_disk.rs"]
 mod full_disk;
-mod ordinary;
 mod refused;
 #[path = "../firecracker/image.rs"]
 mod small_image;
