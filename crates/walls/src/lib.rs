@@ -25,6 +25,7 @@ mod machines;
 pub mod microvm;
 mod owner;
 mod places;
+mod program;
 mod remembered;
 pub mod snapshot;
 pub mod wake;

@@ -17,6 +17,7 @@ use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
 use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
 use cellblock_sandbox::jail::{landlock, probe};
+use serde::Serialize;
 
 use crate::args::DoctorArgs;
 use crate::error::{self, Error, Result};
@@ -53,12 +54,22 @@ pub(crate) async fn run(args: DoctorArgs) -> ExitCode {
     display.wait_for("starting a sandbox");
     let diagnosis = diagnose(&args.image, &args.policy.demands()).await;
     display.clear();
-    if args.json {
-        json::print(&diagnosis);
+    show(&diagnosis, Diagnosis::draw, diagnosis.ready, args.json)
+}
+
+/// Prints what was found, and says whether it is enough.
+fn show<D: Serialize>(
+    diagnosis: &D,
+    draw: impl FnOnce(&D) -> String,
+    ready: bool,
+    as_json: bool,
+) -> ExitCode {
+    if as_json {
+        json::print(diagnosis);
     } else {
-        Screen::new().show(&diagnosis.draw());
+        Screen::new().show(&draw(diagnosis));
     }
-    if diagnosis.ready {
+    if ready {
         ExitCode::Success
     } else {
         ExitCode::Policy

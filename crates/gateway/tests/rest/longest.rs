@@ -5,9 +5,8 @@ use std::time::Duration;
 use cellblock_gateway::Options;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-use crate::support::{Api, block_on, gateway};
+use crate::support::{Api, block_on, served};
 
 /// A gateway that lets code run for so long.
 async fn of(longest: Duration) -> Api {
@@ -15,11 +14,7 @@ async fn of(longest: Duration) -> Api {
         max_cell_timeout: longest,
         ..Options::default()
     };
-    let router = gateway(options).await.router();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let api = Api::at(listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    api
+    served(options).await
 }
 
 async fn refused(api: &Api, path: &str, body: Value, param: &str) -> String {

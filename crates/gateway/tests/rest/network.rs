@@ -4,9 +4,8 @@ use cellblock_gateway::Options;
 use cellblock_interpreter::limits::NetworkPolicy;
 use reqwest::StatusCode;
 use serde_json::json;
-use tokio::net::TcpListener;
 
-use crate::support::{Api, block_on, gateway};
+use crate::support::{Api, block_on, served};
 
 /// A gateway that allows requests this network.
 async fn of(most: NetworkPolicy) -> Api {
@@ -14,11 +13,7 @@ async fn of(most: NetworkPolicy) -> Api {
         max_network: most,
         ..Options::default()
     };
-    let router = gateway(options).await.router();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let api = Api::at(listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    api
+    served(options).await
 }
 
 const ECHO: &str = "import socket

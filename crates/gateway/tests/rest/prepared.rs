@@ -5,9 +5,8 @@ use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::session::SetupSnippet;
 use reqwest::StatusCode;
 use serde_json::json;
-use tokio::net::TcpListener;
 
-use crate::support::{Api, block_on, gateway};
+use crate::support::{Api, block_on, served};
 
 #[test]
 fn setup_code_of_a_request_runs_before_the_first_cell_and_after_a_reset() {
@@ -92,10 +91,7 @@ fn an_operator_sets_the_least_guard_and_setup_code() {
             code: "import os\ndef home(): return os.environ['HOME']".to_owned(),
             guarded: false,
         }];
-        let router = gateway(options).await.router();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let api = Api::at(listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let api = served(options).await;
         let session = api.session(&json!({"setup": "import os\nos.environ"})).await;
         let cell = api.run(&session, "home()").await;
         assert_eq!(cell["outputs"][0]["value"], "/workspace", "{cell}");

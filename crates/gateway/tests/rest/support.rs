@@ -44,6 +44,20 @@ pub(crate) async fn gateway(options: Options) -> Gateway {
     )
 }
 
+/// A gateway of a test's own, served without keys.
+pub(crate) async fn served(options: Options) -> Api {
+    let router = gateway(options).await.router();
+    Api::at(serve(router).await)
+}
+
+/// Serves on this machine, and returns the address.
+async fn serve(router: axum::Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    address
+}
+
 /// The shared one. Each owner has a key.
 async fn server() -> &'static (Gateway, SocketAddr) {
     SERVER
@@ -57,10 +71,7 @@ async fn server() -> &'static (Gateway, SocketAddr) {
             options.sessions.max_upload = 1 << 20;
             options.http.max_body = 2 << 20;
             let gateway = gateway(options).await;
-            let router = gateway.router();
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
-            tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+            let address = serve(gateway.router()).await;
             (gateway, address)
         })
         .await

@@ -3,10 +3,9 @@
 use cellblock_gateway::Options;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::greeter;
-use crate::support::{Api, block_on, gateway};
+use crate::support::{Api, block_on, served};
 
 async fn names(api: &Api, session: &str) -> Vec<String> {
     let (_, tools) = api.get(&format!("{session}/tools")).await;
@@ -180,10 +179,7 @@ fn an_added_toolset_has_sessions_whose_tools_are_listed_and_called() {
     block_on(async {
         let mut options = Options::default();
         options.sessions.toolsets.push(greeter::KIND);
-        let router = gateway(options).await.router();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let api = Api::at(listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let api = served(options).await;
         let session = api.session(&json!({"toolset": "greeter"})).await;
         assert_eq!(names(&api, &session).await, ["greet"]);
         let (status, greeted) = api

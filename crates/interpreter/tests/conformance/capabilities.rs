@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use cellblock_interpreter::Cell;
 use cellblock_interpreter::builder::{BackendKind, Lack};
-use cellblock_interpreter::execution::{Exceeded, Outcome, Resource, VariablesState};
+use cellblock_interpreter::execution::{Outcome, Resource, VariablesState};
 use cellblock_interpreter::limits::Limits;
-use cellblock_interpreter::{Cell, Execution};
 use cellblock_testkit::workspace_root;
 
 use crate::backend::backend;
 use crate::limited::{MIB, limited, rescuing, unrescued};
+use crate::limits::exceeded;
 use crate::place::declared;
 use crate::support::{block_on, run, session, value};
 
@@ -70,7 +71,8 @@ async fn has(lack: Lack) -> bool {
         }
         Lack::ExactMemoryLimit => {
             let session = unrescued(|limits| limits.memory_bytes = 256 * MIB).await;
-            let exceeded = exceeded(run(&session, "block = b'x' * (1 << 30)").await);
+            let ended = run(&session, "block = b'x' * (1 << 30)").await;
+            let exceeded = exceeded(&ended.outcome);
             assert_eq!((exceeded.which, exceeded.limit), (Resource::Memory, 256 * MIB));
             exceeded.actual == exceeded.limit
         }
@@ -83,12 +85,5 @@ async fn has(lack: Lack) -> bool {
             let serving = "import os\nsum('cellblock-py' != open(f'/proc/{pid}/comm').read().strip() for pid in os.listdir('/proc') if pid.isdigit())";
             value(&session().await, serving).await == 0
         }
-    }
-}
-
-fn exceeded(ended: Execution) -> Exceeded {
-    match ended.outcome {
-        Outcome::LimitExceeded(exceeded) => exceeded,
-        other => panic!("not a limit: {other:?}"),
     }
 }

@@ -18,7 +18,7 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::{BoxFuture, ToolsetTerms};
 use serde_json::{Map, Value, json};
 
-use crate::backend::{backend, is_machine};
+use crate::place::machine_lacks;
 use crate::support::{block_on, exception, goes_on, interpreter, run, run_for, value};
 
 #[derive(Debug, Default)]
@@ -283,9 +283,8 @@ fn a_forked_child_cannot_call() {
 
 #[test]
 fn too_many_calls_are_refused() {
-    if is_machine() {
-        // Ten thousand calls take minutes there, and the host, which counts them, is the same.
-        cellblock_testkit::lacking(&backend(), "time for ten thousand calls", module_path!());
+    // They take minutes there, and the host, which counts them, is the same.
+    if machine_lacks("time for ten thousand calls", module_path!()) {
         return;
     }
     block_on(async {

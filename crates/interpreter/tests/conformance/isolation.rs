@@ -4,6 +4,7 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::require;
 use cellblock_testkit::wait::until;
 
+use crate::place::machine_lacks;
 use crate::support::{block_on, interpreter, run, scalar, session, value};
 
 #[test]
@@ -99,14 +100,8 @@ fn there_is_no_network_and_nothing_of_the_host() {
     });
 }
 
-/// Whether processes of sandboxes are processes of the host, where a test can look for them.
-fn are_on_host(module: &str) -> bool {
-    let machine = crate::backend::is_machine();
-    if machine {
-        cellblock_testkit::lacking(&crate::backend::backend(), "processes on the host", module);
-    }
-    !machine
-}
+/// Why a test does not run that looks for processes of sandboxes among those of the host.
+const ON_HOST: &str = "processes on the host";
 
 /// Pids of processes on the host whose command line holds a text.
 fn with_argument(text: &str) -> Vec<u32> {
@@ -121,7 +116,7 @@ fn with_argument(text: &str) -> Vec<u32> {
 
 #[test]
 fn processes_that_a_cell_started_die_with_the_room() {
-    if !are_on_host(module_path!()) {
+    if machine_lacks(ON_HOST, module_path!()) {
         return;
     }
     require!(UserNamespaces);
@@ -139,7 +134,7 @@ fn processes_that_a_cell_started_die_with_the_room() {
 
 #[test]
 fn processes_of_a_lost_kernel_do_not_reach_the_next_one() {
-    if !are_on_host(module_path!()) {
+    if machine_lacks(ON_HOST, module_path!()) {
         return;
     }
     block_on(async {
@@ -153,7 +148,7 @@ fn processes_of_a_lost_kernel_do_not_reach_the_next_one() {
 
 #[test]
 fn a_session_that_is_dropped_gives_its_room_back() {
-    if !are_on_host(module_path!()) {
+    if machine_lacks(ON_HOST, module_path!()) {
         return;
     }
     block_on(async {

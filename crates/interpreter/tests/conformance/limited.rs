@@ -32,11 +32,5 @@ async fn with(rescue: Rescue, change: impl FnOnce(&mut Limits)) -> Session {
 
 /// A session whose limits differ from the default ones.
 pub(crate) async fn limited(change: impl FnOnce(&mut Limits)) -> Session {
-    let mut limits = Limits::default();
-    change(&mut limits);
-    let options = SessionOptions {
-        limits: Some(limits),
-        ..SessionOptions::default()
-    };
-    interpreter().await.session(options)
+    with(SessionOptions::default().rescue, change).await
 }

@@ -7,7 +7,7 @@ use cellblock_testkit::require;
 use crate::limited::{MIB, limited, unrescued};
 use crate::support::{block_on, exception, goes_on, run, value};
 
-fn exceeded(outcome: &Outcome) -> &Exceeded {
+pub(crate) fn exceeded(outcome: &Outcome) -> &Exceeded {
     match outcome {
         Outcome::LimitExceeded(exceeded) => exceeded,
         other => panic!("not a limit: {other:?}"),

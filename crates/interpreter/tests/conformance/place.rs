@@ -5,7 +5,7 @@ use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder, Lack};
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_sandbox::pool::PoolConfig;
 
-use crate::backend::{backend, over_backend};
+use crate::backend::{backend, is_machine, over_backend};
 use crate::remote::{client, serve};
 use crate::support::store;
 
@@ -23,6 +23,15 @@ pub(crate) fn lacks(lack: Lack, module: &str) -> bool {
     let lacks = declared().contains(&lack);
     if lacks {
         cellblock_testkit::lacking(&backend(), lack.name(), module);
+    }
+    lacks
+}
+
+/// Whether a test in `module` does not run, because each sandbox is a machine, which lacks this.
+pub(crate) fn machine_lacks(what: &str, module: &str) -> bool {
+    let lacks = is_machine();
+    if lacks {
+        cellblock_testkit::lacking(&backend(), what, module);
     }
     lacks
 }

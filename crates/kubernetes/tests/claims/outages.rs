@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use cellblock_testkit::kubernetes::{Fault, FaultKind};
+use cellblock_kubernetes::{ClaimedPod, Claims};
+use cellblock_sandbox::Result;
+use cellblock_testkit::kubernetes::{FakeCluster, Fault, FaultKind};
 use cellblock_testkit::wait::until;
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::support::{claims, cluster, misbehaving, nothing_is_left};
 
@@ -15,6 +18,21 @@ fn fault(method: &'static str, times: usize, kind: FaultKind) -> Fault {
         times,
         kind,
     }
+}
+
+/// A claim whose pod starts after so many milliseconds, when it is watched.
+async fn watched(start_after_ms: &str) -> (FakeCluster, Arc<Claims>, JoinHandle<Result<ClaimedPod>>) {
+    let cluster = misbehaving(0, &json!({"fake.cellblock.dev/start-after-ms": start_after_ms})).await;
+    let claims = claims(&cluster).await;
+    let claiming = tokio::spawn({
+        let claims = Arc::clone(&claims);
+        async move { claims.claim().await }
+    });
+    until("it is watched", || {
+        cluster.requests("WATCH", "sandboxclaims") == 1
+    })
+    .await;
+    (cluster, claims, claiming)
 }
 
 #[tokio::test]
@@ -48,16 +66,7 @@ async fn a_claim_whose_answer_was_lost_is_found_and_not_made_twice() {
 
 #[tokio::test]
 async fn a_watch_whose_version_is_forgotten_begins_again() {
-    let cluster = misbehaving(0, &json!({"fake.cellblock.dev/start-after-ms": "500"})).await;
-    let claims = claims(&cluster).await;
-    let claiming = tokio::spawn({
-        let claims = Arc::clone(&claims);
-        async move { claims.claim().await }
-    });
-    until("it is watched", || {
-        cluster.requests("WATCH", "sandboxclaims") == 1
-    })
-    .await;
+    let (cluster, _claims, claiming) = watched("500").await;
     cluster.inject(fault("WATCH", 1, FaultKind::Status(410)));
     cluster.compact();
     // The watch is at a version that is gone now, and learns of it with the next change.
@@ -69,16 +78,7 @@ async fn a_watch_whose_version_is_forgotten_begins_again() {
 
 #[tokio::test]
 async fn an_api_server_that_restarts_in_the_middle_delays_a_claim() {
-    let cluster = misbehaving(0, &json!({"fake.cellblock.dev/start-after-ms": "300"})).await;
-    let claims = claims(&cluster).await;
-    let claiming = tokio::spawn({
-        let claims = Arc::clone(&claims);
-        async move { claims.claim().await }
-    });
-    until("it is watched", || {
-        cluster.requests("WATCH", "sandboxclaims") == 1
-    })
-    .await;
+    let (cluster, _claims, claiming) = watched("300").await;
     cluster.stop_api();
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     cluster.start_api();

@@ -1,6 +1,5 @@
 //! The `runsc` program: finding it, checking its version and that it works, and its commands.
 
-use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use cellblock_sandbox::{Error, Result};
 use tokio::process::Command;
 
 use super::bundle;
+use crate::program::{self, on_path};
 
 /// The first release whose snapshots were tried.
 const OLDEST: u32 = 20_240_729;
@@ -35,26 +35,12 @@ impl Runsc {
     pub(super) async fn find(configured: Option<&Path>) -> Result<Self> {
         let path = match configured {
             Some(path) => path.to_owned(),
-            None => on_path().ok_or_else(|| missing("`runsc` is not on PATH"))?,
+            None => on_path("runsc").ok_or_else(|| missing("`runsc` is not on PATH"))?,
         };
-        let output = Command::new(&path).arg("--version").kill_on_drop(true).output();
-        let output = tokio::time::timeout(START_LIMIT, output)
-            .await
-            .map_err(|_| missing(&format!("`{} --version` does not end", path.display())))?
-            .map_err(|error| missing(&format!("cannot run `{}`: {error}", path.display())))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let version = text.lines().find_map(|line| line.strip_prefix("runsc version "));
-        let Some(version) = version else {
-            return Err(missing(&format!(
-                "`{} --version` does not print a version",
-                path.display()
-            )));
-        };
-        match date(version) {
-            Some(found) if found >= OLDEST => Ok(Self {
-                path,
-                version: version.to_owned(),
-            }),
+        let version = program::version(&path, "runsc version ").await;
+        let version = version.map_err(|reason| missing(&reason))?;
+        match date(&version) {
+            Some(found) if found >= OLDEST => Ok(Self { path, version }),
             _ => Err(missing(&format!(
                 "`{}` has the version `{version}`, whose snapshots are not supported",
                 path.display()
@@ -148,13 +134,6 @@ impl Runsc {
         ]
         .into()
     }
-}
-
-fn on_path() -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .map(|folder| folder.join("runsc"))
-        .find(|file| file.is_file())
 }
 
 /// Returns the date in a version such as `0.0~20240729.0` or `release-20240729.0`.

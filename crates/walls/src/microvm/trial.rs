@@ -1,50 +1,29 @@
-//! Finding programs that run machines, and trying whether the processor runs guests for them.
+//! The versions of programs that run machines, and whether the processor runs guests for them.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-/// Maximum time to print a version.
-const VERSION_LIMIT: Duration = Duration::from_secs(20);
+use crate::program;
+
 /// Maximum time for a kernel to reach its first process in KVM.
 const KVM_LIMIT: Duration = Duration::from_secs(10);
 /// What a kernel without a disk ends with: everything before it has worked.
 const KVM_WORKS: &str = "Unable to mount root fs";
 
-/// Returns the file of a program on `PATH`.
-pub(super) fn on_path(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
-}
-
 /// Returns the version that a program prints after `prefix`, and fails if it is older than `oldest`.
 pub(super) async fn version(path: &Path, prefix: &str, oldest: (u32, u32)) -> Result<String, String> {
-    let output = Command::new(path).arg("--version").kill_on_drop(true).output();
-    let output = tokio::time::timeout(VERSION_LIMIT, output)
-        .await
-        .map_err(|_| format!("`{} --version` does not end", path.display()))?
-        .map_err(|error| format!("cannot run `{}`: {error}", path.display()))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let found = text
-        .lines()
-        .find_map(|line| line.strip_prefix(prefix))
-        .and_then(|rest| rest.split_whitespace().next());
-    let Some(version) = found else {
-        return Err(format!("`{} --version` does not print a version", path.display()));
-    };
-    if numbers(version) < oldest {
+    let version = program::version(path, prefix).await?;
+    if numbers(&version) < oldest {
         return Err(format!(
             "`{}` has the version {version}, which is too old",
             path.display()
         ));
     }
-    Ok(version.to_owned())
+    Ok(version)
 }
 
 /// Returns the first two numbers of a version.

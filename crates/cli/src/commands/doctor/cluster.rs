@@ -11,7 +11,7 @@ use crate::config::Sources;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
-use crate::render::{BAD, GOOD, Screen, json, styled};
+use crate::render::{BAD, GOOD, styled};
 use crate::sanitize;
 
 const NO_PODS: &str = "doctor: `--kubernetes` examines the cluster of a server, and its configuration has no `backend: kubernetes`; name \
@@ -33,16 +33,7 @@ pub(super) async fn run(args: &DoctorArgs) -> ExitCode {
             return error.exit_code();
         }
     };
-    if args.json {
-        json::print(&diagnosis);
-    } else {
-        Screen::new().show(&diagnosis.draw());
-    }
-    if diagnosis.ready {
-        ExitCode::Success
-    } else {
-        ExitCode::Policy
-    }
+    super::show(&diagnosis, ClusterDiagnosis::draw, diagnosis.ready, args.json)
 }
 
 async fn diagnose(args: &DoctorArgs) -> Result<ClusterDiagnosis> {

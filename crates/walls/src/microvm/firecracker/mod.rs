@@ -9,7 +9,8 @@ use tokio::process::Command;
 use super::MicrovmOptions;
 use super::boot::{COMMAND, PROGRAM};
 use super::kernel::Kernel;
-use super::trial::{boots, kvm_opens, numbers, on_path, version};
+use super::trial::{boots, kvm_opens, numbers, version};
+use crate::program::on_path;
 
 mod api;
 mod machine;

@@ -11,7 +11,8 @@ use super::MicrovmOptions;
 use super::files::Files;
 use super::kernel::Kernel;
 use super::size::{MIB, memory_bytes, processors};
-use super::trial::{boots, kvm_opens, on_path, version};
+use super::trial::{boots, kvm_opens, version};
+use crate::program::on_path;
 use machine::Sockets;
 
 mod machine;
@@ -155,8 +156,8 @@ impl Qemu {
         .into()
     }
 
-    /// Returns the number of processors of a machine. An emulated machine has one: on a busy computer, several would wait for each
-    /// other's turns most of the time.
+    /// Returns the number of processors of a machine. An emulated machine has one: several would be threads that wait for each
+    /// other, and on a busy computer they would do little else.
     fn processors(&self, limits: &Limits) -> u32 {
         match self.accelerator {
             Accelerator::Kvm => processors(limits),
