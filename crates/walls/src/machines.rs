@@ -21,8 +21,6 @@ use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::{Facts, Snapshot, SnapshotStore};
 use crate::wake::Wake;
 
-/// Line of a template that can be written to a snapshot.
-const READY: &str = "ready";
 /// Free space below which a failure is explained by a full disk.
 const FULL_BYTES: u64 = 256 << 20;
 /// Memory that a forked kernel writes to before it runs code. What the template needs is not counted: each backend adds it
@@ -215,9 +213,12 @@ impl<W: Wall> Machines<W> {
         let place = self.places.machine().map_err(|error| error.to_string())?;
         let starting = self.wall.start(&self.config, &self.places, &place, directory);
         let (owner, mut control) = starting.await?;
-        let ready = tokio::time::timeout(W::TEMPLATE_LIMIT, owner.prints(READY)).await;
+        let ready = tokio::time::timeout(W::TEMPLATE_LIMIT, owner.ready()).await;
         ready
-            .map_err(|_| late("import the image's libraries", W::TEMPLATE_LIMIT))?
+            .map_err(|_| {
+                let late = late("import the image's libraries", W::TEMPLATE_LIMIT);
+                format!("{late}: {}", owner.last_words())
+            })?
             .map_err(|reason| format!("the template ended: {reason}"))?;
         self.wall.save((&owner, &mut control), &place, directory).await?;
         // Its directory is gone before the caller goes on.

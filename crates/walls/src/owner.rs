@@ -12,15 +12,25 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Command;
 use tokio::sync::watch;
 
-/// Maximum number of bytes that are kept of what a machine's program prints.
+/// Line of a template that can be written to a snapshot.
+const READY: &str = "ready";
+/// Maximum number of bytes that are kept of what a machine's program prints: the last ones.
 const KEPT: usize = 8 * 1024;
 
 /// A machine that runs. Dropping it ends the machine and releases everything that it holds.
 #[derive(Debug)]
 pub(crate) struct MachineOwner {
     control: Arc<OwnedFd>,
-    printed: watch::Receiver<String>,
+    printed: watch::Receiver<Printed>,
     ended: watch::Receiver<bool>,
+}
+
+/// What a machine and its program have printed.
+#[derive(Debug, Default)]
+struct Printed {
+    last: String,
+    /// Whether a template has said that it is ready to be saved. A kernel on a busy host may say a lot before and after.
+    ready: bool,
 }
 
 impl MachineOwner {
@@ -39,7 +49,7 @@ impl MachineOwner {
         drop(command);
         let mut child = spawned.map_err(|error| format!("start `{}`: {error}", executable.display()))?;
         fds::send(&ours, machine, &[]).map_err(|error| chain(&error))?;
-        let printed = Arc::new(watch::channel(String::new()).0);
+        let printed = Arc::new(watch::channel(Printed::default()).0);
         if let Some(stdout) = child.stdout.take() {
             tokio::spawn(keep(stdout, Arc::clone(&printed)));
         }
@@ -59,11 +69,11 @@ impl MachineOwner {
         })
     }
 
-    /// Completes when the machine has printed a line.
-    pub(crate) async fn prints(&self, line: &str) -> Result<(), String> {
+    /// Completes when a template has imported the image's libraries.
+    pub(crate) async fn ready(&self) -> Result<(), String> {
         let mut printed = self.printed.clone();
         tokio::select! {
-            seen = printed.wait_for(|text| text.lines().any(|it| it == line)) => {
+            seen = printed.wait_for(|printed| printed.ready) => {
                 seen.map(drop).map_err(|_| self.last_words())
             }
             () = self.ended() => Err(self.last_words()),
@@ -84,7 +94,7 @@ impl MachineOwner {
 
     /// Returns what the machine and its program printed.
     pub(crate) fn last_words(&self) -> String {
-        self.printed.borrow().trim().to_owned()
+        self.printed.borrow().last.trim().to_owned()
     }
 
     /// Runs a command beside the machine's program, in the same namespaces.
@@ -112,16 +122,18 @@ impl MachineOwner {
     }
 }
 
-/// Keeps the first bytes of an output, and logs its lines.
-async fn keep(output: impl AsyncRead + Unpin, kept: Arc<watch::Sender<String>>) {
+/// Keeps the last bytes of an output, and logs its lines.
+async fn keep(output: impl AsyncRead + Unpin, kept: Arc<watch::Sender<Printed>>) {
     let mut lines = BufReader::new(output).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         tracing::debug!(target: "cellblock::machine", "{line}");
-        kept.send_modify(|text| {
-            if text.len() + line.len() < KEPT {
-                text.push_str(&line);
-                text.push('\n');
-            }
+        kept.send_modify(|printed| {
+            printed.ready |= line == READY;
+            printed.last.push_str(&line);
+            printed.last.push('\n');
+            let surplus = printed.last.len().saturating_sub(KEPT);
+            let surplus = printed.last.ceil_char_boundary(surplus);
+            printed.last.drain(..surplus);
         });
     }
 }

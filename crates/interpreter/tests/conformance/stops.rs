@@ -199,7 +199,7 @@ fn an_interrupt_while_its_sandbox_is_made_stops_a_cell_before_its_code() {
 #[test]
 fn a_cell_that_catches_the_interrupt_and_ends_by_itself_has_completed() {
     block_on(async {
-        let session = session().await;
+        let session = limited(|limits| limits.grace = 10 * SECOND).await;
         let code = "try:\n    while True: pass\nexcept KeyboardInterrupt:\n    caught = True\n'cleaned up'";
         let ended = run_for(&session, SECOND, code).await;
         assert_eq!(ended.outcome, Outcome::Completed);

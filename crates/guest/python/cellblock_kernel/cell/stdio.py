@@ -20,8 +20,10 @@ except (
 ):  # an interpreter without ctypes only loses buffered output of C code
     _fflush = None
 
-# First pause in seconds between checks of the pipes, doubled each time, and the maximum pause.
-_PAUSE, _PATIENCE = 0.00005, 0.05
+# First pause in seconds between checks of the pipes, doubled each time, and the longest one.
+_PAUSE, _LONGEST = 0.00005, 0.025
+# How long a check lasts in seconds while others write to the pipes, and while nothing is read from them.
+_SHARED, _UNREAD = 0.05, 1.0
 
 _dup2 = os.dup2
 _sleep = time.sleep
@@ -89,13 +91,18 @@ class Streams:
         """Flushes, and waits until the host has read the pipes, so that a following output comes after their
         content.
 
-        The wait for a slow or missing reader is short.
+        The wait is limited: longer for a reader that does not run, as on a busy host, than for pipes that other
+        processes keep filling.
         """
         self.flush()
-        pause = _PAUSE
-        while pause < _PATIENCE and _unread(1) + _unread(2):
+        pause, waited, before = _PAUSE, 0.0, 0
+        while unread := _unread(1) + _unread(2):
+            if waited > (_UNREAD if unread == before else _SHARED):
+                return
+            before = unread
             _sleep(pause)
-            pause *= 2
+            waited += pause
+            pause = min(2 * pause, _LONGEST)
 
     def repair(self) -> None:
         """Restores what a cell broke: closed descriptors, closed or missing stream objects."""
