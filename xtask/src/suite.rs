@@ -21,7 +21,9 @@ use crate::ci::find_program;
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end.
-const LONGEST: [&str; 12] = [
+const LONGEST: [&str; 14] = [
+    "cellblock-walls microvm",
+    "cellblock-walls firecracker",
     "cellblock-interpreter containment (gvisor)",
     "cellblock-interpreter conformance (gvisor)",
     "cellblock ordinary_python",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_image::Mirror;
-use cellblock_interpreter::cell::Guard;
+use cellblock_interpreter::cell::{Guard, Language};
 use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
@@ -103,6 +103,9 @@ pub(crate) struct RunArgs {
     /// Run this code instead of files; repeat it for several cells
     #[arg(short = 'c', long = "code", value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
+    /// Run code of this language
+    #[arg(long, value_name = "LANGUAGE", value_parser = language(), default_value = Language::Python.name())]
+    pub(crate) language: Language,
     /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a
     /// data frame, other formats as bytes
     #[arg(long = "input", value_name = "NAME=PATH", value_parser = parse_input)]
@@ -297,6 +300,13 @@ Exit codes:
   124  the code timed out or was interrupted; its variables are kept
   125  the kernel was lost, or the code exceeded a limit
   130  Ctrl-C ended cellblock itself; the first one only interrupts the cell";
+
+fn language() -> impl TypedValueParser<Value = Language> {
+    PossibleValuesParser::new(Language::ALL.map(Language::name)).try_map(|name| {
+        let found = Language::ALL.into_iter().find(|language| language.name() == name);
+        found.ok_or("there is no such language")
+    })
+}
 
 fn guard_level() -> impl TypedValueParser<Value = Guard> {
     let levels = [Guard::Off, Guard::Standard, Guard::Strict];

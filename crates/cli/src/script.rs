@@ -24,7 +24,7 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
         let numbered = args.code.iter().zip(1..);
         return Ok(numbered
             .map(|(code, number)| NamedCell {
-                cell: Cell::new(code),
+                cell: Cell::new(code).in_language(args.language),
                 name: format!("<cell {number}>"),
             })
             .collect());
@@ -38,10 +38,11 @@ pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
         } else {
             path.file_name().unwrap_or_default().to_string_lossy()
         };
-        if args.toolset.toolset.is_some_and(|kind| kind.on_results) {
-            // A call is one piece of code, whatever it is made of.
+        let whole = args.toolset.toolset.is_some_and(|kind| kind.on_results);
+        if whole || !args.language.is_python() {
+            // A call is one piece of code, whatever it is made of; the marks of cells are Python's.
             found.push(NamedCell {
-                cell: Cell::new(script),
+                cell: Cell::new(script).in_language(args.language),
                 name: name.into_owned(),
             });
             continue;

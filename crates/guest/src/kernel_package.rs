@@ -16,29 +16,36 @@ const PIP: &str = include_str!("pip.sh");
 /// Lists every file of the package with its path inside, and the programs beside it.
 pub fn files() -> Vec<(PathBuf, Vec<u8>)> {
     let programs = ["pip", "pip3"].map(|name| (Path::new(ROOT).join("bin").join(name), PIP.into()));
-    let modules = modules()
-        .into_iter()
-        .map(|(path, content)| (path, content.to_vec()));
-    programs.into_iter().chain(modules).collect()
+    let package = package().map(|(path, content)| (path, content.to_vec()));
+    programs.into_iter().chain(package).collect()
 }
 
 /// Lists the modules of the package with their paths inside.
 pub(crate) fn modules() -> Vec<(PathBuf, &'static [u8])> {
+    package()
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "py"))
+        .collect()
+}
+
+fn package() -> impl Iterator<Item = (PathBuf, &'static [u8])> {
     let mut files = Vec::new();
     collect(&PACKAGE, &Path::new(ROOT).join("cellblock_kernel"), &mut files);
-    files
+    files.into_iter()
 }
 
 fn collect(dir: &Dir<'static>, at: &Path, files: &mut Vec<(PathBuf, &'static [u8])>) {
-    for file in dir
-        .files()
-        .filter(|file| file.path().extension().is_some_and(|extension| extension == "py"))
-    {
+    for file in dir.files().filter(|file| is_code(file.path())) {
         files.push((at.join(file.path()), file.contents()));
     }
     for dir in dir.dirs() {
         collect(dir, at, files);
     }
+}
+
+/// Whether a file is part of the package: modules, and what another language runs.
+fn is_code(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "py" || extension == "js")
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-pub use cellblock_protocol::{CellMode, Guard, Rescue};
+pub use cellblock_protocol::{CellMode, Guard, Language, Rescue};
+
+use crate::error::{Error, Result};
 
 /// One piece of code, and how to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct Cell {
     pub name: Option<String>,
     /// The number of the code's first line in that file.
     pub line: u32,
+    /// The language of the code. Only Python can be an expression or a dry run, and be called with aliases; a session with a guard runs
+    /// nothing else.
+    pub language: Language,
     /// Statements, or one expression.
     pub mode: CellMode,
     /// Whether the value of a trailing expression is displayed.
@@ -45,6 +50,7 @@ impl Cell {
             code: code.into(),
             name: None,
             line: 1,
+            language: Language::Python,
             mode: CellMode::Exec,
             echo: true,
             store: true,
@@ -57,6 +63,13 @@ impl Cell {
         }
     }
 
+    /// Sets its language.
+    #[must_use]
+    pub const fn in_language(mut self, language: Language) -> Self {
+        self.language = language;
+        self
+    }
+
     /// One expression, whose value is the only output.
     pub fn expression(code: impl Into<String>) -> Self {
         Self {
@@ -64,6 +77,29 @@ impl Cell {
             collect_files: false,
             ..Self::new(code)
         }
+    }
+
+    /// Fails for a combination that no kernel serves.
+    pub(crate) fn check(&self) -> Result<()> {
+        let asked = match self {
+            Self {
+                language: Language::Python,
+                ..
+            } => return Ok(()),
+            Self { dry_run: true, .. } => "a dry run",
+            Self {
+                mode: CellMode::Eval, ..
+            } => "an expression",
+            _ => return Ok(()),
+        };
+        Err(Error::Argument {
+            name: "language",
+            missing: false,
+            reason: format!(
+                "{asked} has to be Python, not `{}`; run the code as a cell",
+                self.language.name()
+            ),
+        })
     }
 
     /// Names the file that the code comes from, and the line on which it begins there.

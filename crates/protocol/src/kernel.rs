@@ -71,6 +71,9 @@ pub enum ToKernel {
         /// Line number of the first line of `code` in that file.
         #[serde(default = "first_line")]
         line: u32,
+        /// Language of the code; absent for Python.
+        #[serde(default, skip_serializing_if = "Language::is_python")]
+        language: Language,
         /// Whether the code consists of statements or is one expression.
         mode: CellMode,
         /// Whether a trailing expression is displayed.
@@ -205,6 +208,40 @@ pub enum CellMode {
     Exec,
     /// One expression.
     Eval,
+}
+
+/// The language of a cell. A session keeps the state of each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// Python.
+    #[default]
+    Python,
+    /// Commands of bash.
+    Bash,
+    /// JavaScript, which Node.js runs.
+    Javascript,
+}
+
+impl Language {
+    /// All languages.
+    pub const ALL: [Self; 3] = [Self::Python, Self::Bash, Self::Javascript];
+
+    /// Its name in requests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Bash => "bash",
+            Self::Javascript => "javascript",
+        }
+    }
+
+    /// Whether it is Python.
+    #[must_use]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+    pub const fn is_python(&self) -> bool {
+        matches!(self, Self::Python)
+    }
 }
 
 /// A name, with the part of a file in the sandbox that contains its value.

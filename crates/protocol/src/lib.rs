@@ -22,7 +22,7 @@ pub use generation::GENERATION;
 pub use guest::{Disk, FileEntry, FileStamp, FromGuest, SkippedFile, Stream, ToGuest};
 pub use kernel::{
     Bundle, CallError, Card, CellError, CellMode, CellNames, FetchEffect, Finding, FromKernel, Guard,
-    InputFormat, KernelOutcome, OutputLimits, Reference, Rejection, Rescue, ToKernel, Variable,
+    InputFormat, KernelOutcome, Language, OutputLimits, Reference, Rejection, Rescue, ToKernel, Variable,
 };
 pub use output::{
     Answer, Axes, Chart, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure,

@@ -523,6 +523,12 @@ fn of_session(args: &RunArgs) -> Result<ToolsetSession> {
             "`--guard`, `--setup`, `--dry-run` and `--fetches` are for cells, and `--toolset derivation` runs none; remove them".to_owned(),
         ));
     }
+    if args.toolset.toolset == Some(DERIVATION) && !args.language.is_python() {
+        return Err(Error::Refused(format!(
+            "`--language {}` is not for `--toolset derivation`, whose code is checked before it runs; write it in Python",
+            args.language.name()
+        )));
+    }
     if args.toolset.toolset == Some(DERIVATION) && !args.network.network.is_none() {
         return Err(Error::Refused(format!(
             "`--network {}` is not for `--toolset derivation`, whose code never has a network; remove it",

@@ -93,6 +93,24 @@ fn a_dry_run_reports_what_would_be_rejected_and_runs_nothing() -> Result<()> {
 }
 
 #[test]
+fn cells_of_other_languages_run_unless_code_is_checked() -> Result<()> {
+    let finished = run(["--language", "bash", "-c", "x=1", "-c", "echo $((x + 1))"])?.run()?;
+    assert_eq!(
+        (finished.code(), &*finished.stdout),
+        (0, "2\n"),
+        "{}",
+        finished.stderr
+    );
+    let (code, report) = json(["--language", "javascript", "-c", "[1, 2].map(x => x * 2)"])?;
+    assert_eq!((code, text(&report, "/outputs/0/value")?), (0, "[2, 4]"));
+    let (code, report) = json(["--language", "bash", "-c", "exit 3"])?;
+    assert_eq!((code, text(&report, "/outputs/0/exception")?), (1, "ExitStatus"));
+    let (code, report) = json(["--guard", "strict", "--language", "bash", "-c", "echo"])?;
+    assert_eq!((code, text(&report, "/rejections/0/rule")?), (2, "language"));
+    Ok(())
+}
+
+#[test]
 fn printing_a_table_shows_it_in_a_notebook_only() -> Result<()> {
     let code = "import pandas as pd\nprint(pd.DataFrame({'a': [1]}))";
     let (_, typed) = json(["--toolset", "notebook", "-c", code])?;

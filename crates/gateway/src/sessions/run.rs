@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
+use cellblock_interpreter::cell::Language;
 use cellblock_interpreter::execution::Event;
 use cellblock_interpreter::hosting::Exclusive;
 use cellblock_interpreter::lineage;
@@ -32,6 +33,9 @@ use crate::state::{Caller, Gateway};
 pub(crate) struct CellRequest {
     /// The code. The value of a trailing expression is displayed.
     code: Option<String>,
+    /// The language of the code: `python`, `bash` or `javascript`. A session keeps the state of each.
+    #[schema(value_type = String, default = "python")]
+    language: Language,
     /// Timeout in seconds.
     timeout: Option<f64>,
     /// Additional packages, as requirement strings.
@@ -90,6 +94,7 @@ pub(crate) async fn run(
     };
     let cell = Cell {
         dry_run: request.dry_run,
+        language: request.language,
         ..cell
     };
     let turn = held.turn().await?;

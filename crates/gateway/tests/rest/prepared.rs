@@ -71,6 +71,32 @@ fn a_dry_run_is_answered_like_a_cell_and_is_not_stored() {
 }
 
 #[test]
+fn a_cell_of_another_language_keeps_its_state_and_an_unknown_one_is_rejected() {
+    block_on(async {
+        let api = Api::of("languages").await;
+        let session = api.session(&json!({})).await;
+        for (language, code, stdout) in [
+            ("bash", "x=1", ""),
+            ("bash", "echo $((x + 1))", "2\n"),
+            ("javascript", "const y = 3; console.log(y)", "3\n"),
+        ] {
+            let body = json!({"code": code, "language": language});
+            let (status, cell) = api.post(&format!("{session}/cells"), &body).await;
+            assert_eq!(
+                (status, &cell["stdout"]),
+                (StatusCode::OK, &json!(stdout)),
+                "{cell}"
+            );
+        }
+        let unknown = json!({"code": "1", "language": "ruby"});
+        let (status, refused) = api.post(&format!("{session}/cells"), &unknown).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(refused.to_string().contains("javascript"), "{refused}");
+        api.end(&session).await;
+    });
+}
+
+#[test]
 fn printing_a_table_in_a_notebook_shows_it() {
     block_on(async {
         let api = Api::of("printing").await;

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import sys
 import unittest
 from pathlib import Path
@@ -21,6 +22,12 @@ def needs_python(*version):
     """Skips a test, with a record, where the interpreter is older; fails it where all are required."""
     lacking = [f"python:{'.'.join(map(str, version))}"] if sys.version_info < version else []
     return _skip_without(lacking, f"{sys.executable} is Python {sys.version.split()[0]}")
+
+
+def needs_program(name):
+    """Skips a test, with a record, where a program is not on the PATH of kernels in tests."""
+    lacking = [] if shutil.which(name, path="/usr/bin:/bin") else [f"program:{name}"]
+    return _skip_without(lacking, f"`{name}` is not in /usr/bin or /bin")
 
 
 def _skip_without(lacking, reason):

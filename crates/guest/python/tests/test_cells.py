@@ -5,7 +5,7 @@ from tests.driver import KernelTest
 
 class Echo(KernelTest):
     def test_the_hello_names_generation_and_python(self):
-        self.assertEqual(self.kernel.hello["generation"], 4)
+        self.assertEqual(self.kernel.hello["generation"], 5)
         self.assertRegex(self.kernel.hello["python"], r"^3\.\d+\.\d+$")
 
     def test_a_trailing_expression_is_displayed(self):

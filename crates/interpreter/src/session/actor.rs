@@ -327,6 +327,7 @@ impl Actor {
         events: Option<mpsc::Sender<Event>>,
         asker: &mut oneshot::Sender<Result<Execution>>,
     ) -> Result<Execution> {
+        cell.check()?;
         if cell.dry_run {
             return self.check(cell, events, asker).await;
         }
@@ -341,12 +342,13 @@ impl Actor {
             name: cell.name.unwrap_or_else(|| format!("<cell {number}>")),
             code: cell.code,
             line: cell.line,
+            language: cell.language,
             mode: cell.mode,
             echo: cell.echo,
             store: cell.store,
             last: cell.last,
             references,
-            report_names: self.lineage.needs_names(cell.producer.as_deref()),
+            report_names: cell.language.is_python() && self.lineage.needs_names(cell.producer.as_deref()),
         };
         let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables) = (true, true);

@@ -1,6 +1,6 @@
 //! A session's sandbox: made on first use, replaced when it is lost, ended with the session.
 
-use cellblock_protocol::{Bundle, CellMode, OutputLimits, ToKernel};
+use cellblock_protocol::{Bundle, CellMode, Language, OutputLimits, ToKernel};
 use cellblock_sandbox::backend::{Kernel, Usage};
 use cellblock_sandbox::channel::write_frame;
 
@@ -108,6 +108,7 @@ impl Actor {
             code: String::new(),
             name: "<exit>".to_owned(),
             line: 1,
+            language: Language::Python,
             mode: CellMode::Exec,
             echo: false,
             store: true,

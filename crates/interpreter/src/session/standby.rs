@@ -160,6 +160,7 @@ mod tests {
             code: String::new(),
             name: String::new(),
             line: 1,
+            language: cellblock_protocol::Language::Python,
             mode: cellblock_protocol::CellMode::Exec,
             echo: true,
             store: true,

@@ -19,6 +19,7 @@ mod flood;
 mod guard;
 mod inputs;
 mod isolation;
+mod languages;
 mod lifecycle;
 mod limited;
 mod limits;

@@ -84,6 +84,7 @@ pub(crate) async fn start(kernel: &mut Kernel, code: &str) {
         name: "<cell>".to_owned(),
         code: code.to_owned(),
         line: 1,
+        language: cellblock_protocol::Language::Python,
         mode: CellMode::Exec,
         echo: true,
         store: true,

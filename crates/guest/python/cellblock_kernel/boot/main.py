@@ -13,7 +13,7 @@ from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.library import broker
 from cellblock_kernel.rescue.standby import Standby
 
-GENERATION = 4
+GENERATION = 5
 
 _getpid, _mask = os.getpid, pthread_sigmask
 _version = "{}.{}.{}".format(*sys.version_info)

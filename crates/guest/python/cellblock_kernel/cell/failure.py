@@ -73,6 +73,24 @@ class Failure:
         return error
 
 
+class CellFailure(Exception):
+    """A cell of another language failed; described in the terms of that language."""
+
+    def __init__(self, kind: str, message: str, trace: str, line: int | None = None, status: int | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.trace = trace
+        self.line = line
+        self.status = status
+
+    def describe(self, chars: int) -> Failure:
+        """Describes it within a number of characters."""
+        message = cut(redact.message(str(self)), min(chars, _MESSAGE_CHARS))[0]
+        failure = Failure(self.kind[:_NAME], message, cut_middle(redact.message(self.trace), chars))
+        failure.line, failure.exit_code = self.line, self.status
+        return failure
+
+
 def type_name(kind: type) -> str:
     """Returns the name of a class, even if its metaclass overrides it."""
     return str(_name_of(kind))[:_NAME]
@@ -100,6 +118,8 @@ def safe_str(value: object) -> str:
 
 def describe(error: BaseException, name: str | None, chars: int) -> Failure:
     """Describes an exception that a cell raised; `name` is the cell's file name."""
+    if isinstance(error, CellFailure):
+        return error.describe(chars)
     source.restore()
     kind = type_name(type(error))
     message = ""

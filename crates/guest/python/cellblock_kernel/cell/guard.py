@@ -91,6 +91,13 @@ def check(tree: ast.AST, level: str, line: int) -> None:
         raise Rejection(sorted(found, key=lambda one: one["line"]))
 
 
+def only_python(language: str, level: str, line: int) -> None:
+    """Raises a `Rejection` of another language, unless everything is allowed: the rules know only Python."""
+    if level != "off":
+        message = f"`{language}` cells are not allowed in this session, whose code is checked before it runs; use Python"
+        raise Rejection([{"rule": "language", "line": line, "message": message}])
+
+
 class _Rules:
     def __init__(self, nodes: list[Any], strict: bool) -> None:
         self._strict = strict

@@ -216,6 +216,9 @@ class Kernel:
         _exit(code)
 
     def _execute(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        if message.get("language"):
+            self._execute_other(message)
+            return
         code, line = message["code"], message.get("line") or 1
         name = message.get("name") or "<cell>"
         expression = message.get("mode") == "eval"
@@ -261,6 +264,15 @@ class Kernel:
                     self._open_files.flush()
         if self._is_mine():
             plot.capture(self._display, failing=False)
+
+    def _execute_other(self, message: Message) -> None:
+        """Runs code of another language, which no guard can check."""
+        guard.only_python(message["language"], self._guard, message.get("line") or 1)
+        # Only here, because few sessions need it.
+        from cellblock_kernel import languages
+
+        self._streams.flush()
+        languages.run(lambda value: self._display.show(value, None), message)
 
     def _check(self, message: Message, blobs: list[bytes], done: Message) -> None:
         """Checks code as for `execute`, without running it or keeping anything of it."""
@@ -327,6 +339,10 @@ class Kernel:
 
     def _reset(self, message: Message, blobs: list[bytes], done: Message) -> None:
         self._namespace.reset()
+        if "cellblock_kernel.languages" in sys.modules:
+            from cellblock_kernel import languages
+
+            languages.close()
         registry.forget()
         plot.close()
         gc.collect()

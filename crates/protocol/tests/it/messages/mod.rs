@@ -3,9 +3,9 @@
 use cellblock_protocol::{
     Answer, Axes, CallError, CellError, CellMode, CellNames, Chart, Column, Dataframe, DataframeLibrary,
     Disk, Exception, ExceptionFrame, Figure, FigureLibrary, FileEntry, FileStamp, Finding, FromGuest,
-    FromKernel, Guard, Image, ImageMime, InputFormat, KernelOutcome, Output, OutputLimits, Primitive,
-    Reference, Rejection, Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream, ToGuest, ToKernel,
-    Variable,
+    FromKernel, Guard, Image, ImageMime, InputFormat, KernelOutcome, Language, Output, OutputLimits,
+    Primitive, Reference, Rejection, Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream, ToGuest,
+    ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -347,18 +347,28 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             text(),
             text(),
             any::<u32>(),
-            mode,
+            (prop::sample::select(&Language::ALL[..]), mode),
             any::<bool>(),
             any::<(bool, bool, bool)>(),
             vec(reference(format.clone()), 0..3),
         )
             .prop_map(
-                |(cell, code, name, line, mode, echo, (store, last, report_names), references)| {
+                |(
+                    cell,
+                    code,
+                    name,
+                    line,
+                    (language, mode),
+                    echo,
+                    (store, last, report_names),
+                    references,
+                )| {
                     ToKernel::Execute {
                         cell,
                         code,
                         name,
                         line,
+                        language,
                         mode,
                         echo,
                         store,

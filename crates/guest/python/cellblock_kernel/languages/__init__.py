@@ -1,0 +1,34 @@
+"""Cells in languages other than Python. A process of each language runs them and keeps their state."""
+
+from shutil import which
+from typing import Any
+
+from cellblock_kernel.cell.guard import Rejection
+from cellblock_kernel.languages.bash import Bash
+from cellblock_kernel.languages.companion import Companion, Show
+from cellblock_kernel.languages.javascript import JavaScript
+
+_ALL: dict[str, type[Companion]] = {kind.language: kind for kind in (Bash, JavaScript)}
+_running: dict[str, Companion] = {}
+
+
+def run(show: Show, message: dict[str, Any]) -> None:
+    """Runs a cell. Raises a `Rejection` if the image lacks its language."""
+    language, line = message["language"], message.get("line") or 1
+    if language not in _running:
+        kind = _ALL.get(language)
+        if kind is None or which(kind.program) is None:
+            there = ["python", *(other for other, known in _ALL.items() if which(known.program))]
+            what = f"`{kind.program}` is not in this image" if kind else "it is unknown"
+            message_text = f"`{language}` cells cannot run here: {what}; available: {', '.join(there)}"
+            raise Rejection([{"rule": "language", "line": line, "message": message_text}])
+        _running[language] = kind(show)
+    name = message.get("name") or "<cell>"
+    _running[language].run(message["code"], name, message.get("echo", True), bool(message.get("last")))
+
+
+def close() -> None:
+    """Ends all processes."""
+    for companion in _running.values():
+        companion.close()
+    _running.clear()

@@ -1,0 +1,64 @@
+"""Cells of bash: one interactive shell, because only such a shell goes on after an interrupt."""
+
+import os
+import subprocess
+
+from cellblock_kernel.cell.failure import CellFailure
+from cellblock_kernel.languages.companion import Companion, Show
+
+# Read by the shell first: the prompts are empty, and what it says about its lack of a terminal is not shown.
+_BEGIN = "set +o history +H; exec 2>&{stderr} {stderr}>&-\n"
+# One line for each cell. Programs that it leaves in the background do not inherit the pipes.
+_CELL = (
+    "builtin mapfile -d '' -u {code} __cell; "
+    'builtin eval -- "${{__cell[0]}}" </dev/null {code}<&- {answers}>&-\n'
+    "builtin printf '%s\\n' \"$?\" >&{answers}\n"
+)
+
+
+class Bash(Companion):
+    """A shell that keeps variables, functions and the working directory."""
+
+    language, program = "bash", "bash"
+
+    def __init__(self, show: Show) -> None:
+        super().__init__(show)
+        self._line_of_cell = b""
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        # Its position is the shell's as well.
+        code = self._pipes["code"] = os.memfd_create("cell")
+        commands, answers, stderr = self._pipe("commands", True), self._pipe("answers", False), os.dup(2)
+        given = (code, answers, stderr)
+        try:
+            process = subprocess.Popen(
+                [self.program, "--noprofile", "--norc", "--noediting", "-i"],
+                stdin=commands,
+                stderr=subprocess.DEVNULL,
+                pass_fds=given,
+                process_group=0,
+                env={**os.environ, "PS1": "", "PS2": ""},
+            )
+        finally:
+            for descriptor in (commands, answers, stderr):
+                os.close(descriptor)
+        self._line_of_cell = _CELL.format(code=code, answers=answers).encode()
+        os.write(self._pipes["commands"], _BEGIN.format(stderr=stderr).encode())
+        return process
+
+    def _send(self, code: str, name: str, echo: bool, last: bool) -> None:
+        if "\0" in code:
+            self._busy = False
+            raise CellFailure("SyntaxError", "the code contains a null character", "the code contains a null character\n")
+        file = self._pipes["code"]
+        os.ftruncate(file, 0)
+        os.pwrite(file, code.encode("utf-8", "surrogateescape"), 0)
+        os.lseek(file, 0, os.SEEK_SET)
+        os.write(self._pipes["commands"], self._line_of_cell)
+
+    def _answer(self, line: bytes) -> bool:
+        status = int(line)
+        if status != 0:
+            message = f"the last command ended with status {status}"
+            raise CellFailure("ExitStatus", message, f"{message}\n", status=status)
+        return True
