@@ -238,7 +238,6 @@ impl Language {
 
     /// Whether it is Python.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
     pub const fn is_python(&self) -> bool {
         matches!(self, Self::Python)
     }

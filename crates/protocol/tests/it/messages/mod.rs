@@ -288,10 +288,8 @@ fn small() -> impl Strategy<Value = ToKernel> {
     ]
 }
 
-/// Generates any message from the host to a kernel.
-pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
-    let guard = prop::sample::select(vec![Guard::Off, Guard::Standard, Guard::Strict]);
-    let limits = (
+fn output_limits() -> impl Strategy<Value = OutputLimits> {
+    (
         any::<u32>(),
         any::<u64>(),
         any::<u64>(),
@@ -306,7 +304,12 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                 rows_preview,
                 result_bytes,
             },
-        );
+        )
+}
+
+/// Generates any message from the host to a kernel.
+pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
+    let guard = prop::sample::select(vec![Guard::Off, Guard::Standard, Guard::Strict]);
     let mode = prop::sample::select(vec![CellMode::Exec, CellMode::Eval]);
     let format = prop::sample::select(vec![
         InputFormat::Csv,
@@ -323,7 +326,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
         (
             texts(),
             guard,
-            limits,
+            output_limits(),
             texts(),
             prop::sample::select(vec![Rescue::Off, Rescue::Idle, Rescue::On]),
             vec(bundle(), 0..3),
