@@ -104,7 +104,7 @@ pub(crate) struct RunArgs {
     #[arg(short = 'c', long = "code", value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
     /// Run code of this language
-    #[arg(long, value_name = "LANGUAGE", value_parser = language(), default_value = Language::Python.name())]
+    #[arg(long, value_name = "LANGUAGE", value_parser = one_of(Language::ALL, Language::name), default_value = Language::Python.name())]
     pub(crate) language: Language,
     /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a
     /// data frame, other formats as bytes
@@ -136,7 +136,7 @@ pub(crate) struct RunArgs {
     /// Check code before it runs: `standard` rejects code that reads the environment or starts
     /// processes, `strict` also `eval`, `exec` and the like [default: off, with --toolset notebook:
     /// `cells.guard` of the configuration]
-    #[arg(long, value_name = "LEVEL", value_parser = guard_level())]
+    #[arg(long, value_name = "LEVEL", value_parser = one_of([Guard::Off, Guard::Standard, Guard::Strict], Guard::name))]
     pub(crate) guard: Option<Guard>,
     /// Run this Python file before the first cell; repeat it for several. If it fails, the run
     /// continues with a note
@@ -301,18 +301,17 @@ Exit codes:
   125  the kernel was lost, or the code exceeded a limit
   130  Ctrl-C ended cellblock itself; the first one only interrupts the cell";
 
-fn language() -> impl TypedValueParser<Value = Language> {
-    PossibleValuesParser::new(Language::ALL.map(Language::name)).try_map(|name| {
-        let found = Language::ALL.into_iter().find(|language| language.name() == name);
-        found.ok_or("there is no such language")
-    })
-}
-
-fn guard_level() -> impl TypedValueParser<Value = Guard> {
-    let levels = [Guard::Off, Guard::Standard, Guard::Strict];
-    PossibleValuesParser::new(levels.map(Guard::name)).try_map(move |name| {
-        let found = levels.into_iter().find(|level| level.name() == name);
-        found.ok_or("there is no such level")
+/// Reads one of some values by its name, and lists the names in the help.
+pub(crate) fn one_of<T, const N: usize>(
+    values: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(values.map(name)).try_map(move |given| {
+        let found = values.into_iter().find(|value| name(*value) == given);
+        found.ok_or("there is no such value")
     })
 }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use cellblock_interpreter::project::ExportFormat;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+use super::one_of;
 use crate::env_vars;
 
 /// Which datasets, and what to do with them.
@@ -39,7 +39,7 @@ pub(crate) enum DatasetCommand {
         #[arg(value_name = "SLUG")]
         slug: String,
         /// Format of the file
-        #[arg(long, value_name = "FORMAT", value_parser = export_format(), default_value = "parquet")]
+        #[arg(long, value_name = "FORMAT", value_parser = one_of(ExportFormat::ALL, ExportFormat::name), default_value = "parquet")]
         format: ExportFormat,
         /// File to write, or `-` for stdout [default: a file in the current directory, named after
         /// the dataset]
@@ -80,15 +80,4 @@ pub(crate) struct PublishArgs {
     /// Image whose libraries read the file
     #[arg(long, value_name = "IMAGE", default_value_t = env_vars::default_image())]
     pub(crate) image: String,
-}
-
-fn export_format() -> impl TypedValueParser<Value = ExportFormat> {
-    let names = ExportFormat::ALL.map(ExportFormat::name);
-    PossibleValuesParser::new(names).map(|name| {
-        // The parser accepts no other names.
-        ExportFormat::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .unwrap_or_default()
-    })
 }

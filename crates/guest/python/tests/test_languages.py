@@ -147,6 +147,14 @@ class JavaScript(Languages):
             "late", self.cell("setTimeout(() => { throw new Error('late') }); await new Promise(r => setTimeout(r, 50))").stderr
         )
 
+    def test_no_name_and_no_value_hides_a_failure(self):
+        failed = self.fails("1;\nnull.x", name="a(1 [b+.js")
+        self.assertEqual((failed["exception"], failed["line"]), ("TypeError", 2))
+        hostile = (
+            "({ get a() { throw new RangeError('no') }, [require('util').inspect.custom]() { throw new RangeError('never') } })"
+        )
+        self.assertEqual(self.fails(hostile)["message"], "never")
+
     def test_an_interrupt_stops_loops_and_waits_and_names_stay(self):
         self.cell("const kept = 1")
         for code in (

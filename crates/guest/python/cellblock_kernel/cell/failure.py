@@ -76,10 +76,12 @@ class Failure:
 class CellFailure(Exception):
     """A cell of another language failed; described in the terms of that language."""
 
-    def __init__(self, kind: str, message: str, trace: str, line: int | None = None, status: int | None = None) -> None:
+    def __init__(
+        self, kind: str, message: str, trace: str | None = None, line: int | None = None, status: int | None = None
+    ) -> None:
         super().__init__(message)
         self.kind = kind
-        self.trace = trace
+        self.trace = f"{message}\n" if trace is None else trace
         self.line = line
         self.status = status
 

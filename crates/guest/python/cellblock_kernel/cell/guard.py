@@ -94,8 +94,13 @@ def check(tree: ast.AST, level: str, line: int) -> None:
 def only_python(language: str, level: str, line: int) -> None:
     """Raises a `Rejection` of another language, unless everything is allowed: the rules know only Python."""
     if level != "off":
-        message = f"`{language}` cells are not allowed in this session, whose code is checked before it runs; use Python"
-        raise Rejection([{"rule": "language", "line": line, "message": message}])
+        why = "are not allowed in this session, whose code is checked before it runs; use Python"
+        raise wrong_language(language, line, why)
+
+
+def wrong_language(language: str, line: int, why: str) -> Rejection:
+    """Returns the rejection of a cell for its language."""
+    return Rejection([{"rule": "language", "line": line, "message": f"`{language}` cells {why}"}])
 
 
 class _Rules:

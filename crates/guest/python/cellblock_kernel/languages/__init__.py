@@ -3,7 +3,7 @@
 from shutil import which
 from typing import Any
 
-from cellblock_kernel.cell.guard import Rejection
+from cellblock_kernel.cell import guard
 from cellblock_kernel.languages.bash import Bash
 from cellblock_kernel.languages.companion import Companion, Show
 from cellblock_kernel.languages.javascript import JavaScript
@@ -20,8 +20,7 @@ def run(show: Show, message: dict[str, Any]) -> None:
         if kind is None or which(kind.program) is None:
             there = ["python", *(other for other, known in _ALL.items() if which(known.program))]
             what = f"`{kind.program}` is not in this image" if kind else "it is unknown"
-            message_text = f"`{language}` cells cannot run here: {what}; available: {', '.join(there)}"
-            raise Rejection([{"rule": "language", "line": line, "message": message_text}])
+            raise guard.wrong_language(language, line, f"cannot run here: {what}; available: {', '.join(there)}")
         _running[language] = kind(show)
     name = message.get("name") or "<cell>"
     _running[language].run(message["code"], name, message.get("echo", True), bool(message.get("last")))

@@ -49,7 +49,7 @@ class Bash(Companion):
     def _send(self, code: str, name: str, echo: bool, last: bool) -> None:
         if "\0" in code:
             self._busy = False
-            raise CellFailure("SyntaxError", "the code contains a null character", "the code contains a null character\n")
+            raise CellFailure("SyntaxError", "the code contains a null character")
         file = self._pipes["code"]
         os.ftruncate(file, 0)
         os.pwrite(file, code.encode("utf-8", "surrogateescape"), 0)
@@ -59,6 +59,5 @@ class Bash(Companion):
     def _answer(self, line: bytes) -> bool:
         status = int(line)
         if status != 0:
-            message = f"the last command ended with status {status}"
-            raise CellFailure("ExitStatus", message, f"{message}\n", status=status)
+            raise CellFailure("ExitStatus", f"the last command ended with status {status}", status=status)
         return True

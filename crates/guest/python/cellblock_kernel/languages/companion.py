@@ -91,8 +91,7 @@ class Companion(ABC):
             self._process = self._start()
         except OSError as error:
             self.close()
-            message = f"{self.program} could not be started: {error.strerror}"
-            raise CellFailure("StartError", message, f"{message}\n") from error
+            raise CellFailure("StartError", f"{self.program} could not be started: {error.strerror}") from error
 
     def _pipe(self, name: str, writes: bool) -> int:
         """Makes a pipe, keeps one end under the name, and returns the other, which the process inherits."""
@@ -155,7 +154,7 @@ class Companion(ABC):
             signal = Signals(-status).name
             cause = ", perhaps because the sandbox ran out of memory" if -status == SIGKILL else ""
             message = f"{self.program} was ended by {signal}{cause}; what it had kept is gone"
-        raise CellFailure("ExitStatus", message, f"{message}\n", status=status if status > 0 else 128 - status)
+        raise CellFailure("ExitStatus", message, status=status if status > 0 else 128 - status)
 
 
 def _note(text: str) -> None:

@@ -14,6 +14,8 @@ const { Worker } = require('node:worker_threads');
 const [REQUESTS, ANSWERS, SEEN, STOPS] = process.argv.slice(2).map(Number);
 // How long the main thread may take to notice that it has to stop, before what it runs is terminated.
 const PATIENCE_MS = 50;
+// The inspector keeps what it answers with until its group is released.
+const GROUP = 'cell';
 const PICTURES = {
   'image/png': [0x89, 0x50, 0x4e, 0x47],
   'image/jpeg': [0xff, 0xd8, 0xff],
@@ -97,6 +99,7 @@ async function evaluate({ code, name, echo }) {
     expression: `${withoutImports(code)}\n//# sourceURL=${name}`,
     awaitPromise: true,
     replMode: true,
+    objectGroup: GROUP,
   });
   const { result, exceptionDetails: thrown } = evaluated;
   if (thrown) return failed(thrown, name, code.split('\n').length);
@@ -137,6 +140,11 @@ function failed({ exception, lineNumber }, name, lineCount) {
   };
 }
 
+// Describes an error outside the cell's own code: one that was terminated (the kernel knows), or whose value cannot be shown.
+function broken(error) {
+  return { error: { type: error?.name ?? 'Error', message: String(error?.message ?? error), stack: String(error), line: null } };
+}
+
 // A thread that reads stops, because the main one may be in a loop that never ends. Without a kernel it ends everything.
 const noticed = new Int32Array(new SharedArrayBuffer(4));
 const watcher = new Worker(
@@ -155,15 +163,15 @@ const watcher = new Worker(
 watcher.on('message', () => {
   Atomics.store(noticed, 0, 1);
   Atomics.notify(noticed, 0);
-  ended({ interrupted: true });
+  ended({});
   tell({ stopped: true });
 });
 watcher.unref();
 
 async function run(request) {
   const stopped = new Promise((resolve) => { ended = resolve; });
-  const running = evaluate(request).catch(() => ({ interrupted: true }));
-  const answer = await Promise.race([running, stopped]);
+  const answer = await Promise.race([evaluate(request).catch(broken), stopped]);
+  session.post('Runtime.releaseObjectGroup', { objectGroup: GROUP });
   if (!request.last) return tell({ done: answer });
   // Like the end of a script, which waits for its timers.
   process.once('beforeExit', () => tell({ done: answer }));

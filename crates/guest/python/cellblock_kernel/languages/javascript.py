@@ -7,9 +7,11 @@ from base64 import b64decode
 from typing import Any
 
 from cellblock_kernel.cell.failure import CellFailure
+from cellblock_kernel.cell.pattern import pattern
 from cellblock_kernel.languages.companion import Companion
 from cellblock_kernel.outputs.rich import Bundle
 
+_UNUSUAL = pattern(r"[^A-Za-z0-9_.-]+")
 _DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.js")
 
 
@@ -43,8 +45,8 @@ class JavaScript(Companion):
 
     def _send(self, code: str, name: str, echo: bool, last: bool) -> None:
         self._done = self._stopping = False
-        # A name in a stack has no blanks and no brackets.
-        file = "-".join(name.strip("<>").split()) or "cell"
+        # The driver looks for it in stacks.
+        file = _UNUSUAL.sub("-", name.strip("<>")) or "cell"
         request = json.dumps({"code": code, "name": file, "echo": echo, "last": last}).encode() + b"\n"
         while request:
             request = request[os.write(self._pipes["requests"], request) :]
