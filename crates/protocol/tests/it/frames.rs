@@ -304,7 +304,7 @@ fn the_golden_schema_is_current() {
         golden == schema(),
         "schema/gen-5.json is stale; run `cargo xtask generate`"
     );
-    assert_eq!(golden["generation"], json!(4));
+    assert_eq!(golden["generation"], json!(cellblock_protocol::GENERATION));
 }
 
 #[test]
