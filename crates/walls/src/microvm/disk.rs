@@ -14,7 +14,7 @@ use cellblock_image::find_library;
 
 use super::boot::{IMAGE, MODULES, PROGRAM, ROOT, WORDS};
 use super::cpio::Archive;
-use super::kernel::{Kernel, Module};
+use super::kernel::Kernel;
 use super::libraries;
 use crate::WallConfig;
 
@@ -215,7 +215,7 @@ fn make(target: &Path, root: &Path) -> io::Result<()> {
 pub(super) fn first_tree(
     config: &WallConfig,
     kernel: &Kernel,
-    modules: &[Module],
+    modules: &[&str],
     words: &[String],
 ) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
@@ -230,7 +230,7 @@ pub(super) fn first_tree(
     }
     for (at, module) in kernel.modules(modules).iter().enumerate() {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
-        archive.file(&format!("{MODULES}/{at}-{name}"), &fs::read(module)?);
+        archive.file(&format!("{MODULES}/{at:02}-{name}"), &fs::read(module)?);
     }
     archive.file(WORDS, &serde_json::to_vec(words)?);
     Ok(archive.finish())

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::boot::{PORT, VSOCK_PORT};
 use super::disk;
-use super::kernel::{Kernel, Module};
+use super::kernel::Kernel;
 use crate::WallConfig;
 
 /// Number of the way in which templates are made; another one makes snapshots anew.
-pub(super) const FORM: &str = "4";
+pub(super) const FORM: &str = "5";
 
 /// Files of a snapshot.
 pub(super) struct Files {
@@ -37,7 +37,7 @@ impl Files {
 /// How a machine reaches its host.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HostWay {
-    /// A serial port, which the kernel of every distribution has built in.
+    /// A serial port.
     Port,
     /// A stream that the host opens.
     Vsock,
@@ -52,15 +52,11 @@ impl HostWay {
         }
     }
 
-    /// Returns the kernel's modules that it needs.
-    const fn modules(self) -> &'static [Module] {
+    /// Returns the names of the kernel's modules that it needs beside those of every machine.
+    const fn modules(self) -> &'static [&'static str] {
         match self {
             Self::Port => &[],
-            Self::Vsock => &[
-                ("kernel/net/vmw_vsock", "vsock"),
-                ("kernel/net/vmw_vsock", "vmw_vsock_virtio_transport_common"),
-                ("kernel/net/vmw_vsock", "vmw_vsock_virtio_transport"),
-            ],
+            Self::Vsock => &["vmw_vsock_virtio_transport"],
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The guest's kernel: a distribution's image and the two modules with which it finds its disk.
+//! The guest's kernel: a distribution's image, and the modules with which it finds its devices.
 
 use std::fs;
 use std::io::{self, Read};
@@ -8,15 +8,10 @@ use sha2::{Digest, Sha256};
 
 use crate::snapshot::hex;
 
-/// A module: its folder and its name. What is built into the kernel is not a file.
-pub(super) type Module = (&'static str, &'static str);
-
-/// Modules that find a microVM's devices and its disk.
-const MODULES: [Module; 2] = [
-    ("kernel/drivers/virtio", "virtio_mmio"),
-    ("kernel/drivers/block", "virtio_blk"),
-];
-const SUFFIXES: [&str; 4] = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"];
+/// Modules with which a machine finds its devices, its disk and its serial port. What is built into a kernel is not a file.
+const MODULES: [&str; 3] = ["virtio_mmio", "virtio_blk", "virtio_console"];
+/// What a kernel's modules need of each other, as `depmod` writes it.
+const DEPENDENCIES: &str = "modules.dep";
 const ELF: &[u8] = b"\x7fELF";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 /// Maximum size of an unpacked kernel.
@@ -75,25 +70,42 @@ impl Kernel {
         image.starts_with(ELF)
     }
 
-    /// Returns the files of the modules that every machine needs and of some more, in the order in which they are loaded.
-    pub(super) fn modules(&self, more: &[Module]) -> Vec<PathBuf> {
+    /// Returns the files of the modules that every machine needs, of some more, and of those that these need, in the order in
+    /// which they are loaded.
+    pub(super) fn modules(&self, more: &[&str]) -> Vec<PathBuf> {
         let beside = self
             .path
             .parent()
             .and_then(Path::parent)
             .unwrap_or(Path::new("/"));
-        let folders = [beside.join("lib/modules"), beside.join("usr/lib/modules")];
-        let find = |(folder, name): &Module| {
-            folders.iter().find_map(|modules| {
-                let folder = modules.join(&self.release).join(folder);
-                let files = SUFFIXES
-                    .iter()
-                    .map(|suffix| folder.join(format!("{name}{suffix}")));
-                files.into_iter().find(|file| file.is_file())
-            })
+        let folders = ["lib/modules", "usr/lib/modules"].map(|it| beside.join(it).join(&self.release));
+        let read = |folder: PathBuf| Some((fs::read_to_string(folder.join(DEPENDENCIES)).ok()?, folder));
+        let Some((dependencies, folder)) = folders.into_iter().find_map(read) else {
+            return Vec::new();
         };
-        MODULES.iter().chain(more).filter_map(find).collect()
+        let wanted = MODULES.iter().chain(more);
+        let files = wanted.flat_map(|name| with_dependencies(&dependencies, name));
+        let mut found = Vec::new();
+        for file in files.map(|file| folder.join(file)) {
+            if !found.contains(&file) {
+                found.push(file);
+            }
+        }
+        found
     }
+}
+
+/// Returns the files that loading a module takes, those that it needs first.
+fn with_dependencies<'a>(dependencies: &'a str, name: &str) -> Vec<&'a str> {
+    let lines = dependencies.lines().filter_map(|line| line.split_once(':'));
+    let is_named = |path: &str| {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        file.split('.').next() == Some(name)
+    };
+    let Some((own, needed)) = lines.into_iter().find(|(path, _)| is_named(path)) else {
+        return Vec::new();
+    };
+    needed.split_whitespace().rev().chain([own]).collect()
 }
 
 fn newest(boot: &Path) -> Option<PathBuf> {
@@ -134,10 +146,12 @@ mod tests {
     #[test]
     fn a_kernel_is_unpacked_and_its_modules_are_found() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("lib/modules/6.1-x/kernel/drivers/virtio");
+        let folder = root.path().join("lib/modules/6.1-x");
         fs::create_dir_all(&folder).unwrap();
         fs::create_dir_all(root.path().join("boot")).unwrap();
-        fs::write(folder.join("virtio_mmio.ko.xz"), "").unwrap();
+        let lines = "a/virtio_mmio.ko.xz: a/virtio.ko.xz a/virtio_ring.ko.xz\na/virtio.ko.xz: a/virtio_ring.ko.xz\n\
+            a/virtio_ring.ko.xz:\nb/virtio_blk.ko.xz: a/virtio.ko.xz a/virtio_ring.ko.xz\nc/vsock.ko.xz:\nc/other.ko.xz:\n";
+        fs::write(folder.join("modules.dep"), lines).unwrap();
         let path = root.path().join("boot/vmlinuz-6.1-x");
         let elf = [ELF, b" and more"].concat();
         let mut image = b"MZ setup \x28\xb5\x2f\xfd no stream".to_vec();
@@ -147,7 +161,14 @@ mod tests {
         let kernel = Kernel::find(Some(&path)).unwrap();
         assert_eq!(kernel.release, "6.1-x");
         assert_eq!(kernel.unpacked().unwrap(), elf);
-        assert_eq!(kernel.modules(&[]), [folder.join("virtio_mmio.ko.xz")]);
+        let modules = [
+            "a/virtio_ring.ko.xz",
+            "a/virtio.ko.xz",
+            "a/virtio_mmio.ko.xz",
+            "b/virtio_blk.ko.xz",
+            "c/vsock.ko.xz",
+        ];
+        assert_eq!(kernel.modules(&["vsock"]), modules.map(|it| folder.join(it)));
         let missing = Kernel::find(Some(Path::new("/nowhere/vmlinuz"))).unwrap_err();
         assert_eq!(missing, "the kernel `/nowhere/vmlinuz` is not a file");
     }
