@@ -21,7 +21,9 @@ use crate::ci::find_program;
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end.
-const LONGEST: [&str; 14] = [
+const LONGEST: [&str; 16] = [
+    "cellblock-interpreter conformance (microvm)",
+    "cellblock-interpreter containment (microvm)",
     "cellblock-walls microvm",
     "cellblock-walls firecracker",
     "cellblock-interpreter containment (gvisor)",
@@ -53,6 +55,8 @@ pub(crate) struct Variant {
 /// Names the backend over which a program's sandboxes are.
 const BACKEND: &str = "CELLBLOCK_TEST_BACKEND";
 const CONFORMANCE: &str = "cellblock-interpreter conformance";
+const CONTAINMENT: &str = "cellblock-interpreter containment";
+const QEMU: &str = "qemu-system-x86_64";
 
 /// Those groups of attacks that a backend of its own kernel answers differently; the others take minutes there.
 const PROBES: (&str, &str) = (
@@ -60,8 +64,8 @@ const PROBES: (&str, &str) = (
     "descriptors,files,information,kernel,network,privileges,processes",
 );
 
-/// All further runs. Emulated machines are too slow for all of the conformance tests beside other programs.
-static VARIANTS: [Variant; 4] = [
+/// All further runs.
+static VARIANTS: [Variant; 6] = [
     Variant {
         program: "cellblock it",
         name: "warm",
@@ -84,11 +88,25 @@ static VARIANTS: [Variant; 4] = [
         needs: Some("runsc"),
     },
     Variant {
-        program: "cellblock-interpreter containment",
+        program: CONFORMANCE,
+        name: "microvm",
+        variables: &[(BACKEND, "microvm")],
+        only: &[],
+        needs: Some(QEMU),
+    },
+    Variant {
+        program: CONTAINMENT,
         name: "gvisor",
         variables: &[(BACKEND, "gvisor"), PROBES],
         only: &["contained::no_probe"],
         needs: Some("runsc"),
+    },
+    Variant {
+        program: CONTAINMENT,
+        name: "microvm",
+        variables: &[(BACKEND, "microvm"), PROBES],
+        only: &["contained::no_probe"],
+        needs: Some(QEMU),
     },
 ];
 

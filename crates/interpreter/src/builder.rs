@@ -34,6 +34,7 @@ pub struct InterpreterBuilder {
     launcher: Option<PathBuf>,
     backend: BackendKind,
     walled: bool,
+    snapshot: bool,
     #[cfg(feature = "walls")]
     walls: cellblock_walls::WallOptions,
 }
@@ -112,6 +113,12 @@ impl InterpreterBuilder {
         self
     }
 
+    /// Declares that a snapshot of this machine is taken once a sandbox is ready, and that each of its copies serves one sandbox.
+    pub const fn snapshot(mut self) -> Self {
+        self.snapshot = true;
+        self
+    }
+
     /// Sets how the machines of gVisor and microVMs are made.
     #[cfg(feature = "walls")]
     pub fn walls(mut self, walls: cellblock_walls::WallOptions) -> Self {
@@ -176,10 +183,11 @@ impl InterpreterBuilder {
             preload: self
                 .preload
                 .unwrap_or_else(|| image.manifest().template_modules()),
-            spare_room: !self.single && !self.walled,
+            spare_room: !self.single && !self.snapshot,
             demands: self.demands,
             launcher: self.launcher,
             walled: self.walled,
+            snapshot: self.snapshot,
         })
         .await?;
         let backend = Arc::new(process.clone());

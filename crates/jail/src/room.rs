@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{GroupLimits, RoomCgroups, Trees, Usage, enter as enter_group};
@@ -246,15 +246,10 @@ impl Rooms<'_> {
 /// others.
 const NAMESPACE_FILES: [&str; 7] = ["pid", "user", "mnt", "net", "ipc", "uts", "cgroup"];
 
-/// Indexes of the user and the mount namespace in that list.
+/// Indexes of the user namespace, the mount namespace and the one with the host name in that list.
 const USER: usize = 1;
 const MOUNTS: usize = 2;
-
-fn enter_namespaces(user: &OwnedFd, mounts: &OwnedFd) -> Result<()> {
-    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-    move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User)).during("join the room's users")?;
-    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount)).during("join the room's mounts")
-}
+const NAMES: usize = 5;
 
 fn open_namespaces() -> Result<Vec<OwnedFd>> {
     NAMESPACE_FILES
@@ -274,17 +269,41 @@ impl Room {
 
     /// Mounts a file, as a detached mount, over a file of the room's `/tmp/data`; called by the keep, whose user namespace is above the room's.
     pub fn mount_data(&self, mount: &OwnedFd, name: &str) -> Result<()> {
-        let [users, tree] = [USER, MOUNTS].map(|index| &self.namespaces[index]);
+        self.within((MOUNTS, LinkNameSpaceType::Mount), &[mount], || {
+            mounts::attach_data(mount.as_fd(), name)
+        })
+    }
+
+    /// Sets the room's host name; called by the keep.
+    pub fn name_host(&self, name: &str) -> Result<()> {
+        self.within((NAMES, LinkNameSpaceType::HostNameAndNISDomainName), &[], || {
+            rustix::system::sethostname(name.as_bytes()).during("set the room's host name")
+        })
+    }
+
+    /// Runs `body` in a child that has joined the room's users and one more of its namespaces, and keeps these descriptors.
+    fn within(
+        &self,
+        (index, kind): (usize, LinkNameSpaceType),
+        kept: &[&OwnedFd],
+        body: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let [users, other] = [USER, index].map(|index| &self.namespaces[index]);
         let (ours, theirs) = fds::packet_pair()?;
         let child = spawn(0, None, || {
-            let open = [users, tree, mount, &theirs].map(AsRawFd::as_raw_fd);
+            let open: Vec<_> = [users, other, &theirs]
+                .iter()
+                .chain(kept)
+                .map(|descriptor| descriptor.as_raw_fd())
+                .collect();
             fds::close_all_but(&open)?;
-            let attached = enter_namespaces(users, tree)
-                .and_then(|()| mounts::attach_data(mount.as_fd(), name))
-                .map_err(|error| chain(&error));
-            fds::send(&theirs, &attached.err(), &[])
+            let joined = move_into_link_name_space(users.as_fd(), Some(LinkNameSpaceType::User))
+                .and_then(|()| move_into_link_name_space(other.as_fd(), Some(kind)))
+                .during_on("join the room's namespace", NAMESPACE_FILES[index]);
+            let done = joined.and_then(|()| body()).map_err(|error| chain(&error));
+            fds::send(&theirs, &done.err(), &[])
         })
-        .during("start what mounts data")?;
+        .during("start what enters a room")?;
         drop(theirs);
         let told = fds::receive::<Option<String>>(&ours);
         child.wait()?;
@@ -292,7 +311,7 @@ impl Room {
             Some((None, _)) => Ok(()),
             Some((Some(failure), _)) => Err(Error::Child(failure)),
             None => Err(Error::Child(
-                "the mount helper exited before it mounted the file".into(),
+                "what entered the room ended before it was done".into(),
             )),
         }
     }

@@ -211,6 +211,7 @@ async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
         demands: demands.clone(),
         launcher: None,
         walled: false,
+        snapshot: false,
     };
     let backend = ProcessBackend::start(&config).await?;
     backend.create(&Limits::default()).await?.destroy().await?;

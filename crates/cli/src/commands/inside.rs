@@ -35,6 +35,7 @@ async fn serve(args: InsideArgs) -> Result<()> {
         .pool(args.ready)
         .demands(args.demands())
         .walled(args.walled)
+        .snapshot()
         .build()
         .await?;
     // The host limits how long a template takes: an emulated machine on a busy computer needs longer than others.

@@ -42,7 +42,7 @@ CHILDREN = """
 import json, os, signal, socket, sys, time
 from cellblock_kernel.boot import template
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-made = template.Template(theirs.detach(), False)
+made = template.Template(theirs.detach(), False, False)
 def child():
     pid = os.fork()
     if not pid:

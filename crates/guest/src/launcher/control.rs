@@ -34,6 +34,10 @@ pub struct Launch {
     /// lacks. Its first kernel imports `preload` and then waits for the snapshot.
     #[serde(default)]
     pub walled: bool,
+    /// Whether a snapshot of this machine is taken before its kernels have a first message: each seeds its generators when that
+    /// arrives.
+    #[serde(default)]
+    pub snapshot: bool,
 }
 
 /// A packet from the host.

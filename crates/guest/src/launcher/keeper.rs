@@ -171,11 +171,18 @@ impl<'a> Keeper<'a> {
                 Some((room, _)) => Ok(LauncherReply::Usage(room.usage())),
                 None => Err(format!("no room `{room}`")),
             },
-            Operation::NameHost { name } => rustix::system::sethostname(name.as_bytes())
+            Operation::NameHost { name } => self
+                .name_host(name)
                 .map(|()| LauncherReply::Done)
-                .map_err(|error| format!("set the host name `{name}`: {error}")),
+                .map_err(|error| format!("set the host name `{name}`: {}", chain(&error))),
         };
         self.reply(request.id, result, &[])
+    }
+
+    /// Sets the host name of all rooms: of those that are open, and through the keep's own of those to come.
+    fn name_host(&self, name: &str) -> Result<()> {
+        rustix::system::sethostname(name.as_bytes()).during("set the keep's host name")?;
+        self.open.values().try_for_each(|(room, _)| room.name_host(name))
     }
 
     fn create_room(

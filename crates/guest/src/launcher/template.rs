@@ -113,6 +113,7 @@ impl Template {
                       from cellblock_kernel.boot import template; template.run(3, *map(json.loads, sys.argv[1:]))";
         let filtered = launch.demands.of(Protection::Seccomp) != Demand::Disabled;
         let filtered = serde_json::to_string(&filtered)?;
+        let snapshot = serde_json::to_string(&launch.snapshot)?;
         let arguments = [
             program.as_str(),
             "-s",
@@ -121,6 +122,7 @@ impl Template {
             script,
             modules.as_str(),
             filtered.as_str(),
+            snapshot.as_str(),
         ]
         .map(c_string);
         let environment = command_environment(launch);

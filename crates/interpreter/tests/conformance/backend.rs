@@ -1,7 +1,10 @@
 //! The backend of a run, by name.
 
+use std::time::Duration;
+
 use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder};
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::pool::PoolConfig;
 use cellblock_interpreter::walls::WallOptions;
 
 /// Names the backend of a run.
@@ -25,7 +28,13 @@ pub(crate) fn over_backend(builder: InterpreterBuilder) -> InterpreterBuilder {
     let mut walls = WallOptions::default();
     // Machines with KVM are rare among those that run tests.
     walls.microvm.emulation = true;
+    let pool = PoolConfig {
+        // An emulated machine beside other test programs needs longer than any user would wait.
+        acquire_timeout: Duration::from_mins(3),
+        ..PoolConfig::default()
+    };
     builder
+        .pool(pool)
         .backend(backend().parse().unwrap())
         .walls(walls)
         .launcher(cellblock_testkit::binary().unwrap())

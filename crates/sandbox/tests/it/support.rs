@@ -50,6 +50,7 @@ pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
         demands: Demands::default(),
         launcher: None,
         walled: false,
+        snapshot: false,
     }
 }
 

@@ -22,7 +22,7 @@ use crate::WallConfig;
 const COMMANDS: &str = "sh bash dash [ arch awk b2sum base32 base64 basename bunzip2 bzip2 cat chmod chown cmp comm \
     cp csplit cut date dd df diff dirname du echo egrep env expand expr factor false fgrep file find fmt fold free \
     getconf grep gunzip gzip head hostname id join kill ldd less link ln locale ls mawk md5sum mkdir mkfifo mktemp more mv \
-    nice nl nohup nproc numfmt od paste patch pgrep pkill printenv printf ps pwd readlink realpath rev rm rmdir sed \
+    nice nl node nohup nproc numfmt od paste patch pgrep pkill printenv printf ps pwd readlink realpath rev rm rmdir sed \
     seq sha1sum sha256sum sha512sum shuf sleep sort split stat stdbuf strings stty sum sync tac tail tar tee test \
     timeout top touch tr true truncate tsort tty uname unexpand uniq unlink unxz unzip uptime users vdir wc which \
     who whoami xargs xz yes zcat zip zstd";
@@ -54,7 +54,8 @@ const LINKS: [(&str, &str); 4] = [
     ("lib64", "usr/lib64"),
     ("sbin", "usr/sbin"),
 ];
-const ZONES: &str = "/usr/share/zoneinfo";
+/// Folders of the host that are on the disk where they exist: time zones, and modules that Debian's Node.js reads.
+const SHARED: [&str; 2] = ["/usr/share/zoneinfo", "/usr/share/nodejs"];
 /// Where file systems are made, which is not on every user's PATH.
 const MAKERS: [&str; 4] = [
     "/usr/sbin/mke2fs",
@@ -114,8 +115,12 @@ fn write_tree(root: &Path, config: &WallConfig) -> io::Result<()> {
     let program = root.join(PROGRAM.trim_start_matches('/'));
     fs::write(&program, libraries::stripped(&config.executable)?)?;
     fs::set_permissions(&program, fs::metadata(&config.executable)?.permissions())?;
-    if Path::new(ZONES).is_dir() {
-        copy_tree(Path::new(ZONES), &root.join(ZONES.trim_start_matches('/')), false)?;
+    for folder in SHARED.iter().filter(|folder| Path::new(folder).is_dir()) {
+        copy_tree(
+            Path::new(folder),
+            &root.join(folder.trim_start_matches('/')),
+            false,
+        )?;
     }
     copy_tree(
         config.image.root(),

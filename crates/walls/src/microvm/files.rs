@@ -10,7 +10,7 @@ use super::kernel::Kernel;
 use crate::WallConfig;
 
 /// Number of the way in which templates are made; another one makes snapshots anew.
-pub(super) const FORM: &str = "5";
+pub(super) const FORM: &str = "6";
 
 /// Files of a snapshot.
 pub(super) struct Files {
@@ -73,10 +73,9 @@ pub(super) fn write(config: &WallConfig, kernel: &Kernel, host: HostWay, directo
         &host.address(),
         "--limits",
         &limits,
-        // A kernel that existed before the snapshot would draw the same numbers in every machine: each is forked
-        // from the template after the wake, and seeds itself then.
+        // It seeds itself at its first message, after the wake.
         "--ready",
-        "0",
+        "1",
     ]
     .map(str::to_owned);
     fs::write(

@@ -34,10 +34,7 @@ def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], No
     gate.install()
     channel = Channel(channel_fd, gate)
     _hello(channel)
-    if refresh is not None:
-        channel.wait()
-        refresh()
-    elif not channel.ready(_IDLE_MS):
+    if not channel.ready(_IDLE_MS):
         from cellblock_kernel.boot import rehearsal
 
         # No request waits for this kernel yet: touch the memory that the first cell will use. An
@@ -46,6 +43,9 @@ def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], No
         rehearsal.rehearse(answer, rehearsal.CELLS)
         gate.install()
         _mask(SIG_SETMASK, before)
+    if refresh is not None:
+        channel.wait()
+        refresh()
     answer(channel, gate, spare_fd)
 
 

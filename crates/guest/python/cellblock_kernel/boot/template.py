@@ -44,8 +44,10 @@ _LAST = {"none": "/opt/cellblock/filter-2.bpf", "loopback": "/opt/cellblock/filt
 class Template:
     """Forks kernels on request."""
 
-    def __init__(self, control: int, filtered: bool) -> None:
-        """Takes the launcher's packet socket; `filtered` says whether system calls are filtered."""
+    def __init__(self, control: int, filtered: bool, snapshot: bool) -> None:
+        """Takes the launcher's packet socket; `filtered` says whether system calls are filtered, and `snapshot` whether
+        a snapshot of the machine may be taken before a kernel's first message."""
+        self._snapshot = snapshot
         self._control = _socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         # In the order of their starts, in which the ends of several are reported, too.
@@ -115,7 +117,7 @@ class Template:
             try:
                 pid = os.fork()
                 if pid == 0:
-                    _become_kernel(request, descriptors, self._filters[request["network"]])
+                    _become_kernel(request, descriptors, self._filters[request["network"]], self._snapshot)
             finally:
                 lockdown.enter_pid_namespace(self._own)
         except OSError as error:
@@ -158,7 +160,7 @@ class Template:
         self._control.send(json.dumps(message).encode())
 
 
-def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: lockdown.Filters) -> None:
+def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: lockdown.Filters, snapshot: bool) -> None:
     """Runs in the child, and never returns."""
     status = 71
     try:
@@ -179,7 +181,7 @@ def _become_kernel(request: dict[str, Any], descriptors: list[int], filters: loc
         _keep_only(channel, spare)
         filters.install()
         after_fork.refresh()
-        main.serve(_CHANNEL, _SPARE)
+        main.serve(_CHANNEL, _SPARE, after_fork.refresh if snapshot else None)
         status = 0
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else 1
@@ -203,9 +205,9 @@ def _keep_only(channel: int, spare: int) -> None:
     os.closerange(_SPARE + 1, 1 << 16)
 
 
-def run(control: int, modules: list[str], filtered: bool) -> None:
+def run(control: int, modules: list[str], filtered: bool, snapshot: bool) -> None:
     """Runs a template until the launcher closes the socket."""
-    template = Template(control, filtered)
+    template = Template(control, filtered, snapshot)
     template.prepare(modules)
     template.serve()
     sys.exit(0)

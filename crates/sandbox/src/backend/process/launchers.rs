@@ -72,6 +72,7 @@ async fn launch(config: &ProcessConfig) -> Result<Launcher> {
         preload: config.preload.clone(),
         scratch: scratch(config),
         walled: config.walled,
+        snapshot: config.snapshot,
     };
     Launcher::start(config.launcher.as_deref(), &launch, held).await
 }

@@ -51,6 +51,9 @@ pub struct ProcessConfig {
     /// Whether this machine is one of gVisor's, whose wall replaces the protections that its kernel
     /// lacks. The first kernel imports `preload`, for a snapshot.
     pub walled: bool,
+    /// Whether a snapshot of this machine is taken, from which each of its copies serves one sandbox: kernels that exist then seed
+    /// themselves at their first message.
+    pub snapshot: bool,
 }
 
 /// Creates sandboxes with this machine's own kernel.
@@ -91,7 +94,7 @@ impl ProcessBackend {
         self.rooms.launchers.current().pid()
     }
 
-    /// Sets the host name of the sandboxes that are created afterward.
+    /// Sets the host name of the sandboxes that exist and of those that are created afterward.
     pub async fn name_host(&self, name: &str) -> Result<()> {
         let launcher = self.rooms.launchers.alive().await?;
         let operation = Operation::NameHost {
