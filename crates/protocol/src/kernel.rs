@@ -90,6 +90,10 @@ pub enum ToKernel {
         /// Whether `done` reports the names that the code binds, changes and reads.
         #[serde(default, skip_serializing_if = "is_false")]
         report_names: bool,
+        /// Milliseconds that the host waits after an interrupt before it ends the kernel, for a process of another language that
+        /// has to stop first; absent for Python.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grace_ms: Option<u64>,
     },
     /// Requests a variable as an output.
     Get {

@@ -349,6 +349,8 @@ impl Actor {
             last: cell.last,
             references,
             report_names: cell.language.is_python() && self.lineage.needs_names(cell.producer.as_deref()),
+            grace_ms: (!cell.language.is_python())
+                .then(|| u64::try_from(self.limits.grace.as_millis()).unwrap_or(u64::MAX)),
         };
         let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables) = (true, true);

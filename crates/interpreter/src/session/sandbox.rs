@@ -115,6 +115,7 @@ impl Actor {
             last: true,
             references: Vec::new(),
             report_names: false,
+            grace_ms: None,
         };
         // The session's last cell has run them already.
         let left = self.has_variables && self.exited_in != self.cells;

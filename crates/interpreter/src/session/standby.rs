@@ -167,6 +167,7 @@ mod tests {
             last: false,
             references: Vec::new(),
             report_names: false,
+            grace_ms: None,
         };
         standby.sent(&message, cell);
     }

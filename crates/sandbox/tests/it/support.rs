@@ -92,6 +92,7 @@ pub(crate) async fn start(kernel: &mut Kernel, code: &str) {
         last: false,
         references: Vec::new(),
         report_names: false,
+        grace_ms: None,
     };
     write_frame(&mut kernel.writer, &message, &[]).await.unwrap();
 }

@@ -23,7 +23,8 @@ def run(show: Show, message: dict[str, Any]) -> None:
             raise guard.wrong_language(language, line, f"cannot run here: {what}; available: {', '.join(there)}")
         _running[language] = kind(show)
     name = message.get("name") or "<cell>"
-    _running[language].run(message["code"], name, message.get("echo", True), bool(message.get("last")))
+    grace = message.get("grace_ms", 500) / 1000
+    _running[language].run(message["code"], name, message.get("echo", True), bool(message.get("last")), grace)
 
 
 def close() -> None:

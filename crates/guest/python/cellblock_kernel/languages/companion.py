@@ -15,8 +15,8 @@ from cellblock_kernel.cell.failure import CellFailure
 
 # Seconds between looks whether the process lives: a program that it has started may hold its pipes open.
 _LOOK = 0.05
-# Seconds in which it must stop after an interrupt; the host gives the kernel half a second by default.
-_STOP = 0.3
+# Part of the time that the host gives the kernel after an interrupt in which it must stop.
+_STOP = 0.6
 _CHUNK = 65536
 
 Show = Callable[[Any], None]
@@ -58,15 +58,16 @@ class Companion(ABC):
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, SIGINT)
 
-    def run(self, code: str, name: str, echo: bool, last: bool) -> None:
-        """Runs a cell and shows its values. Raises a `CellFailure`, or `KeyboardInterrupt` if it was interrupted."""
+    def run(self, code: str, name: str, echo: bool, last: bool, grace: float) -> None:
+        """Runs a cell and shows its values. Raises a `CellFailure`, or `KeyboardInterrupt` if it was interrupted: `grace` seconds
+        after that the host ends the kernel."""
         self._prepare()
         self._busy = True
         try:
             self._send(code, name, echo, last)
             self._finish(None)
         except KeyboardInterrupt:
-            self._interrupt()
+            self._interrupt(grace * _STOP)
             raise
         except (Ended, BrokenPipeError):
             self._fail()
@@ -130,10 +131,10 @@ class Companion(ABC):
         line, self._received = self._received.split(b"\n", 1)
         return line
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, seconds: float) -> None:
         self._stop()
         try:
-            self._finish(_STOP)
+            self._finish(seconds)
         except CellFailure:
             pass
         except (TimeoutError, Ended, BrokenPipeError):

@@ -353,7 +353,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             (prop::sample::select(&Language::ALL[..]), mode),
             any::<bool>(),
             any::<(bool, bool, bool)>(),
-            vec(reference(format.clone()), 0..3),
+            (vec(reference(format.clone()), 0..3), of(any::<u64>())),
         )
             .prop_map(
                 |(
@@ -364,7 +364,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                     (language, mode),
                     echo,
                     (store, last, report_names),
-                    references,
+                    (references, grace_ms),
                 )| {
                     ToKernel::Execute {
                         cell,
@@ -378,6 +378,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                         last,
                         references,
                         report_names,
+                        grace_ms,
                     }
                 }
             ),
