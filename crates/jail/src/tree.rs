@@ -67,7 +67,7 @@ pub fn tasks_of(user: u32) -> u64 {
 }
 
 /// Lists the living processes below `root` without the spared ones and their descendants.
-fn below(root: i32, spared: &[i32]) -> Vec<i32> {
+pub fn below(root: i32, spared: &[i32]) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for pid in pids() {
         if let Some(parent) = parent_if_alive(pid) {

@@ -16,7 +16,8 @@ pub enum ToGuest {
         /// Process id of the kernel in the sandbox.
         pid: u32,
     },
-    /// Kills every process except the guest; answered when they are gone.
+    /// Kills every process except the guest and the commands whose output is kept;
+    /// answered when they are gone.
     KillAll {
         /// Repeated in the response.
         #[serde(default)]
@@ -43,6 +44,13 @@ pub enum ToGuest {
         /// Duration in milliseconds after which the command is killed, with everything that it
         /// started.
         timeout_ms: u64,
+        /// Whether it reads what `input` sends; otherwise its standard input is empty.
+        #[serde(default)]
+        input: bool,
+        /// Path of a file for its output. It makes the command a process beside cells: the guest
+        /// answers `started` and keeps its output until `forget`, and `kill_all` spares it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keep: Option<String>,
     },
     /// Ends a running command; answered by its `exited`.
     Stop {
@@ -51,6 +59,45 @@ pub enum ToGuest {
         /// Whether to kill it with everything that it started, rather than send SIGINT.
         #[serde(default)]
         kill: bool,
+    },
+    /// Sends a signal to the process group of a running command; SIGKILL also ends everything that
+    /// it started.
+    Signal {
+        /// Repeated in the response.
+        request: u64,
+        /// The command.
+        exec: u64,
+        /// Number of the signal.
+        signal: i32,
+    },
+    /// Sends blob 0 to the standard input of a command; answered when it is queued.
+    Input {
+        /// Repeated in the response.
+        request: u64,
+        /// The command.
+        exec: u64,
+        /// Whether the input ends after these bytes.
+        #[serde(default)]
+        close: bool,
+    },
+    /// Reads a part of the kept output of a command.
+    Output {
+        /// Repeated in the response.
+        request: u64,
+        /// The command.
+        exec: u64,
+        /// Offset of the first byte.
+        offset: u64,
+        /// Maximum number of bytes.
+        length: u64,
+        /// Maximum duration in milliseconds to wait for output after the offset.
+        #[serde(default)]
+        wait_ms: u64,
+    },
+    /// Drops the kept output of a command, and kills it if it is running.
+    Forget {
+        /// The command.
+        exec: u64,
     },
     /// Lists files.
     List {
@@ -113,6 +160,10 @@ impl MessageSet for ToGuest {
         "kill_all",
         "exec",
         "stop",
+        "signal",
+        "input",
+        "output",
+        "forget",
         "list",
         "read",
         "write",
@@ -129,6 +180,11 @@ pub enum FromGuest {
     Hello {
         /// Generation of the guest's protocol.
         generation: u32,
+    },
+    /// A command whose output is kept has started.
+    Started {
+        /// The command.
+        exec: u64,
     },
     /// A command wrote blob 0.
     Stream {
@@ -153,6 +209,18 @@ pub enum FromGuest {
         /// Whether processes that it started may still run.
         #[serde(default)]
         leaked: bool,
+    },
+    /// Answers `output`; blob 0 contains the bytes.
+    Output {
+        /// The request.
+        request: u64,
+        /// Offset of the first byte, which is greater than the requested one if the bytes before it
+        /// are lost.
+        offset: u64,
+        /// Number of bytes that the command has written until now.
+        total: u64,
+        /// Whether the output ends after these bytes.
+        eof: bool,
     },
     /// Answers `list`.
     Files {
@@ -205,7 +273,7 @@ pub enum FromGuest {
 
 impl MessageSet for FromGuest {
     const TYPES: &'static [&'static str] = &[
-        "hello", "stream", "exited", "files", "content", "ok", "error", "stats",
+        "hello", "started", "stream", "exited", "output", "files", "content", "ok", "error", "stats",
     ];
 }
 

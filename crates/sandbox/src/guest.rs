@@ -1,12 +1,13 @@
 //! The host's side of a guest: requests and responses over one channel, owned by one task.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::Read;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cellblock_protocol::{
-    Blob, Disk, FileEntry, FileStamp, Frame, FromGuest, GENERATION, SkippedFile, Stream, ToGuest,
+    Blob, Disk, FileEntry, FileStamp, Frame, FromGuest, GENERATION, SkippedFile, ToGuest,
 };
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
@@ -15,6 +16,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::channel::{FrameReader, write_frame};
 use crate::error::{Error, Result, SandboxErrorKind};
 use crate::incoming::Incoming;
+
+mod command;
+
+pub use command::{CommandEvent, GuestLink, KeptOutput, RunningCommand, SandboxCommand};
 
 /// Maximum time for a guest to respond to anything but a command.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -27,9 +32,6 @@ const IN_MEMORY: u64 = 8 * 1024 * 1024;
 pub const MAX_REPLACE: usize = 8 * 1024 * 1024;
 /// Maximum number of requests that wait for the owner task.
 const QUEUE: usize = 64;
-/// Maximum number of unread parts of a command's output; beyond it the command waits.
-const PARTS: usize = 64;
-
 /// Bit that marks the numbers of relayed requests, whose sender has its own numbers.
 const PASSED_ON: u64 = 1 << 62;
 /// Maximum number of unread responses to relayed requests; beyond it the guest waits.
@@ -40,7 +42,7 @@ const PASSED_BACK: usize = 2;
 pub struct Guest {
     asks: mpsc::Sender<Ask>,
     /// Number of the last message.
-    last: AtomicU64,
+    last: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -82,25 +84,18 @@ impl Relay {
 impl GuestRequests {
     /// Relays a request; its number is repeated in the response.
     pub async fn pass_on(&self, mut message: ToGuest, blob: Option<Vec<u8>>) -> Result<()> {
-        let number = match &mut message {
-            ToGuest::Interrupt { .. } => &mut 0,
-            ToGuest::Exec { exec, .. } | ToGuest::Stop { exec, .. } => exec,
-            ToGuest::KillAll { request, .. }
-            | ToGuest::List { request, .. }
-            | ToGuest::Read { request, .. }
-            | ToGuest::Write { request, .. }
-            | ToGuest::Remove { request, .. }
-            | ToGuest::Stats { request } => request,
-        };
-        if *number >= PASSED_ON {
-            return Err(Error::protocol(
-                "client",
-                format!("a request has the number {number}"),
-            ));
+        let mut number = 0;
+        if let Some(place) = number_of(&mut message) {
+            number = relayed(*place)?;
+            *place = number;
         }
-        *number |= PASSED_ON;
+        if let ToGuest::Signal { exec, .. } | ToGuest::Input { exec, .. } | ToGuest::Output { exec, .. } =
+            &mut message
+        {
+            *exec = relayed(*exec)?;
+        }
         let ask = Ask {
-            number: *number,
+            number,
             message,
             blob,
             answer: Answer::None,
@@ -109,12 +104,24 @@ impl GuestRequests {
     }
 }
 
+/// Marks a number of another party.
+fn relayed(number: u64) -> Result<u64> {
+    if number >= PASSED_ON {
+        let problem = format!("a request has the number {number}");
+        return Err(Error::protocol("client", problem));
+    }
+    Ok(number | PASSED_ON)
+}
+
 /// Returns the request number of a response.
 fn answered(message: &mut FromGuest) -> Option<&mut u64> {
     match message {
         FromGuest::Hello { .. } => None,
-        FromGuest::Stream { exec, .. } | FromGuest::Exited { exec, .. } => Some(exec),
+        FromGuest::Started { exec } | FromGuest::Stream { exec, .. } | FromGuest::Exited { exec, .. } => {
+            Some(exec)
+        }
         FromGuest::Files { request, .. }
+        | FromGuest::Output { request, .. }
         | FromGuest::Content { request, .. }
         | FromGuest::Ok { request }
         | FromGuest::Error { request, .. }
@@ -135,51 +142,6 @@ pub struct Listing {
     pub total: u64,
 }
 
-/// A command to run in the sandbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SandboxCommand {
-    /// The program and its arguments; a bare name is searched along `PATH`.
-    pub argv: Vec<String>,
-    /// Working directory.
-    pub cwd: String,
-    /// Environment variables.
-    pub env: BTreeMap<String, String>,
-    /// Whether the variables are added to the sandbox's default environment; otherwise they replace
-    /// it.
-    pub inherit: bool,
-    /// Maximum duration, after which the command is killed with everything that it started.
-    pub timeout: Duration,
-}
-
-/// A running command.
-#[derive(Debug)]
-pub struct RunningCommand {
-    /// Events of the command; the last one is [`Exited`](CommandEvent::Exited) or
-    /// [`Failed`](CommandEvent::Failed). A command whose events are not read waits.
-    pub events: mpsc::Receiver<CommandEvent>,
-    number: u64,
-}
-
-/// An event of a running command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommandEvent {
-    /// The command wrote output.
-    Output(Stream, Vec<u8>),
-    /// The command ended.
-    Exited {
-        /// Its exit code, if it exited.
-        code: Option<i32>,
-        /// The signal that killed it, if one did.
-        signal: Option<i32>,
-        /// Whether it exceeded its maximum duration.
-        timed_out: bool,
-        /// Whether processes that it started may still run.
-        leaked: bool,
-    },
-    /// The command could not be started, or the guest has exited.
-    Failed(String),
-}
-
 impl Guest {
     /// Connects to a guest over a channel.
     pub fn new(channel: UnixStream) -> Self {
@@ -195,7 +157,7 @@ impl Guest {
         tokio::spawn(owner.run(frames, queue));
         Self {
             asks,
-            last: AtomicU64::new(0),
+            last: Arc::default(),
         }
     }
 
@@ -390,44 +352,8 @@ impl Guest {
         }
     }
 
-    /// Runs a command.
-    pub async fn run(&self, command: SandboxCommand) -> Result<RunningCommand> {
-        let (sender, events) = mpsc::channel(PARTS);
-        let message = ToGuest::Exec {
-            exec: 0,
-            argv: command.argv,
-            cwd: command.cwd,
-            env: command.env,
-            inherit: command.inherit,
-            timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
-        };
-        let number = self.send(message, None, Answer::Parts(sender)).await?;
-        Ok(RunningCommand { events, number })
-    }
-
-    /// Sends SIGINT to a command, or kills it with everything that it started; its events report
-    /// its end.
-    pub async fn stop(&self, command: &RunningCommand, kill: bool) -> Result<()> {
-        let message = ToGuest::Stop {
-            exec: command.number,
-            kill,
-        };
-        self.send(message, None, Answer::None).await.map(drop)
-    }
-
-    async fn send(&self, mut message: ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<u64> {
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        number_message(&mut message, number);
-        self.asks
-            .send(Ask {
-                number,
-                message,
-                blob,
-                answer,
-            })
-            .await
-            .map_err(|_| Error::gone("guest"))?;
-        Ok(number)
+    async fn send(&self, message: ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<u64> {
+        send(&self.asks, &self.last, message, blob, answer).await
     }
 
     async fn ask(
@@ -439,23 +365,56 @@ impl Guest {
     ) -> Result<Frame<FromGuest>> {
         let (answer, answered) = oneshot::channel();
         self.send(message, blob, Answer::Once(answer)).await?;
-        let frame = tokio::time::timeout(ANSWER_LIMIT, answered)
-            .await
-            .map_err(|_| SandboxErrorKind::TooLate {
-                what: "the guest's answer",
-                limit: ANSWER_LIMIT,
-            })?
-            .map_err(|_| Error::gone("guest"))?;
-        match frame.message {
-            FromGuest::Error { code, message, .. } => Err(SandboxErrorKind::Guest {
-                action,
-                path: path.to_owned(),
-                code,
-                reason: message,
-            }
-            .into()),
-            _ => Ok(frame),
+        answered_within(answered, ANSWER_LIMIT, action, path).await
+    }
+}
+
+/// Numbers a message and hands it to the task that owns the channel.
+async fn send(
+    asks: &mpsc::Sender<Ask>,
+    last: &AtomicU64,
+    mut message: ToGuest,
+    blob: Option<Vec<u8>>,
+    answer: Answer,
+) -> Result<u64> {
+    let number = last.fetch_add(1, Ordering::Relaxed) + 1;
+    // The number of a stop is that of its command.
+    if let Some(place) = number_of(&mut message).filter(|place| **place == 0) {
+        *place = number;
+    }
+    let ask = Ask {
+        number,
+        message,
+        blob,
+        answer,
+    };
+    asks.send(ask).await.map_err(|_| Error::gone("guest"))?;
+    Ok(number)
+}
+
+/// Waits for an answer; a refusal of the guest is an error.
+async fn answered_within(
+    answered: oneshot::Receiver<Frame<FromGuest>>,
+    limit: Duration,
+    action: &'static str,
+    path: &str,
+) -> Result<Frame<FromGuest>> {
+    let frame = tokio::time::timeout(limit, answered)
+        .await
+        .map_err(|_| SandboxErrorKind::TooLate {
+            what: "the guest's answer",
+            limit,
+        })?
+        .map_err(|_| Error::gone("guest"))?;
+    match frame.message {
+        FromGuest::Error { code, message, .. } => Err(SandboxErrorKind::Guest {
+            action,
+            path: path.to_owned(),
+            code,
+            reason: message,
         }
+        .into()),
+        _ => Ok(frame),
     }
 }
 
@@ -527,6 +486,12 @@ impl Owner {
                 "guest",
                 format!("its protocol generation is {generation}, not {GENERATION}"),
             )),
+            FromGuest::Started { exec } => {
+                if let Some(events) = self.commands.get(&exec) {
+                    let _ = events.send(CommandEvent::Started).await;
+                }
+                Ok(())
+            }
             FromGuest::Stream { exec, stream } => {
                 let Some(Blob::Memory(part)) = frame.blobs.pop() else {
                     return Err(Error::protocol(
@@ -567,6 +532,7 @@ impl Owner {
                 Ok(())
             }
             FromGuest::Files { request, .. }
+            | FromGuest::Output { request, .. }
             | FromGuest::Content { request, .. }
             | FromGuest::Ok { request }
             | FromGuest::Error { request, .. }
@@ -580,16 +546,19 @@ impl Owner {
     }
 }
 
-/// Sets the request number of a message, so that callers need not count.
-fn number_message(message: &mut ToGuest, number: u64) {
+/// Returns the number of a message that the guest repeats, or that names a command.
+fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
     match message {
-        ToGuest::Interrupt { .. } | ToGuest::Stop { .. } => {}
-        ToGuest::Exec { exec, .. } => *exec = number,
+        ToGuest::Interrupt { .. } => None,
+        ToGuest::Exec { exec, .. } | ToGuest::Stop { exec, .. } | ToGuest::Forget { exec } => Some(exec),
         ToGuest::KillAll { request, .. }
+        | ToGuest::Signal { request, .. }
+        | ToGuest::Input { request, .. }
+        | ToGuest::Output { request, .. }
         | ToGuest::List { request, .. }
         | ToGuest::Read { request, .. }
         | ToGuest::Write { request, .. }
         | ToGuest::Remove { request, .. }
-        | ToGuest::Stats { request } => *request = number,
+        | ToGuest::Stats { request } => Some(request),
     }
 }

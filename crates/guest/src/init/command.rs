@@ -9,9 +9,13 @@ use std::time::{Duration, Instant};
 use cellblock_jail::error::During;
 use cellblock_jail::fds;
 use cellblock_jail::process::{Child, execute};
+use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
 
-use super::warden::{self, END_LIMIT, Ends, INTERRUPT, Verdict};
+use super::feed::Feed;
+use super::log::Log;
+use super::warden::{self, END_LIMIT, Ends, Verdict};
 
 /// Extra time that a warden gets before the guest itself ends the command.
 const WARDEN_GRACE: Duration = END_LIMIT.saturating_mul(2);
@@ -23,6 +27,8 @@ pub(super) struct Order {
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(String, String)>,
     pub(super) timeout: Duration,
+    /// Whether it reads what the host sends.
+    pub(super) input: bool,
 }
 
 /// A command that is ready to start.
@@ -41,11 +47,16 @@ pub(super) struct Command {
     child: Child,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
+    pub(super) feed: Feed,
+    /// Where its output is kept; otherwise it is sent.
+    pub(super) log: Option<Log>,
     control: Option<OwnedFd>,
     verdict: OwnedFd,
     /// Deadline of the warden to end the command.
     deadline: Option<Instant>,
     pub(super) ended: Option<Ended>,
+    /// Whether the host knows its end.
+    pub(super) reported: bool,
 }
 
 /// End of a command.
@@ -69,7 +80,11 @@ impl Command {
         let (stderr, stderr_in) = pipe()?;
         let (control_out, control) = pipe()?;
         let (verdict, verdict_in) = pipe()?;
+        // A stopped warden must not stop the guest.
+        rustix::fs::fcntl_setfl(&control, OFlags::NONBLOCK).during("set up a pipe")?;
+        let (stdin, feed) = Feed::new(order.input)?;
         let ends = Ends {
+            stdin,
             stdout: stdout_in,
             stderr: stderr_in,
             control: control_out,
@@ -81,12 +96,15 @@ impl Command {
             child,
             stdout: Some(stdout),
             stderr: Some(stderr),
+            feed,
+            log: None,
             control: Some(control),
             verdict,
             deadline: Instant::now()
                 .checked_add(order.timeout)
                 .and_then(|deadline| deadline.checked_add(WARDEN_GRACE)),
             ended: None,
+            reported: false,
         })
     }
 
@@ -101,12 +119,13 @@ impl Command {
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Sends SIGINT to the command, or kills it with everything that it started.
-    pub(super) fn stop(&mut self, kill: bool) {
-        if kill {
+    /// Sends a signal to the command's process group. SIGKILL ends it with everything that it
+    /// started.
+    pub(super) fn signal(&mut self, signal: Signal) {
+        if signal == Signal::KILL {
             self.control = None;
-        } else if let Some(control) = &self.control {
-            let _ = rustix::io::write(control, &[INTERRUPT]);
+        } else if let (Some(control), Ok(signal)) = (&self.control, u8::try_from(signal.as_raw())) {
+            let _ = rustix::io::write(control, &[signal]);
         }
     }
 
@@ -123,6 +142,7 @@ impl Command {
             Ok(Verdict::LEN) => Ended::Told(Verdict::from_bytes(said)),
             _ => Ended::Untold,
         });
+        self.feed = Feed::default();
     }
 
     /// Returns the command's end after its last output.
@@ -161,13 +181,16 @@ impl Start {
     /// Becomes the command; called in a process cloned for it.
     pub(super) fn become_it(
         &self,
+        stdin: Option<OwnedFd>,
         stdout: OwnedFd,
         stderr: OwnedFd,
         rules: Option<BorrowedFd<'_>>,
     ) -> cellblock_jail::Result<()> {
-        let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())
-            .during("open /dev/null")?;
-        fds::place(null, 0)?;
+        let stdin = match stdin {
+            Some(stdin) => stdin,
+            None => rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).during("open /dev/null")?,
+        };
+        fds::place(stdin, 0)?;
         fds::place(stdout, 1)?;
         fds::place(stderr, 2)?;
         let keep: Vec<_> = rules.iter().map(AsRawFd::as_raw_fd).collect();

@@ -1,31 +1,61 @@
 //! Ending the room's processes, including those that the guest did not start.
 
+use cellblock_jail::tree;
+
 /// Kills all other processes; returns whether there were none.
 pub(super) fn all() -> bool {
     !signal(-1, libc::SIGKILL)
 }
 
-/// Kills all other processes except one; returns whether there were none.
+/// Kills all other processes except a kernel and those below `wardens`; returns whether there were
+/// none.
 ///
-/// First, one call stops all of them, so that none can fork. Then each is killed by its pid and the
-/// spared process continues. A process that hides from `/proc` by making itself undumpable is
-/// missed: this cleans up after user code, it is not a security boundary.
-pub(super) fn all_but(spared: u32) -> bool {
-    let Ok(spared) = i32::try_from(spared) else {
-        return all();
-    };
-    signal(-1, libc::SIGSTOP);
-    let others: Vec<i32> = processes()
-        .into_iter()
-        .filter(|pid| *pid > 1 && *pid != spared && lives(*pid))
-        .collect();
+/// First all of them are stopped, so that none can fork. Then each is killed by its pid and the
+/// kernel continues. A process that hides from `/proc` by making itself undumpable is missed: this
+/// cleans up after user code, it is not a security boundary.
+pub(super) fn all_but(kernel: Option<u32>, wardens: &[i32]) -> bool {
+    let kernel = kernel.and_then(|pid| i32::try_from(pid).ok());
+    if wardens.is_empty() {
+        signal(-1, libc::SIGSTOP);
+    }
+    let mut others = Vec::new();
+    loop {
+        let fresh: Vec<i32> = visible(kernel, wardens)
+            .into_iter()
+            .filter(|pid| !others.contains(pid))
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for pid in &fresh {
+            signal(*pid, libc::SIGSTOP);
+        }
+        others.extend(fresh);
+    }
     for pid in &others {
         signal(*pid, libc::SIGKILL);
     }
-    if spared > 1 {
-        signal(spared, libc::SIGCONT);
+    if let Some(kernel) = kernel.filter(|pid| *pid > 1) {
+        signal(kernel, libc::SIGCONT);
     }
     others.is_empty()
+}
+
+/// Lists the living processes to be killed.
+fn visible(kernel: Option<i32>, wardens: &[i32]) -> Vec<i32> {
+    let mut others = processes();
+    others.retain(|pid| *pid > 1 && Some(*pid) != kernel && !wardens.contains(pid) && lives(*pid));
+    // Twice, because a process whose parent ends while they are listed seems to belong to nobody.
+    for _ in 0..2 {
+        if others.is_empty() {
+            break;
+        }
+        for warden in wardens {
+            let kept = tree::below(*warden, &[]);
+            others.retain(|pid| !kept.contains(pid));
+        }
+    }
+    others
 }
 
 /// Lists the pids of all processes in the room's own `/proc`.

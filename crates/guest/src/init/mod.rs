@@ -21,13 +21,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use channel::Channel;
 use command::{Command, Ended, Order};
+use kept::Waiter;
+use log::Log;
 use path::{Refusal, Roots};
 
 mod channel;
 mod command;
+mod feed;
 mod files;
+mod kept;
 mod kill;
 mod list;
+mod log;
 mod path;
 mod stats;
 mod warden;
@@ -48,6 +53,7 @@ pub fn serve(channel: OwnedFd, inside: Inside, environment: &[String]) -> Result
         dir: inside.dir,
         children: child_signals()?,
         commands: Vec::new(),
+        waiters: Vec::new(),
         environment: environment
             .iter()
             .filter_map(|variable| variable.split_once('='))
@@ -73,6 +79,7 @@ struct Guest {
     dir: Option<RoomDir>,
     children: OwnedFd,
     commands: Vec<Command>,
+    waiters: Vec<Waiter>,
     environment: BTreeMap<String, String>,
 }
 
@@ -84,6 +91,7 @@ impl Guest {
                 self.reap();
             }
             self.pump()?;
+            self.answer_waiters()?;
             if host {
                 let Some((message, blobs)) = self.channel.receive()? else {
                     return Ok(());
@@ -104,8 +112,15 @@ impl Guest {
                     .pipes()
                     .map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN)),
             );
+            polled.extend(
+                command
+                    .feed
+                    .waiting()
+                    .map(|pipe| PollFd::new(pipe, PollFlags::OUT)),
+            );
         }
-        let nearest = self.commands.iter().filter_map(Command::left).min();
+        let left = self.commands.iter().filter_map(Command::left);
+        let nearest = left.chain(self.patience()).min();
         let timeout = nearest.map(|left| Timespec::try_from(left).unwrap_or_default());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -132,6 +147,8 @@ impl Guest {
                 env,
                 inherit,
                 timeout_ms,
+                input,
+                keep,
             } => {
                 let mut environment = if inherit {
                     self.environment.clone()
@@ -144,13 +161,43 @@ impl Guest {
                     cwd: self.dir.as_ref().map_or(cwd.clone().into(), |dir| dir.real(&cwd)),
                     env: environment.into_iter().collect(),
                     timeout: Duration::from_millis(timeout_ms),
+                    input,
                 };
-                self.exec(exec, &order)
+                self.exec(exec, &order, keep)
             }
             ToGuest::Stop { exec, kill } => {
-                if let Some(command) = self.commands.iter_mut().find(|command| command.number == exec) {
-                    command.stop(kill);
-                }
+                let signal = if kill { libc::SIGKILL } else { libc::SIGINT };
+                // It may have ended meanwhile.
+                let _ = self.signal(exec, signal);
+                Ok(())
+            }
+            ToGuest::Signal {
+                request,
+                exec,
+                signal,
+            } => {
+                let done = self.signal(exec, signal);
+                self.finish(request, done)
+            }
+            ToGuest::Input { request, exec, close } => {
+                let bytes = blobs.first().map_or(&[][..], Vec::as_slice);
+                let done = self.input(exec, bytes, close);
+                self.finish(request, done)
+            }
+            ToGuest::Output {
+                request,
+                exec,
+                offset,
+                length,
+                wait_ms,
+            } => self.output(Waiter::new(
+                request,
+                exec,
+                offset..offset.saturating_add(length),
+                wait_ms,
+            )),
+            ToGuest::Forget { exec } => {
+                self.forget(exec);
                 Ok(())
             }
             ToGuest::List {
@@ -209,12 +256,16 @@ impl Guest {
         self.dir.as_ref().is_none_or(RoomDir::is_usual)
     }
 
-    fn exec(&mut self, exec: u64, order: &Order) -> Result<()> {
+    fn exec(&mut self, exec: u64, order: &Order, keep: Option<String>) -> Result<()> {
         if order.argv.is_empty() {
             return self.refuse(exec, Refusal::new("argv", "command is empty"));
         }
         match Command::start(exec, order, self.rules.as_ref().map(AsFd::as_fd)) {
-            Ok(command) => {
+            Ok(mut command) => {
+                command.log = keep.map(|path| Log::new(&self.roots, path));
+                if command.log.is_some() {
+                    self.channel.send(&FromGuest::Started { exec }, &[])?;
+                }
                 self.commands.push(command);
                 Ok(())
             }
@@ -222,18 +273,19 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the room except this one and the spared one, and answers when they
-    /// are gone.
+    /// Kills every process of the room except this one, the spared one and kept commands, and
+    /// answers when they are gone.
     fn kill_all(&mut self, request: u64, except: Option<u32>) -> Result<()> {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         loop {
             // Because the guest is the first process of its pid namespace, -1 reaches all others
             // but not itself. Without a namespace it reaches only its own descendants; a kernel is
             // ended by its parent.
+            let wardens = self.wardens();
             let none_left = match (self.dir.is_some(), except) {
-                (false, None) => kill::all(),
-                (false, Some(spared)) => kill::all_but(spared),
-                (true, _) => tree::end_own(&[]),
+                (false, None) if wardens.is_empty() => kill::all(),
+                (false, spared) => kill::all_but(spared, &wardens),
+                (true, _) => tree::end_own(&wardens),
             };
             self.reap();
             if none_left {
@@ -262,6 +314,7 @@ impl Guest {
             if command.left().is_some_and(|left| left.is_zero()) {
                 command.give_up();
             }
+            command.feed.flush();
             let ended = command.ended.is_some();
             for (stream, pipe) in [
                 (Stream::Stdout, &mut command.stdout),
@@ -274,18 +327,23 @@ impl Guest {
                     None if ended => *pipe = None,
                     None => {}
                     Some(chunk) if chunk.is_empty() => *pipe = None,
-                    Some(chunk) => {
-                        let exec = command.number;
-                        self.channel
-                            .send(&FromGuest::Stream { exec, stream }, &[&chunk])?;
-                    }
+                    Some(chunk) => match &mut command.log {
+                        Some(log) => log.push(&chunk),
+                        None => {
+                            let exec = command.number;
+                            self.channel
+                                .send(&FromGuest::Stream { exec, stream }, &[&chunk])?;
+                        }
+                    },
                 }
             }
-            if let Some(ended) = command.is_over() {
+            if let (Some(ended), false) = (command.is_over(), command.reported) {
                 self.channel.send(&exited(command.number, ended), &[])?;
+                command.reported = true;
             }
         }
-        self.commands.retain(|command| command.is_over().is_none());
+        self.commands
+            .retain(|command| command.is_over().is_none() || command.log.is_some());
         Ok(())
     }
 

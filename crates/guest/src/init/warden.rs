@@ -24,8 +24,6 @@ const PAUSE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,
 };
-/// Control byte that requests SIGINT. Any other byte, and the pipe's end, requests SIGKILL.
-pub(super) const INTERRUPT: u8 = b'i';
 
 /// A warden's final report on its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +55,7 @@ impl Verdict {
 /// The warden's ends of its pipes.
 #[derive(Debug)]
 pub(super) struct Ends {
+    pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
     pub(super) control: OwnedFd,
@@ -73,18 +72,20 @@ pub(super) fn watch(
 ) -> cellblock_jail::Result<()> {
     let mut open: Vec<_> = rules.into_iter().map(AsRawFd::as_raw_fd).collect();
     open.extend([&ends.stdout, &ends.stderr, &ends.control, &ends.verdict].map(AsRawFd::as_raw_fd));
+    open.extend(ends.stdin.iter().map(AsRawFd::as_raw_fd));
     fds::close_all_but(&open)?;
     rustix::thread::set_name(c"cellblock-exec").during("name the warden")?;
     set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
     let children = child_signals()?;
     let Ends {
+        stdin,
         stdout,
         stderr,
         control,
         verdict,
     } = ends;
     let child = spawn(0, None, || {
-        start.become_it(stdout, stderr, rules.map(AsFd::as_fd))
+        start.become_it(stdin, stdout, stderr, rules.map(AsFd::as_fd))
     })
     .during("start the command")?;
     let (status, timed_out) = follow(&child, &children, &control, timeout)?;
@@ -128,16 +129,26 @@ fn follow(
         }
         if told {
             let mut word = [0];
-            match rustix::io::read(control, &mut word) {
-                Ok(1) if word == [INTERRUPT] => {
-                    if let Some(pid) = Pid::from_raw(child.pid) {
-                        let _ = kill_process_group(pid, Signal::INT);
-                    }
-                }
-                Err(rustix::io::Errno::INTR) => {}
+            match (rustix::io::read(control, &mut word), word.map(named)) {
+                (Ok(1), [Some(signal)]) => send(child, signal),
+                (Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN), _) => {}
+                // The pipe's end orders its end.
                 _ => return Ok((None, false)),
             }
         }
+    }
+}
+
+fn named(number: u8) -> Option<Signal> {
+    Signal::from_named_raw(number.into())
+}
+
+/// Sends a signal to the command's process group, or to the command if it has not made one yet.
+fn send(child: &Child, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(child.pid)
+        && kill_process_group(pid, signal).is_err()
+    {
+        let _ = kill_process(pid, signal);
     }
 }
 

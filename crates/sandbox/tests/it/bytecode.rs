@@ -36,6 +36,8 @@ async fn origins(config: &ProcessConfig) -> Vec<String> {
         env: BTreeMap::new(),
         inherit: true,
         timeout: Duration::from_mins(1),
+        input: false,
+        keep: None,
     };
     let mut events = sandbox.guest().run(command).await.unwrap().events;
     let mut log = Vec::new();

@@ -28,6 +28,8 @@ fn command<const N: usize>(argv: [&str; N]) -> SandboxCommand {
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         inherit: false,
         timeout: Duration::from_secs(20),
+        input: false,
+        keep: None,
     }
 }
 
@@ -57,6 +59,7 @@ async fn output(guest: &Guest, command: SandboxCommand) -> Output {
                 assert!(!leaked);
                 (output.code, output.signal, output.timed_out) = (code, signal, timed_out);
             }
+            CommandEvent::Started => {}
             CommandEvent::Failed(reason) => output.failed = Some(reason),
         }
     }

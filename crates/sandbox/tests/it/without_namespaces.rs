@@ -453,6 +453,8 @@ async fn run<const N: usize>(lease: &Lease, argv: [&str; N]) -> (String, String)
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         inherit: false,
         timeout: std::time::Duration::from_secs(20),
+        input: false,
+        keep: None,
     };
     let mut events = lease.sandbox.guest().run(command).await.unwrap().events;
     let (mut stdout, mut stderr) = (String::new(), String::new());
@@ -460,7 +462,7 @@ async fn run<const N: usize>(lease: &Lease, argv: [&str; N]) -> (String, String)
         match event {
             CommandEvent::Output(Stream::Stdout, part) => stdout += &String::from_utf8_lossy(&part),
             CommandEvent::Output(Stream::Stderr, part) => stderr += &String::from_utf8_lossy(&part),
-            CommandEvent::Exited { .. } => {}
+            CommandEvent::Started | CommandEvent::Exited { .. } => {}
             CommandEvent::Failed(reason) => panic!("{reason}"),
         }
     }

@@ -26,17 +26,43 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             text(),
             btree_map(text(), text(), 0..3),
             any::<bool>(),
-            id()
+            id(),
+            any::<bool>(),
+            of(text())
         )
-            .prop_map(|(exec, argv, cwd, env, inherit, timeout_ms)| ToGuest::Exec {
-                exec,
-                argv,
-                cwd,
-                env,
-                inherit,
-                timeout_ms
-            }),
+            .prop_map(
+                |(exec, argv, cwd, env, inherit, timeout_ms, input, keep)| ToGuest::Exec {
+                    exec,
+                    argv,
+                    cwd,
+                    env,
+                    inherit,
+                    timeout_ms,
+                    input,
+                    keep,
+                }
+            ),
         (id(), any::<bool>()).prop_map(|(exec, kill)| ToGuest::Stop { exec, kill }),
+        (id(), id(), any::<i32>()).prop_map(|(request, exec, signal)| ToGuest::Signal {
+            request,
+            exec,
+            signal
+        }),
+        (id(), id(), any::<bool>()).prop_map(|(request, exec, close)| ToGuest::Input {
+            request,
+            exec,
+            close
+        }),
+        (id(), id(), id(), id(), id()).prop_map(|(request, exec, offset, length, wait_ms)| {
+            ToGuest::Output {
+                request,
+                exec,
+                offset,
+                length,
+                wait_ms,
+            }
+        }),
+        id().prop_map(|exec| ToGuest::Forget { exec }),
         (id(), text(), of(id()), any::<u32>()).prop_map(|(request, root, since, max_files)| ToGuest::List {
             request,
             root,
@@ -92,6 +118,13 @@ pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
     );
     prop_oneof![
         any::<u32>().prop_map(|generation| FromGuest::Hello { generation }),
+        id().prop_map(|exec| FromGuest::Started { exec }),
+        (id(), id(), id(), any::<bool>()).prop_map(|(request, offset, total, eof)| FromGuest::Output {
+            request,
+            offset,
+            total,
+            eof
+        }),
         (id(), prop::sample::select(vec![Stream::Stdout, Stream::Stderr]))
             .prop_map(|(exec, stream)| FromGuest::Stream { exec, stream }),
         (

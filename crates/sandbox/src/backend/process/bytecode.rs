@@ -73,6 +73,8 @@ async fn compile(config: &ProcessConfig) -> Result<Vec<u8>> {
         env: BTreeMap::new(),
         inherit: true,
         timeout: COMPILE_LIMIT,
+        input: false,
+        keep: None,
     };
     let mut events = sandbox.guest().run(command).await?.events;
     let (mut compiled, mut complaint) = (Vec::new(), Vec::new());

@@ -1,0 +1,180 @@
+//! Output of a command that is kept: its last bytes in memory, its first ones in a file of the room.
+//!
+//! User code can change or remove the file, so what is read from it is what user code made of it.
+//! It cannot change offsets.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, unlinkat};
+use rustix::io::{Errno, pread, pwrite};
+use rustix::process::{Resource, getrlimit};
+
+use super::path::{Refusal, Roots, open_beneath};
+
+/// Maximum number of bytes in memory: the last ones.
+const IN_MEMORY: usize = 256 * 1024;
+/// Maximum size of the file in bytes, which has the first ones.
+const IN_FILE: u64 = 16 * 1024 * 1024;
+/// Maximum number of bytes that are read at once.
+const PART: usize = 1024 * 1024;
+
+/// Kept output.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: String,
+    ring: VecDeque<u8>,
+    /// Number of bytes that were written.
+    pub(super) total: u64,
+    file: Option<OwnedFd>,
+    /// Number of bytes that the file got.
+    in_file: u64,
+}
+
+impl Log {
+    /// Makes the file. Where it cannot be made, output is kept in memory alone.
+    pub(super) fn new(roots: &Roots, path: String) -> Self {
+        Self {
+            file: create(roots, &path).ok(),
+            path,
+            ring: VecDeque::new(),
+            total: 0,
+            in_file: 0,
+        }
+    }
+
+    /// Takes what the command wrote.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.in_file == self.total {
+            self.to_file(bytes);
+        }
+        self.total += bytes.len() as u64;
+        let kept = &bytes[bytes.len().saturating_sub(IN_MEMORY)..];
+        let over = (self.ring.len() + kept.len()).saturating_sub(IN_MEMORY);
+        self.ring.drain(..over);
+        self.ring.extend(kept);
+    }
+
+    fn to_file(&mut self, mut bytes: &[u8]) {
+        let Some(file) = &self.file else { return };
+        // More than this would end the guest, or fail.
+        let most = getrlimit(Resource::Fsize)
+            .current
+            .unwrap_or(u64::MAX)
+            .min(IN_FILE);
+        let room = usize::try_from(most.saturating_sub(self.in_file)).unwrap_or(usize::MAX);
+        bytes = &bytes[..bytes.len().min(room)];
+        while !bytes.is_empty() {
+            match pwrite(file, bytes, self.in_file) {
+                Ok(written) => {
+                    self.in_file += written as u64;
+                    bytes = &bytes[written..];
+                }
+                Err(Errno::INTR) => {}
+                // The disk is full; the rest is in memory only.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Reads from an offset, or from the first byte after it that is not lost; returns where that
+    /// is.
+    pub(super) fn read(&self, offset: u64, length: u64) -> (u64, Vec<u8>) {
+        let length = usize::try_from(length).unwrap_or(PART).min(PART);
+        let offset = offset.min(self.total);
+        let in_memory = self.total - self.ring.len() as u64;
+        if offset < in_memory.min(self.in_file) {
+            let bytes = self.read_file(offset, length);
+            if !bytes.is_empty() {
+                return (offset, bytes);
+            }
+        }
+        let offset = offset.max(in_memory);
+        let skipped = usize::try_from(offset - in_memory).unwrap_or(usize::MAX);
+        let bytes = self.ring.iter().skip(skipped).take(length).copied().collect();
+        (offset, bytes)
+    }
+
+    fn read_file(&self, offset: u64, length: usize) -> Vec<u8> {
+        let Some(file) = &self.file else {
+            return Vec::new();
+        };
+        let left = usize::try_from(self.in_file - offset).unwrap_or(length);
+        let mut bytes = vec![0; length.min(left)];
+        let read = pread(file, &mut bytes, offset).unwrap_or(0);
+        bytes.truncate(read);
+        bytes
+    }
+
+    /// Removes the file.
+    pub(super) fn remove(&self, roots: &Roots) {
+        if self.file.is_some()
+            && let Ok((parent, name)) = roots.place_to_change(&self.path).and_then(|it| it.open_parent())
+        {
+            let _ = unlinkat(&parent, &name, AtFlags::empty());
+        }
+    }
+}
+
+fn create(roots: &Roots, path: &str) -> Result<OwnedFd, Refusal> {
+    let (parent, name) = roots.place_to_change(path)?.open_parent()?;
+    let _ = unlinkat(&parent, &name, AtFlags::empty());
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NONBLOCK;
+    let file = open_beneath(parent.as_fd(), &name, flags, Mode::from_raw_mode(0o644))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(file: Option<OwnedFd>) -> Log {
+        Log {
+            path: String::new(),
+            ring: VecDeque::new(),
+            total: 0,
+            file,
+            in_file: 0,
+        }
+    }
+
+    fn numbered(from: usize, to: usize) -> Vec<u8> {
+        (from..to).map(|at| (at % 251) as u8).collect()
+    }
+
+    #[test]
+    fn all_of_it_is_read_from_the_file_and_from_memory() {
+        let file = tempfile::tempfile().unwrap();
+        let mut log = log(Some(file.into()));
+        let total = 3 * IN_MEMORY + 17;
+        for from in (0..total).step_by(4096) {
+            log.push(&numbered(from, total.min(from + 4096)));
+        }
+        assert_eq!(log.ring.len(), IN_MEMORY);
+        let mut read = Vec::new();
+        while (read.len() as u64) < log.total {
+            let (offset, bytes) = log.read(read.len() as u64, 100_000);
+            assert_eq!(offset, read.len() as u64);
+            read.extend(bytes);
+        }
+        assert_eq!(read, numbered(0, total));
+        assert_eq!(log.read(log.total + 5, 10), (log.total, Vec::new()));
+    }
+
+    #[test]
+    fn bytes_that_neither_has_are_skipped() {
+        let mut log = log(None);
+        log.push(&numbered(0, IN_MEMORY + 10));
+        let (offset, bytes) = log.read(0, 5);
+        assert_eq!((offset, bytes), (10, numbered(10, 15)));
+    }
+
+    #[test]
+    fn a_file_that_user_code_has_emptied_counts_as_lost() {
+        let file = tempfile::tempfile().unwrap();
+        let mut log = log(Some(file.try_clone().unwrap().into()));
+        log.push(&numbered(0, IN_MEMORY + 10));
+        file.set_len(0).unwrap();
+        assert_eq!(log.read(3, 2), (10, numbered(10, 12)));
+    }
+}

@@ -1,0 +1,251 @@
+//! Commands of a sandbox: those that are run to their end, and those that live beside cells.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use cellblock_protocol::{Blob, Frame, FromGuest, Stream, ToGuest};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{ANSWER_LIMIT, Answer, Ask, Guest, answered_within, send, unexpected};
+use crate::error::{Error, Result, SandboxErrorKind};
+
+/// Maximum number of unread parts of a command's output; beyond it the command waits.
+const PARTS: usize = 64;
+
+/// A command to run in the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxCommand {
+    /// The program and its arguments; a bare name is searched along `PATH`.
+    pub argv: Vec<String>,
+    /// Working directory.
+    pub cwd: String,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Whether the variables are added to the sandbox's default environment; otherwise they replace
+    /// it.
+    pub inherit: bool,
+    /// Maximum duration, after which the command is killed with everything that it started.
+    pub timeout: Duration,
+    /// Whether it reads what [`GuestLink::input`] sends; otherwise its standard input is empty.
+    pub input: bool,
+    /// Path of a file for its output. The command is then a process beside cells: see
+    /// [`GuestLink::start`].
+    pub keep: Option<String>,
+}
+
+/// A running command.
+#[derive(Debug)]
+pub struct RunningCommand {
+    /// Events of the command; the last one is [`Exited`](CommandEvent::Exited) or
+    /// [`Failed`](CommandEvent::Failed). A command whose events are not read waits.
+    pub events: mpsc::Receiver<CommandEvent>,
+    number: u64,
+}
+
+/// Part of the kept output of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptOutput {
+    /// Offset of the first byte, which is greater than the requested one if the bytes before it are
+    /// lost.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Number of bytes that the command has written until now.
+    pub total: u64,
+    /// Whether the output ends after these bytes.
+    pub eof: bool,
+}
+
+/// An event of a running command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandEvent {
+    /// The command has started, and its output is kept.
+    Started,
+    /// The command wrote output.
+    Output(Stream, Vec<u8>),
+    /// The command ended.
+    Exited {
+        /// Its exit code, if it exited.
+        code: Option<i32>,
+        /// The signal that killed it, if one did.
+        signal: Option<i32>,
+        /// Whether it exceeded its maximum duration.
+        timed_out: bool,
+        /// Whether processes that it started may still run.
+        leaked: bool,
+    },
+    /// The command could not be started, or the guest has exited.
+    Failed(String),
+}
+
+/// The way to a guest's kept commands. It does not keep the guest: its requests fail once the
+/// sandbox has ended.
+#[derive(Clone, Debug)]
+pub struct GuestLink {
+    asks: mpsc::WeakSender<Ask>,
+    last: Arc<AtomicU64>,
+}
+
+impl Guest {
+    /// Returns the way to its kept commands.
+    pub fn link(&self) -> GuestLink {
+        GuestLink {
+            asks: self.asks.downgrade(),
+            last: Arc::clone(&self.last),
+        }
+    }
+
+    /// Runs a command.
+    pub async fn run(&self, command: SandboxCommand) -> Result<RunningCommand> {
+        run(&self.asks, &self.last, command).await
+    }
+
+    /// Sends SIGINT to a command, or kills it with everything that it started; its events report
+    /// its end.
+    pub async fn stop(&self, command: &RunningCommand, kill: bool) -> Result<()> {
+        let message = ToGuest::Stop {
+            exec: command.number,
+            kill,
+        };
+        self.send(message, None, Answer::None).await.map(drop)
+    }
+}
+
+async fn run(asks: &mpsc::Sender<Ask>, last: &AtomicU64, command: SandboxCommand) -> Result<RunningCommand> {
+    let (sender, events) = mpsc::channel(PARTS);
+    let message = ToGuest::Exec {
+        exec: 0,
+        argv: command.argv,
+        cwd: command.cwd,
+        env: command.env,
+        inherit: command.inherit,
+        timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
+        input: command.input,
+        keep: command.keep,
+    };
+    let number = send(asks, last, message, None, Answer::Parts(sender)).await?;
+    Ok(RunningCommand { events, number })
+}
+
+impl RunningCommand {
+    /// Returns the number by which a [`GuestLink`] knows it.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl GuestLink {
+    /// Returns whether the sandbox has ended.
+    pub fn is_gone(&self) -> bool {
+        self.asks.upgrade().is_none_or(|asks| asks.is_closed())
+    }
+
+    /// Starts a command whose output the guest keeps, and that cleaning up after cells spares. Its
+    /// only event from here on is its end.
+    pub async fn start(&self, command: SandboxCommand) -> Result<RunningCommand> {
+        let program = command.argv.first().cloned().unwrap_or_default();
+        let mut running = run(&self.asks()?, &self.last, command).await?;
+        let first = tokio::time::timeout(ANSWER_LIMIT, running.events.recv());
+        let first = first.await.map_err(|_| SandboxErrorKind::TooLate {
+            what: "the guest's answer",
+            limit: ANSWER_LIMIT,
+        })?;
+        match first {
+            Some(CommandEvent::Started) => Ok(running),
+            Some(CommandEvent::Failed(reason)) if !self.is_gone() => Err(SandboxErrorKind::Guest {
+                action: "start",
+                path: program,
+                code: "start".into(),
+                reason,
+            }
+            .into()),
+            Some(CommandEvent::Failed(_)) | None => Err(Error::gone("guest")),
+            Some(_) => Err(unexpected()),
+        }
+    }
+
+    /// Sends a signal to the process group of a command; SIGKILL also ends everything that it
+    /// started.
+    pub async fn signal(&self, command: u64, signal: i32) -> Result<()> {
+        let message = ToGuest::Signal {
+            request: 0,
+            exec: command,
+            signal,
+        };
+        let action = "send a signal to command";
+        self.ask(message, None, action, command, Duration::ZERO)
+            .await
+            .map(drop)
+    }
+
+    /// Queues bytes for a command's standard input, all of them or none, and closes it after them
+    /// if `close` is set.
+    pub async fn input(&self, command: u64, bytes: Vec<u8>, close: bool) -> Result<()> {
+        let message = ToGuest::Input {
+            request: 0,
+            exec: command,
+            close,
+        };
+        let action = "send input to command";
+        self.ask(message, Some(bytes), action, command, Duration::ZERO)
+            .await
+            .map(drop)
+    }
+
+    /// Reads up to `length` bytes of a command's output from an offset; waits up to `wait` for
+    /// output that is not there yet.
+    pub async fn output(&self, command: u64, offset: u64, length: u64, wait: Duration) -> Result<KeptOutput> {
+        let message = ToGuest::Output {
+            request: 0,
+            exec: command,
+            offset,
+            length,
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        };
+        let mut frame = self
+            .ask(message, None, "read the output of command", command, wait)
+            .await?;
+        match (frame.message, frame.blobs.pop()) {
+            (
+                FromGuest::Output {
+                    offset, total, eof, ..
+                },
+                Some(Blob::Memory(bytes)),
+            ) if bytes.len() as u64 <= length => Ok(KeptOutput {
+                offset,
+                bytes,
+                total,
+                eof,
+            }),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Drops a command's output; one that is running is killed.
+    pub async fn forget(&self, command: u64) -> Result<()> {
+        let message = ToGuest::Forget { exec: command };
+        send(&self.asks()?, &self.last, message, None, Answer::None)
+            .await
+            .map(drop)
+    }
+
+    fn asks(&self) -> Result<mpsc::Sender<Ask>> {
+        self.asks.upgrade().ok_or_else(|| Error::gone("guest"))
+    }
+
+    async fn ask(
+        &self,
+        message: ToGuest,
+        blob: Option<Vec<u8>>,
+        action: &'static str,
+        command: u64,
+        longer: Duration,
+    ) -> Result<Frame<FromGuest>> {
+        let (answer, answered) = oneshot::channel();
+        // The sender is dropped before the answer comes, so that waiting does not keep the guest.
+        send(&self.asks()?, &self.last, message, blob, Answer::Once(answer)).await?;
+        answered_within(answered, ANSWER_LIMIT + longer, action, &command.to_string()).await
+    }
+}
