@@ -1,5 +1,7 @@
 //! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
+use crate::session::processes::ProcessError;
+
 pub use cellblock_sandbox::Error as SandboxError;
 pub use cellblock_sandbox::error::{Blame, Effect, Retry};
 
@@ -65,6 +67,9 @@ pub enum Error {
         /// The path in the sandbox.
         path: String,
     },
+    /// A process beside cells that could not be started or used.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// Packages took too long to install.
     #[error(
         "packages took longer than {limit} s to install; require fewer packages at once, or use what is installed"
@@ -98,6 +103,7 @@ impl Error {
             | Self::Argument { .. }
             | Self::Input { .. }
             | Self::NoFile { .. }
+            | Self::Process(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Blame::Caller,
@@ -137,6 +143,7 @@ impl Error {
             | Self::Argument { .. }
             | Self::Input { .. }
             | Self::NoFile { .. }
+            | Self::Process(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Retry::Never,

@@ -19,6 +19,7 @@ use super::inputs::Bound;
 use super::interrupts::Interrupted;
 use super::kept::Whole;
 use super::outputs::HandedOver;
+use super::processes::Table;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
@@ -27,7 +28,7 @@ use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::connector::{Bundle, Connector, FetchAllowance, FetchRecord, GrantTerms, Grants};
 use crate::error::{Error, Result};
-use crate::execution::{Event, Execution, Outcome, Resource};
+use crate::execution::{Event, Execution, Outcome};
 use crate::handle::mint;
 use crate::input::Input;
 use crate::lineage::{EndedCell, Ledger, VariableOrigin};
@@ -139,6 +140,8 @@ pub(super) struct Actor {
     pub(super) bundles: Vec<Bundle>,
     /// Its id in origins of artifacts.
     pub(super) id: String,
+    /// Processes beside cells.
+    pub(super) processes: Arc<Table>,
 }
 
 impl Actor {
@@ -147,6 +150,7 @@ impl Actor {
         options: SessionOptions,
         member: Option<Arc<ProjectMember>>,
         interrupts: Interrupted,
+        processes: Arc<Table>,
     ) -> Self {
         let limits = options.limits.clone().unwrap_or_else(|| shared.limits.clone());
         let id = options.id.clone().unwrap_or_else(|| mint("session_"));
@@ -188,6 +192,7 @@ impl Actor {
             member,
             grants,
             bundles: Vec::new(),
+            processes,
         }
     }
 
@@ -283,6 +288,10 @@ impl Actor {
                     let result = self.edit_file(&path, &change).await;
                     let _ = answer.send(self.conclude(result));
                 }
+                Request::Attach { answer } => {
+                    let result = self.attach().await;
+                    let _ = answer.send(self.conclude(result));
+                }
                 Request::Close { answer } => {
                     let _ = answer.send(self.close().await);
                     return;
@@ -290,17 +299,6 @@ impl Actor {
             }
         }
         let _ = self.close().await;
-    }
-
-    /// Waits for a request. A sandbox that nobody has needed for long is given back meanwhile.
-    async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
-        if self.sandbox.is_some() {
-            match tokio::time::timeout(self.options.idle, queue.recv()).await {
-                Ok(request) => return request,
-                Err(_) => self.end_idle().await,
-            }
-        }
-        queue.recv().await
     }
 
     /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
@@ -449,18 +447,6 @@ impl Actor {
         self.messages
     }
 
-    /// What a cell that started too many processes has left would write into the streams of the next one.
-    async fn end_others(&self, outcome: &Outcome) {
-        let too_many =
-            matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);
-        if let (true, Some(sandbox), Some(kernel)) = (too_many, &self.sandbox, &self.kernel) {
-            if let Err(error) = sandbox.guest().kill_all_but(kernel.pid).await {
-                tracing::info!(error = &error as &dyn std::error::Error, "processes are left");
-            }
-            kernel.discard_written();
-        }
-    }
-
     /// Fails when Cellblock's own part of the sandbox is gone, rather than the kernel alone.
     pub(super) async fn judge(&mut self, ran: &Ran, timeout: Duration) -> Result<judge::Verdict> {
         let report = self.shared.backend.report();
@@ -585,6 +571,7 @@ impl Actor {
     }
 
     async fn reset(&mut self) -> Result<()> {
+        self.processes.end_all().await;
         self.hear_out().await?;
         self.grants.forget();
         if self.kernel.is_none() {

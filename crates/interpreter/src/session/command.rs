@@ -160,6 +160,8 @@ impl Actor {
                 env: environment(&self.layers, &order.env),
                 inherit: true,
                 timeout: order.timeout,
+                input: false,
+                keep: None,
             })
             .await?;
         let last = tokio::time::Instant::now() + order.timeout + END_LIMIT;
@@ -186,6 +188,7 @@ impl Actor {
                     guest.stop(&command, true).await?;
                 }
                 event = command.events.recv() => match event {
+                    Some(CommandEvent::Started) => {}
                     Some(CommandEvent::Output(stream, bytes)) => {
                         // Asked for once: a guest that writes on and on must not fill the queue of what it is asked.
                         if run.take(stream, bytes, order, self.limits.stream_bytes) {
@@ -330,7 +333,7 @@ impl Run {
 }
 
 /// What was asked for; packages that cells asked for are there for scripts as well.
-fn environment(layers: &[String], asked: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(super) fn environment(layers: &[String], asked: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut env = asked.clone();
     if !layers.is_empty() {
         let paths: Vec<_> = layers

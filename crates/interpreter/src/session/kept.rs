@@ -138,7 +138,7 @@ impl Whole {
 }
 
 /// Without a character that is cut at the end.
-fn whole_start(bytes: &[u8]) -> &[u8] {
+pub(super) fn whole_start(bytes: &[u8]) -> &[u8] {
     let cut = bytes.len().saturating_sub(3);
     for at in (cut..bytes.len()).rev() {
         let wanted = match bytes[at] {

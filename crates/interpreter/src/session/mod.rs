@@ -6,7 +6,9 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cellblock_protocol::Guard;
 pub use cellblock_protocol::Variable;
+use cellblock_sandbox::guest::GuestLink;
 use cellblock_sandbox::limits::NetworkPolicy;
 use tokio::sync::{mpsc, oneshot};
 
@@ -41,6 +43,7 @@ mod kept;
 mod lent;
 mod offered;
 mod outputs;
+pub mod processes;
 mod program;
 mod rescue;
 mod run;
@@ -85,6 +88,9 @@ pub struct Session {
     added: Arc<Mutex<Vec<Mounted>>>,
     member: Option<Arc<ProjectMember>>,
     network: NetworkPolicy,
+    table: Arc<processes::Table>,
+    /// Whether its code is checked before it runs.
+    guarded: bool,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -201,6 +207,10 @@ pub(crate) enum Request {
         change: Change,
         answer: oneshot::Sender<Result<Edited>>,
     },
+    /// Makes the sandbox for processes, if there is none.
+    Attach {
+        answer: oneshot::Sender<Result<GuestLink>>,
+    },
     Close {
         answer: oneshot::Sender<Result<()>>,
     },
@@ -215,7 +225,10 @@ impl Session {
         let member = options.join();
         let limits = options.limits.as_ref().unwrap_or(&shared.limits);
         let network = limits.network;
-        tokio::spawn(Actor::new(shared, options, member.clone(), interrupted).serve(queue));
+        let table: Arc<processes::Table> = Arc::default();
+        let guarded = options.guard != Guard::Off;
+        let actor = Actor::new(shared, options, member.clone(), interrupted, Arc::clone(&table));
+        tokio::spawn(actor.serve(queue));
         Self {
             requests,
             interrupts: Arc::new(interrupts),
@@ -224,6 +237,8 @@ impl Session {
             added: Arc::default(),
             member,
             network,
+            table,
+            guarded,
         }
     }
 
@@ -321,7 +336,7 @@ impl Session {
         self.ask(|answer| Request::Bind { input, answer }).await
     }
 
-    /// Drops all variables but the inputs.
+    /// Drops all variables but the inputs, and ends all [processes](Self::processes).
     pub async fn reset(&self) -> Result<()> {
         self.ask(|answer| Request::Reset { answer }).await
     }

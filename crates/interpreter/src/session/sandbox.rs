@@ -3,8 +3,8 @@
 use cellblock_protocol::{Bundle, CellMode, Language, OutputLimits, ToKernel};
 use cellblock_sandbox::backend::{Kernel, Usage};
 use cellblock_sandbox::channel::write_frame;
+use tokio::sync::mpsc;
 
-use super::Prepared;
 use super::actor::Actor;
 use super::calls::{BuiltIn, CallLimits};
 use super::files::Collected;
@@ -12,7 +12,9 @@ use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::run::{CellTerms, run};
 use super::standby::Standby;
+use super::{Prepared, Request};
 use crate::error::{Error, Result};
+use crate::execution::{Outcome, Resource};
 
 /// Rows of the head, and of the tail, of a table that is too large to be sent.
 const PREVIEW_ROWS: u32 = 500;
@@ -25,8 +27,23 @@ const SANDBOX_LOST: &str = "the sandbox was lost and replaced; all variables and
 const FILES_LOST: &str = "the sandbox was lost and replaced; all files are gone. Write them again";
 
 impl Actor {
+    /// Waits for a request. A sandbox that nobody has needed for long is given back meanwhile.
+    pub(super) async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
+        let mut left = self.options.idle;
+        while self.sandbox.is_some() {
+            if let Ok(request) = tokio::time::timeout(left, queue.recv()).await {
+                return request;
+            }
+            left = self.options.idle.saturating_sub(self.processes.idle());
+            if left.is_zero() {
+                self.end_idle().await;
+            }
+        }
+        queue.recv().await
+    }
+
     pub(super) fn discard(&mut self) {
-        if self.has_files || self.has_variables {
+        if self.has_state() {
             let ended = self.loss();
             let ended = ended.as_ref().and_then(Error::lost_process);
             let told = |lost: &str| ended.map_or(lost.to_owned(), |it| format!("{it} has ended; {lost}"));
@@ -36,6 +53,7 @@ impl Actor {
         }
         (self.has_files, self.has_variables) = (false, false);
         self.kernel = None;
+        self.processes.lose();
         if let Some(sandbox) = self.sandbox.take() {
             self.shared.returned(sandbox.id());
         }
@@ -47,6 +65,11 @@ impl Actor {
         self.whole = Whole::default();
     }
 
+    /// Whether the loss of the sandbox is a loss for its user.
+    fn has_state(&self) -> bool {
+        self.has_files || self.has_variables || !self.processes.is_empty()
+    }
+
     /// Why the sandbox is lost, if the loss was not its own doing.
     pub(super) fn loss(&self) -> Option<Error> {
         Some(self.sandbox.as_ref()?.lost()?.into())
@@ -54,7 +77,7 @@ impl Actor {
 
     /// Ends a sandbox that was not used for long, and lets the next cell tell what went with it.
     pub(super) async fn end_idle(&mut self) {
-        let told = self.has_files || self.has_variables;
+        let told = self.has_state();
         if let Err(error) = self.close().await {
             tracing::info!(
                 error = &error as &dyn std::error::Error,
@@ -90,6 +113,7 @@ impl Actor {
     pub(super) async fn close(&mut self) -> Result<()> {
         self.run_exit_handlers().await;
         self.kernel = None;
+        self.processes.lose();
         match self.sandbox.take() {
             Some(sandbox) => {
                 let id = sandbox.id().to_owned();
@@ -152,6 +176,7 @@ impl Actor {
                 self.shared.show_layer(sandbox.as_ref(), &layer).await?;
             }
             self.layers.push(layer);
+            self.show_processes();
             let message = self.configuration(Vec::new());
             if let Some(kernel) = &mut self.kernel {
                 self.standby.sent(&message, 0);
@@ -227,6 +252,18 @@ impl Actor {
         Ok(())
     }
 
+    /// What a cell that started too many processes has left would write into the streams of the next one.
+    pub(super) async fn end_others(&self, outcome: &Outcome) {
+        let too_many =
+            matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);
+        if let (true, Some(sandbox), Some(kernel)) = (too_many, &self.sandbox, &self.kernel) {
+            if let Err(error) = sandbox.guest().kill_all_but(kernel.pid).await {
+                tracing::info!(error = &error as &dyn std::error::Error, "processes are left");
+            }
+            kernel.discard_written();
+        }
+    }
+
     /// Forgets a kernel that ended while no cell ran.
     pub(super) fn lose_kernel(&mut self) {
         self.kernel = None;
@@ -262,6 +299,7 @@ impl Actor {
         for layer in &self.layers {
             self.shared.show_layer(sandbox.as_ref(), layer).await?;
         }
+        self.show_processes();
         Ok(lease.kernel)
     }
 

@@ -25,6 +25,7 @@ mod limited;
 mod limits;
 mod lineage;
 mod network;
+mod processes;
 mod remote;
 mod requirements;
 mod rescue;

@@ -1,0 +1,103 @@
+//! Why a process could not be started or used.
+
+use super::{MAX_INPUT, MAX_RUNNING};
+use crate::error::{Effect, Error};
+
+/// Why a process could not be started or used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The session has no such process.
+    #[error("find process `{id}`: this session has no such process, or has dropped it after its end")]
+    NotFound {
+        /// The ID.
+        id: String,
+    },
+    /// Too many are running.
+    #[error("start a process: {MAX_RUNNING} are running, which is the limit; end one of them first")]
+    TooMany,
+    /// The session checks code before it runs.
+    #[error(
+        "start a process: this session checks code before it runs, and programs cannot be checked; use one without `guard`"
+    )]
+    Guarded,
+    /// The sandbox could not start it.
+    #[error("start process `{id}`: {reason}")]
+    NotStarted {
+        /// The ID that it would have had.
+        id: String,
+        /// The reason.
+        reason: String,
+    },
+    /// It has ended.
+    #[error("send a signal to process `{id}`: it has ended")]
+    Ended {
+        /// Its ID.
+        id: String,
+    },
+    /// Its sandbox has ended.
+    #[error("reach process `{id}`: it ended with its sandbox, and its output is gone")]
+    Lost {
+        /// Its ID.
+        id: String,
+    },
+    /// Nothing reads its input.
+    #[error("send input to process `{id}`: its standard input is closed; start the process with an open one")]
+    Closed {
+        /// Its ID.
+        id: String,
+    },
+    /// It does not read its input.
+    #[error("send input to process `{id}`: {reason}; it does not read them")]
+    Full {
+        /// Its ID.
+        id: String,
+        /// How much is waiting.
+        reason: String,
+    },
+    /// Too much input at once.
+    #[error("send input to process `{id}`: it has {bytes} bytes, the limit is {MAX_INPUT}; send it in parts")]
+    InputTooLarge {
+        /// Its ID.
+        id: String,
+        /// How much it is.
+        bytes: usize,
+    },
+}
+
+impl ProcessError {
+    /// Returns a word for the kind of error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "process_not_found",
+            Self::TooMany => "too_many_processes",
+            Self::Guarded => "process_in_guarded_session",
+            Self::NotStarted { .. } => "process_not_started",
+            Self::Ended { .. } => "process_ended",
+            Self::Lost { .. } => "process_lost",
+            Self::Closed { .. } => "process_input_closed",
+            Self::Full { .. } => "process_input_full",
+            Self::InputTooLarge { .. } => "process_input_too_large",
+        }
+    }
+
+    /// Returns the meaning of a guest's refusal for a process.
+    pub(super) fn of(id: &str, error: cellblock_sandbox::Error) -> Error {
+        let id = id.to_owned();
+        let of_process = match error.guest_refusal() {
+            Some(("start", reason)) => Self::NotStarted {
+                id,
+                reason: reason.to_owned(),
+            },
+            Some(("not_found", _)) => Self::NotFound { id },
+            Some(("ended", _)) => Self::Ended { id },
+            Some(("closed", _)) => Self::Closed { id },
+            Some(("full", reason)) => Self::Full {
+                id,
+                reason: reason.to_owned(),
+            },
+            _ if error.effect() == Effect::Destroys => Self::Lost { id },
+            _ => return error.into(),
+        };
+        of_process.into()
+    }
+}
