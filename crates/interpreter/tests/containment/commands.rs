@@ -9,7 +9,7 @@ use crate::support::{block_on, image, interpreter, python, session};
 use crate::verdict::Verdict;
 
 /// Groups whose probes speak of what any process may do. Those of `host` speak the kernel's protocol, and those of `exhaustion` end a cell.
-const GROUPS: [&str; 7] = [
+pub(crate) const GROUPS: [&str; 7] = [
     "descriptors",
     "files",
     "information",
@@ -20,7 +20,7 @@ const GROUPS: [&str; 7] = [
 ];
 
 /// Probes that a command answers differently, and why that is no harm.
-const DIFFERENT: [(&str, &str); 2] = [
+pub(crate) const DIFFERENT: [(&str, &str); 2] = [
     (
         "processes/parent",
         "a command's parent is its warden, a process of the guest's own in the same sandbox",

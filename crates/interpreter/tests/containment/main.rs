@@ -13,6 +13,7 @@ mod neighbors;
 mod ordinary;
 mod pairs;
 mod probe;
+mod processes;
 mod repeating;
 mod seeds;
 mod support;
