@@ -52,6 +52,10 @@ names! {
     Deleted
     /// Result of an interrupt.
     Interrupted
+    /// A process of a session.
+    Process
+    /// Part of the output of a process.
+    ProcessOutput
     /// A dataset.
     Mounted
     /// A recorded tool result.
@@ -62,6 +66,7 @@ names! {
     CellList
     VariableList
     MountedList
+    ProcessList
     ToolList
     AliasList
     PublishedDatasetList

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_interpreter::Error;
 use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::session::processes::ProcessError;
 
 use crate::records::RecordsError;
 
@@ -84,6 +85,20 @@ impl Problem {
         )
     }
 
+    fn of_process(error: &ProcessError) -> Self {
+        let message = error.to_string();
+        match error {
+            ProcessError::NotFound { .. } | ProcessError::Lost { .. } => Self::missing(error.code(), message),
+            ProcessError::TooMany => Self::busy(error.code(), message),
+            _ => Self::new(
+                StatusCode::BAD_REQUEST,
+                ErrorKind::InvalidRequestError,
+                error.code(),
+                message,
+            ),
+        }
+    }
+
     /// We failed; the log says how.
     pub(crate) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error, action, "a request failed");
@@ -152,6 +167,9 @@ impl From<Error> for Problem {
                 "invalid_value"
             };
             return ApiError::invalid(name, code, reason).into();
+        }
+        if let Error::Process(error) = &error {
+            return Self::of_process(error);
         }
         let refused = error.refusal().map(|(code, _)| code.to_owned());
         match (error.blame(), refused.as_deref()) {

@@ -89,7 +89,7 @@ pub(crate) async fn interrupt(
     Ok(Json(Interrupted { object, interrupted }))
 }
 
-/// Deletes all variables except the inputs. Files are kept.
+/// Deletes all variables except the inputs, and ends all processes. Files are kept.
 #[utoipa::path(
     post, operation_id = "reset_session", path = "/v1/sessions/{id}/reset", tag = "sessions",
     params(("id" = String, Path)),

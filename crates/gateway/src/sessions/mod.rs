@@ -1,6 +1,7 @@
-//! Our own REST: sessions, their cells, inputs, files, datasets and tools.
+//! Our own REST: sessions, their cells, inputs, files, datasets, processes and tools.
 //!
-//! A session is used by one request at a time; others wait for their turn, or are rejected if too many wait. A session of another owner is
+//! A session is used by one request at a time; others wait for their turn, or are rejected if too many wait. Requests for its processes
+//! need no turn. A session of another owner is
 //! not found.
 
 pub(crate) mod aliases;
@@ -13,6 +14,7 @@ pub(crate) mod files;
 pub(crate) mod inputs;
 mod limits;
 pub(crate) mod manage;
+pub(crate) mod processes;
 pub(crate) mod run;
 pub(crate) mod stream;
 pub(crate) mod tools;
@@ -43,6 +45,26 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/sessions/{id}/cells/{cell}", get(cells::get))
         .route("/v1/sessions/{id}/files", get(files::list))
         .route("/v1/sessions/{id}/interrupt", post(manage::interrupt))
+        .route(
+            "/v1/sessions/{id}/processes",
+            get(processes::list).post(processes::start),
+        )
+        .route(
+            "/v1/sessions/{id}/processes/{process}/input",
+            post(processes::input),
+        )
+        .route(
+            "/v1/sessions/{id}/processes/{process}/output",
+            get(processes::output),
+        )
+        .route(
+            "/v1/sessions/{id}/processes/{process}/signal",
+            post(processes::signal),
+        )
+        .route(
+            "/v1/sessions/{id}/processes/{process}/wait",
+            post(processes::wait),
+        )
         .route("/v1/sessions/{id}/reset", post(manage::reset))
         .route("/v1/sessions/{id}/tools", get(tools::list))
         .route("/v1/sessions/{id}/tools/{name}", post(tools::call))

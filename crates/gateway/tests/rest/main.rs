@@ -16,6 +16,7 @@ mod network;
 mod openapi;
 mod owners;
 mod prepared;
+mod processes;
 mod projects;
 mod remote;
 mod stopping;
