@@ -87,7 +87,7 @@ pub(super) fn reset_definition() -> ToolDefinition {
     ToolDefinition::new(
         "reset_session",
         "Reset a session",
-        "Drops all variables of a session; its files stay. It waits for code that runs in it: interrupt that first.",
+        "Drops all variables of a session and ends its processes; its files stay. It waits for code that runs in it: interrupt that first.",
         schema::read::<Which>(),
         ToolEffect::Settles,
     )

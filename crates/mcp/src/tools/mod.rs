@@ -26,6 +26,7 @@ mod derivation;
 mod files;
 mod json;
 mod manage;
+mod processes;
 mod schema;
 mod toolset;
 mod variables;
@@ -109,6 +110,17 @@ impl OfferedTool {
                 Box::pin(files::list(server, call))
             }),
         ]);
+        // A derivation's code runs under contracts only.
+        if options.toolsets.iter().any(|kind| !kind.on_results) {
+            tools.extend([
+                Self::own(processes::start_definition(), |server, call| {
+                    Box::pin(processes::start(server, call))
+                }),
+                Self::own(processes::use_definition(), |server, call| {
+                    Box::pin(processes::operate(server, call))
+                }),
+            ]);
+        }
         if options.project.is_some() {
             tools.extend([
                 Self::own(datasets::list_definition(), |server, call| {

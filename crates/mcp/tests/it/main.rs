@@ -10,6 +10,7 @@ mod greeter;
 mod http;
 mod meter;
 mod notebook;
+mod processes;
 mod prompts;
 mod run_python;
 mod sessions;

@@ -26,6 +26,8 @@ fn tools_are_those_of_the_chosen_toolsets_in_one_order() {
         "upload_file",
         "download_file",
         "list_files",
+        "start_process",
+        "use_process",
     ];
     let others = [
         "sandbox_exec",
