@@ -22,6 +22,7 @@ pub(crate) mod dataset;
 pub(crate) mod inside;
 pub(crate) mod key;
 pub(crate) mod mcp;
+pub(crate) mod process;
 pub(crate) mod renamed;
 pub(crate) mod serve;
 pub(crate) mod session;

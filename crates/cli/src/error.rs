@@ -219,13 +219,15 @@ impl Error {
 
 /// Ends a command: reports its error on stderr, and returns its exit code.
 pub(crate) fn end(done: Result<()>) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::Success,
-        Err(error) => {
-            tell(&error);
-            error.exit_code()
-        }
-    }
+    ended(done.map(|()| ExitCode::Success))
+}
+
+/// Likewise for a command that says how it ended.
+pub(crate) fn ended(done: Result<ExitCode>) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        tell(&error);
+        error.exit_code()
+    })
 }
 
 /// Tells a person, on stderr.

@@ -8,6 +8,7 @@ use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
 use super::parse_memory;
+use super::process::{InputArgs, OutputArgs, ProcessArgs, ProgramArgs, parse_wait};
 use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
 use crate::session::plan::SessionProfile;
 use crate::session_id::SessionId;
@@ -58,6 +59,44 @@ pub(crate) enum SessionCommand {
         /// ID of the session
         #[arg(value_name = "ID")]
         session: SessionId,
+    },
+    /// Run a program in a session's sandbox, beside its tools
+    ///
+    /// Shows what the program writes, to its end, on stdout. With `--detach`, it keeps running until
+    /// it ends or the session does. At most 16 programs run at the same time.
+    Exec(ProgramArgs),
+    /// List the processes that `session exec` has started: those that are running, and the last 16
+    /// that have ended
+    Ps {
+        /// ID of the session
+        #[arg(value_name = "ID")]
+        session: SessionId,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a process has written to stdout and stderr
+    Output(OutputArgs),
+    /// Send input to a process that was started with `--interactive`
+    Input(InputArgs),
+    /// Send a signal to a process. `SIGKILL` also ends everything that it started
+    Signal {
+        #[command(flatten)]
+        process: ProcessArgs,
+        /// Name of the signal
+        #[arg(value_name = "SIGNAL", default_value = "SIGTERM")]
+        signal: String,
+    },
+    /// Wait for a process to end, and print how it ended
+    ///
+    /// Exits with 0 if its exit code is 0, with 1 if it failed, and with 124 if it is still running
+    /// after the timeout.
+    Wait {
+        #[command(flatten)]
+        process: ProcessArgs,
+        /// Maximum number of seconds to wait [default: until it ends]
+        #[arg(long, value_name = "SECONDS", value_parser = parse_wait, allow_negative_numbers = true)]
+        timeout: Option<Duration>,
     },
     /// The process behind a session; `session start` starts it
     #[command(hide = true)]

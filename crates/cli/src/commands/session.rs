@@ -28,6 +28,7 @@ use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
 
 pub(crate) mod host;
+mod process;
 
 /// Where files go, unless a directory is named.
 const OUT: &str = "cellblock-out";
@@ -50,6 +51,14 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
             as_csv,
         } => add_dataset(&session, &dataset, as_csv).await,
         SessionCommand::Prompt { session } => prompt(&session).await,
+        SessionCommand::Exec(args) => return error::ended(process::exec(&args).await),
+        SessionCommand::Ps { session, json } => process::list(&session, json).await,
+        SessionCommand::Output(args) => process::output(&args).await,
+        SessionCommand::Input(args) => process::input(&args).await,
+        SessionCommand::Signal { process, signal } => process::signal(&process, &signal).await,
+        SessionCommand::Wait { process, timeout } => {
+            return error::ended(process::wait(&process, timeout).await);
+        }
         // Begins before there is a runtime.
         SessionCommand::Host { .. } => Err(SessionError::NotStarted {
             kind: HostKind::Session,

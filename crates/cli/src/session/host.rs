@@ -21,6 +21,7 @@ pub(crate) mod answers;
 pub(crate) mod connection;
 pub(crate) mod detach;
 pub(crate) mod process;
+mod processes;
 #[cfg(test)]
 mod tests;
 

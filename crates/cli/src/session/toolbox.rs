@@ -31,6 +31,9 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     /// The section of a system prompt that tells a model of the tools and the data.
     fn prompt(&self) -> String;
 
+    /// The session whose processes clients use.
+    fn session(&self) -> Option<&Session>;
+
     /// Gives everything back; no call can be made any more.
     fn close(&self) -> impl Future<Output = cellblock_interpreter::Result<()>> + Send;
 }
@@ -76,6 +79,10 @@ impl Toolbox for OwnToolset {
 
     fn prompt(&self) -> String {
         self.toolset.prompt()
+    }
+
+    fn session(&self) -> Option<&Session> {
+        Some(&self.session)
     }
 
     async fn close(&self) -> cellblock_interpreter::Result<()> {

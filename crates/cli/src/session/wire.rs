@@ -2,9 +2,12 @@
 //!
 //! A frame is a byte for its kind, four for its length (little endian), and its bytes: JSON, or a piece of a stream as it came.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use cellblock_interpreter::session::processes::ProcessReport;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,12 +57,37 @@ pub(crate) enum Ask {
     },
     /// The section of a system prompt for this session.
     Prompt,
+    /// Something about processes beside tools.
+    Process { what: ProcessAsk },
     /// A file to appear in `/tmp/data`.
     AddDataset { dataset: SessionDataset },
     /// A sandbox of a warm host. Once accepted, the connection carries the messages of `cellblock_remote`.
     Sandbox,
     /// The host's end; answered when all is given back.
     Stop,
+}
+
+/// What a command wants of the processes of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum ProcessAsk {
+    /// A program started.
+    Start {
+        command: Vec<String>,
+        env: BTreeMap<String, String>,
+        directory: Option<String>,
+        stdin: bool,
+    },
+    /// To know which there are.
+    List,
+    /// Output from an offset, waited for so long.
+    Output { id: String, offset: u64, wait: Duration },
+    /// Bytes for the standard input, and its end.
+    Input { id: String, bytes: Vec<u8>, close: bool },
+    /// A signal sent.
+    Signal { id: String, signal: String },
+    /// To wait for the end, so long.
+    Wait { id: String, limit: Duration },
 }
 
 /// What a host answers.
@@ -78,6 +106,10 @@ pub(crate) enum HostAnswer {
     Result { result: Value },
     /// A picture was saved; more answers follow.
     Visualization { path: PathBuf, media_type: String },
+    /// Processes: all of them, or the one in question.
+    Processes { processes: Vec<ProcessReport> },
+    /// What is known of a process's output; the output itself came before, as stdout.
+    ProcessOutput { next: u64, lost: u64, eof: bool },
     /// Where the dataset is.
     AddedDataset { added: AddedDataset },
     /// The host has given everything back.

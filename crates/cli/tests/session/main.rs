@@ -2,6 +2,7 @@
 
 mod ends;
 mod guide;
+mod processes;
 mod python_client;
 mod refusals;
 mod scripts;

@@ -15,13 +15,13 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::broadcast;
 
-use super::Service;
 use super::connection::{failure, send, tell};
+use super::{Service, processes};
 use crate::error::Error;
 use crate::exit_code::ExitCode;
 use crate::session::plan::{SessionDataset, SessionPlan};
 use crate::session::toolbox::Toolbox;
-use crate::session::wire::{Ask, Description, HostAnswer, HostFrame};
+use crate::session::wire::{Ask, Description, HostAnswer, HostFrame, ProcessAsk};
 use crate::session_error::Told;
 
 /// The session that is hosted, with what its connections share.
@@ -118,6 +118,10 @@ impl Client {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
+            Ask::Process { what } => match self.process(shared, what).await? {
+                Some(answer) => answer,
+                None => return Ok(()),
+            },
             Ask::AddDataset { dataset } => add_dataset(shared, &dataset).await,
             Ask::Sandbox => failure(&Error::Refused(
                 "a session's host has no sandboxes for others".to_owned(),
@@ -168,6 +172,32 @@ impl Client {
         let _ = turn.until(ready(()), call).await;
         drop(turn);
         Ok((given_up == GivenUp::Closing).then(closed))
+    }
+
+    /// Does something with processes, whatever runs meanwhile; no answer where nobody waits for one.
+    async fn process<T: Toolbox>(
+        &mut self,
+        shared: &Arc<Resident<SessionService<T>>>,
+        ask: ProcessAsk,
+    ) -> io::Result<Option<HostAnswer>> {
+        let (Some(_held), Some(session)) = (shared.hold(), shared.toolbox.session()) else {
+            return Ok(Some(closed()));
+        };
+        let answer = tokio::select! {
+            biased;
+            () = shared.closed() => return Ok(Some(closed())),
+            answer = processes::answer(session, ask) => answer,
+            () = self.left() => return Ok(None),
+        };
+        Ok(Some(match answer {
+            Ok((output, answer)) => {
+                if !output.is_empty() {
+                    send(&mut self.writer, &HostFrame::Stdout(output)).await?;
+                }
+                answer
+            }
+            Err(error) => failure(&error),
+        }))
     }
 
     async fn left(&mut self) {

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cellblock_image::Home;
+use cellblock_interpreter::Session;
 use cellblock_interpreter::toolset::ToolEvent;
 use cellblock_interpreter::workbench;
 use cellblock_sandbox::backend::BackendKind;
@@ -89,6 +90,10 @@ impl Toolbox for Fake {
 
     fn prompt(&self) -> String {
         "prompt".to_owned()
+    }
+
+    fn session(&self) -> Option<&Session> {
+        None
     }
 
     async fn close(&self) -> cellblock_interpreter::Result<()> {
