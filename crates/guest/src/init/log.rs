@@ -46,7 +46,7 @@ impl Log {
     /// Takes what the command wrote.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.in_file == self.total {
-            self.to_file(bytes);
+            self.write_file(bytes);
         }
         self.total += bytes.len() as u64;
         let kept = &bytes[bytes.len().saturating_sub(IN_MEMORY)..];
@@ -55,7 +55,7 @@ impl Log {
         self.ring.extend(kept);
     }
 
-    fn to_file(&mut self, mut bytes: &[u8]) {
+    fn write_file(&mut self, mut bytes: &[u8]) {
         let Some(file) = &self.file else { return };
         // More than this would end the guest, or fail.
         let most = getrlimit(Resource::Fsize)
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn numbered(from: usize, to: usize) -> Vec<u8> {
-        (from..to).map(|at| (at % 251) as u8).collect()
+        (from..to).map(|at| u8::try_from(at % 251).unwrap()).collect()
     }
 
     #[test]

@@ -150,16 +150,10 @@ impl Guest {
                 input,
                 keep,
             } => {
-                let mut environment = if inherit {
-                    self.environment.clone()
-                } else {
-                    BTreeMap::new()
-                };
-                environment.extend(env);
                 let order = Order {
                     argv,
                     cwd: self.dir.as_ref().map_or(cwd.clone().into(), |dir| dir.real(&cwd)),
-                    env: environment.into_iter().collect(),
+                    env: self.environment_of(env, inherit),
                     timeout: Duration::from_millis(timeout_ms),
                     input,
                 };
@@ -205,26 +199,13 @@ impl Guest {
                 root,
                 since,
                 max_files,
-            } => {
-                let stamp = list::stamp();
-                match list::list(&self.roots, &root, since.unwrap_or(0), max_files) {
-                    Ok(listing) => self.channel.send(&listing.into_message(request, stamp), &[]),
-                    Err(refusal) => self.refuse(request, refusal),
-                }
-            }
+            } => self.list(request, &root, since, max_files),
             ToGuest::Read {
                 request,
                 path,
                 offset,
                 length,
-            } => match files::read(&self.roots, &path, offset, length) {
-                Ok((content, eof, stamp)) => {
-                    let stamp = Some(stamp);
-                    self.channel
-                        .send(&FromGuest::Content { request, eof, stamp }, &[&content])
-                }
-                Err(refusal) => self.refuse(request, refusal),
-            },
+            } => self.read(request, &path, offset, length),
             ToGuest::Write {
                 request,
                 path,
@@ -254,6 +235,36 @@ impl Guest {
     /// Returns whether the room's directories are file systems with limits of their own.
     fn has_file_systems(&self) -> bool {
         self.dir.as_ref().is_none_or(RoomDir::is_usual)
+    }
+
+    /// Returns the variables of a command, which may come on top of those of every command.
+    fn environment_of(&self, own: BTreeMap<String, String>, inherit: bool) -> Vec<(String, String)> {
+        let mut all = if inherit {
+            self.environment.clone()
+        } else {
+            BTreeMap::new()
+        };
+        all.extend(own);
+        all.into_iter().collect()
+    }
+
+    fn list(&mut self, request: u64, root: &str, since: Option<u64>, most: u32) -> Result<()> {
+        let stamp = list::stamp();
+        match list::list(&self.roots, root, since.unwrap_or(0), most) {
+            Ok(listing) => self.channel.send(&listing.into_message(request, stamp), &[]),
+            Err(refusal) => self.refuse(request, refusal),
+        }
+    }
+
+    fn read(&mut self, request: u64, path: &str, offset: u64, length: u64) -> Result<()> {
+        match files::read(&self.roots, path, offset, length) {
+            Ok((content, eof, stamp)) => {
+                let stamp = Some(stamp);
+                self.channel
+                    .send(&FromGuest::Content { request, eof, stamp }, &[&content])
+            }
+            Err(refusal) => self.refuse(request, refusal),
+        }
     }
 
     fn exec(&mut self, exec: u64, order: &Order, keep: Option<String>) -> Result<()> {
@@ -327,14 +338,15 @@ impl Guest {
                     None if ended => *pipe = None,
                     None => {}
                     Some(chunk) if chunk.is_empty() => *pipe = None,
-                    Some(chunk) => match &mut command.log {
-                        Some(log) => log.push(&chunk),
-                        None => {
-                            let exec = command.number;
+                    Some(chunk) => {
+                        let exec = command.number;
+                        if let Some(log) = &mut command.log {
+                            log.push(&chunk);
+                        } else {
                             self.channel
                                 .send(&FromGuest::Stream { exec, stream }, &[&chunk])?;
                         }
-                    },
+                    }
                 }
             }
             if let (Some(ended), false) = (command.is_over(), command.reported) {

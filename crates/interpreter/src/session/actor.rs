@@ -65,6 +65,14 @@ pub struct SessionOptions {
     pub seen: Vec<String>,
 }
 
+/// Concludes a request with its result, and answers whoever made it.
+macro_rules! reply {
+    ($actor:ident, $answer:ident, $result:expr) => {{
+        let result = $result;
+        let _ = $answer.send($actor.conclude(result));
+    }};
+}
+
 impl Default for SessionOptions {
     fn default() -> Self {
         Self {
@@ -211,56 +219,29 @@ impl Actor {
                     counted.cell(&result);
                     let _ = answer.send(self.conclude(result));
                 }
-                Request::Prepare { answer } => {
-                    let result = self.prepare().await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                Request::Prepare { answer } => reply!(self, answer, self.prepare().await),
                 Request::Lend { connectors, answer } => self.lend(&connectors, answer).await,
-                Request::Bind { input, answer } => {
-                    let result = self.bind(input).await;
-                    let _ = answer.send(self.conclude(result));
-                }
-                Request::Get { name, answer } => {
-                    let result = self.get(name).await;
-                    let _ = answer.send(self.conclude(result));
-                }
-                Request::Variables { answer } => {
-                    let result = self.variables().await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                Request::Bind { input, answer } => reply!(self, answer, self.bind(input).await),
+                Request::Get { name, answer } => reply!(self, answer, self.get(name).await),
+                Request::Variables { answer } => reply!(self, answer, self.variables().await),
                 Request::Origins { answer } => _ = answer.send(Ok(self.origins())),
-                Request::Reset { answer } => {
-                    let result = self.reset().await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                Request::Reset { answer } => reply!(self, answer, self.reset().await),
                 Request::ReadFile { path, most, answer } => {
-                    let result = self.read_file(&path, most).await;
-                    let _ = answer.send(self.conclude(result));
+                    reply!(self, answer, self.read_file(&path, most).await);
                 }
                 Request::WriteFile {
                     path,
                     content,
                     answer,
-                } => {
-                    let result = self.write_file(&path, &content).await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                } => reply!(self, answer, self.write_file(&path, &content).await),
                 Request::ListFiles { root, most, answer } => {
-                    let result = self.list_files(&root, most).await;
-                    let _ = answer.send(self.conclude(result));
+                    reply!(self, answer, self.list_files(&root, most).await);
                 }
-                Request::OpenFile { path, answer } => {
-                    let result = self.open_file(&path).await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                Request::OpenFile { path, answer } => reply!(self, answer, self.open_file(&path).await),
                 Request::PutFile { path, file, answer } => {
-                    let result = self.put_file(&path, file).await;
-                    let _ = answer.send(self.conclude(result));
+                    reply!(self, answer, self.put_file(&path, file).await);
                 }
-                Request::RemoveFile { path, answer } => {
-                    let result = self.remove_file(&path).await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                Request::RemoveFile { path, answer } => reply!(self, answer, self.remove_file(&path).await),
                 Request::Command { order, mut answer } => {
                     let counted = Counted::begin("workbench", order.argv.join("\0").as_bytes());
                     let result = self.run_command(&order, &mut answer).await;
@@ -272,26 +253,16 @@ impl Actor {
                     extension,
                     spooled,
                     answer,
-                } => {
-                    let result = self.add_dataset(name, extension, spooled).await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                } => reply!(self, answer, self.add_dataset(name, extension, spooled).await),
                 Request::ReplaceFile {
                     path,
                     content,
                     answer,
-                } => {
-                    let result = self.replace_file(&path, content).await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                } => reply!(self, answer, self.replace_file(&path, content).await),
                 Request::EditFile { path, change, answer } => {
-                    let result = self.edit_file(&path, &change).await;
-                    let _ = answer.send(self.conclude(result));
+                    reply!(self, answer, self.edit_file(&path, &change).await);
                 }
-                Request::Attach { answer } => {
-                    let result = self.attach().await;
-                    let _ = answer.send(self.conclude(result));
-                }
+                Request::Attach { answer } => reply!(self, answer, self.attach().await),
                 Request::Close { answer } => {
                     let _ = answer.send(self.close().await);
                     return;

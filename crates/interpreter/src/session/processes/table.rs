@@ -267,7 +267,7 @@ impl Seat {
         let state = entry.state.clone();
         drop(rows);
         tokio::spawn(async move {
-            end(&state, End::of(running.events.recv().await));
+            end(&state, End::of(running.events.recv().await.as_ref()));
         });
     }
 }
@@ -289,8 +289,8 @@ impl End {
         }
     }
 
-    fn of(event: Option<CommandEvent>) -> Self {
-        let Some(CommandEvent::Exited { code, signal, .. }) = event else {
+    fn of(event: Option<&CommandEvent>) -> Self {
+        let Some(&CommandEvent::Exited { code, signal, .. }) = event else {
             return Self::lost();
         };
         Self {
