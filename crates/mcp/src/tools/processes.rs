@@ -34,16 +34,15 @@ struct Start {
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// Working directory.
-    #[serde(default)]
-    #[schemars(default = "workspace")]
-    directory: Option<String>,
+    #[serde(default = "workspace")]
+    directory: String,
     /// Whether `use_process` sends it input later; otherwise its standard input is empty.
     #[serde(default)]
     stdin: bool,
 }
 
-fn workspace() -> Option<String> {
-    Some("/workspace".to_owned())
+fn workspace() -> String {
+    "/workspace".to_owned()
 }
 
 /// What to do with processes.
@@ -71,13 +70,12 @@ struct UseProcess {
     #[serde(default)]
     close: bool,
     /// For `signal`: its name, such as `SIGINT`. `SIGKILL` also ends everything that it started.
-    #[serde(default)]
-    #[schemars(default = "terminate")]
-    signal: Option<String>,
+    #[serde(default = "terminate")]
+    signal: String,
 }
 
-fn terminate() -> Option<String> {
-    Some(ProcessSignal::TERM.to_string())
+fn terminate() -> String {
+    ProcessSignal::TERM.to_string()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -157,7 +155,7 @@ pub(super) async fn start(server: &McpShared, call: &mut Call) -> Result<CallAns
     let order = ProcessOrder {
         command: start.command,
         env: start.env,
-        directory: start.directory,
+        directory: Some(start.directory),
         stdin: start.stdin,
     };
     let process = used.session.processes().start(order).await?;
@@ -196,11 +194,8 @@ async fn act(server: &McpShared, used: &Use, given: &UseProcess) -> Result<CallA
             processes.input(id, given.input.as_bytes(), given.close).await?;
         }
         Action::Signal => {
-            let signal = given
-                .signal
-                .as_deref()
-                .map_or(Ok(ProcessSignal::TERM), str::parse);
-            processes.signal(id, signal.map_err(Refusal::new)?).await?;
+            let signal = given.signal.parse().map_err(Refusal::new)?;
+            processes.signal(id, signal).await?;
         }
         Action::Output => {
             let room = (server.options.max_tokens * CHARS_PER_TOKEN).max(4) as u64;
