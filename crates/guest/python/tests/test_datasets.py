@@ -58,7 +58,7 @@ class PandasFrames(unittest.TestCase):
         self.assertEqual(loaded.columns.names, frame.columns.names)
         for number in range(frame.shape[1]):
             if frame.iloc[:, number].dtype == object:
-                pairs = zip(loaded.iloc[:, number], frame.iloc[:, number], strict=True)
+                pairs = zip(loaded.iloc[:, number], frame.iloc[:, number])
                 for one, other in pairs:
                     self.assertIs(type(one), type(other))
         return loaded
@@ -73,7 +73,7 @@ class PandasFrames(unittest.TestCase):
         stamps = pd.to_datetime([pick.randint(0, 2**60) for _ in range(rows)])
 
         def with_gaps(values, missing):
-            return [missing if gap else value for value, gap in zip(values, gaps, strict=True)]
+            return [missing if gap else value for value, gap in zip(values, gaps)]
 
         unit = pick.choice(["s", "ms", "us", "ns"])
         seconds = np.array([pick.randint(0, 2**31) for _ in range(rows)], dtype="int64")

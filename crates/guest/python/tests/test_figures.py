@@ -16,7 +16,7 @@ def size_of(png):
 class Matplotlib(KernelTest):
     def figures(self, code):
         ran = self.completes(PLT + code)
-        for output, blobs in zip(ran.outputs, ran.blobs, strict=True):
+        for output, blobs in zip(ran.outputs, ran.blobs):
             self.assertEqual((output["type"], output["library"]), ("figure", "matplotlib"))
             self.assertEqual(size_of(blobs[0]), (output["width"], output["height"]))
         return ran.outputs

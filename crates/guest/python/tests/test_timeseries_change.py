@@ -139,7 +139,7 @@ class Membership(SeriesTest):
 
     def test_the_first_period_has_nothing_to_compare_with(self):
         result = derive_change_series(wide(a=[5.0]))
-        self.assertEqual(self.flows(result), dict(zip(FLOWS, [[5], [0], [0], [0]], strict=True)))
+        self.assertEqual(self.flows(result), dict(zip(FLOWS, [[5], [0], [0], [0]])))
         self.assertEqual((result.entering_entity_count.tolist(), result.attrs["coverage_events"]), ([0], []))
 
     def test_no_rows_give_no_periods(self):

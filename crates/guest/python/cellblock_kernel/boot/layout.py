@@ -12,13 +12,12 @@ from __future__ import annotations
 import ctypes
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ \d+ +(/.*)")
 _READ, _WRITE, _EXECUTE = 1, 2, 4
 
 
-@dataclass(slots=True)
+@dataclass
 class Mapping:
     """A part of a file, mapped to memory."""
 
@@ -67,7 +66,7 @@ def plan(mappings: list[Mapping]) -> list[tuple[int, int, int]]:
         changes += _executable(run)
         run = [mapping] if mapping.is_constant() else []
     changes += _executable(run)
-    for sealed, data in pairwise(mappings):
+    for sealed, data in zip(mappings, mappings[1:]):
         if sealed.rights == "r--p" and sealed.written and data.rights == "rw-p" and sealed.goes_on_in(data):
             changes.append((sealed.start, sealed.end - sealed.start, _READ | _WRITE))
     return changes

@@ -1,5 +1,7 @@
 """The kernel's loop, for a child that the template forked or a separate process."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable

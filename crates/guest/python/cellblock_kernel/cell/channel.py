@@ -1,5 +1,7 @@
 """Frames over the Unix stream socket that connects the kernel with its host (`docs/protocol.md`)."""
 
+from __future__ import annotations
+
 import json.encoder
 import json.scanner
 import os
@@ -10,11 +12,11 @@ from fcntl import ioctl
 from json import JSONDecoder
 from termios import FIONREAD
 from threading import Lock
-from typing import Any
+from typing import Any, Union
 
 from cellblock_kernel.cell.interrupt import Gate
 
-Buffer = bytes | bytearray | memoryview
+Buffer = Union[bytes, bytearray, memoryview]
 Header = dict[str, Any]
 
 MAX_HEADER = 4 * 1024 * 1024

@@ -1,5 +1,7 @@
 """Runs compiled code: synchronously, or on the kernel's event loop if the cell awaits."""
 
+from __future__ import annotations
+
 from types import CodeType
 from typing import Any
 

@@ -1,5 +1,8 @@
 """Describes an exception for a model: the user's frames with their lines, one line for the library, no secrets."""
 
+from __future__ import annotations
+
+import builtins
 import itertools
 import os
 import sys
@@ -25,6 +28,11 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(traceback.__file__)) + os.sep
 # Directories of requirement layers; `configure` adds to them.
 layers: list[str] = []
+
+# Python has groups since 3.11.
+_GROUPS: Any = getattr(builtins, "BaseExceptionGroup", ())
+# Without it, the whole chain of causes is read, too; Python has it since 3.10.
+_COMPACT: dict[str, Any] = {"compact": True} if sys.version_info >= (3, 10) else {}
 
 _name_of = type.__dict__["__name__"].__get__
 _module_of = type.__dict__["__module__"].__get__
@@ -167,7 +175,7 @@ def _message(error: BaseException) -> str:
 
 def _notes(error: BaseException) -> list[str]:
     notes = getattr(error, "__notes__", None)
-    return [str(note)[:_NOTE] for note in notes[:20]] if isinstance(notes, list | tuple) else []
+    return [str(note)[:_NOTE] for note in notes[:20]] if isinstance(notes, (list, tuple)) else []
 
 
 def _line(error: BaseException, entries: list[FrameSummary], name: str | None) -> int | None:
@@ -224,9 +232,9 @@ def _user_frames(trace: TracebackType | None) -> tuple[list[FrameSummary], str |
 
 
 def _summary(code: CodeType, trace: TracebackType) -> FrameSummary:
-    line, end_line, column, end_column = next(
-        itertools.islice(code.co_positions(), trace.tb_lasti // 2, None), (None, None, None, None)
-    )
+    # Python knows columns since 3.11.
+    positions = code.co_positions() if hasattr(code, "co_positions") else ()
+    line, end_line, column, end_column = next(itertools.islice(positions, trace.tb_lasti // 2, None), (None, None, None, None))
     if line is None or line != trace.tb_lineno:
         return FrameSummary(code.co_filename, trace.tb_lineno, code.co_name, lookup_line=False)
     return FrameSummary(
@@ -255,7 +263,7 @@ def _format(error: BaseException, seen: set[int], depth: int) -> list[str]:
         if deeper:
             text.append(deeper)
     text += _last_lines(error)
-    if isinstance(error, BaseExceptionGroup) and depth < _CHAIN_DEPTH:
+    if isinstance(error, _GROUPS) and depth < _CHAIN_DEPTH:
         text += _group(error, seen, depth)
     return text
 
@@ -278,7 +286,7 @@ def _stack(entries: list[FrameSummary]) -> list[str]:
 
 
 def _last_lines(error: BaseException) -> list[str]:
-    summary = TracebackException(type(error), error, error.__traceback__, limit=0, compact=True)
+    summary = TracebackException(type(error), error, error.__traceback__, limit=0, **_COMPACT)
     lines = list(summary.format_exception_only())
     if isinstance(error, SyntaxError):
         # All but the message are lines of source.
@@ -286,7 +294,7 @@ def _last_lines(error: BaseException) -> list[str]:
     return [redact.message(line) for line in lines]
 
 
-def _group(group: BaseExceptionGroup[BaseException], seen: set[int], depth: int) -> list[str]:
+def _group(group: Any, seen: set[int], depth: int) -> list[str]:
     text: list[str] = []
     for number, member in enumerate(group.exceptions[:_GROUP_WIDTH], 1):
         text.append(f"  ---- {number} of {len(group.exceptions)} ----\n")

@@ -133,7 +133,7 @@ class _Rules:
             return self._call(node) or _proc(node)
         elif isinstance(node, Subscript):
             return self._subscript(node)
-        elif isinstance(node, Constant | JoinedStr | BinOp):
+        elif isinstance(node, (Constant, JoinedStr, BinOp)):
             return _proc(node)
         return []
 
@@ -251,7 +251,7 @@ def _text(node: AST, depth: int) -> str:
         return "".join([_text(piece, depth - 1) for piece in node.values])
     if isinstance(node, FormattedValue):
         return _text(node.value, depth - 1)
-    if isinstance(node, BinOp) and isinstance(node.op, Add | Div):
+    if isinstance(node, BinOp) and isinstance(node.op, (Add, Div)):
         between = "" if isinstance(node.op, Add) else "/"
         return _text(node.left, depth - 1) + between + _text(node.right, depth - 1)
     if isinstance(node, Call):

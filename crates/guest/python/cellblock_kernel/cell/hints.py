@@ -1,6 +1,8 @@
 """Hints for exceptions that need explaining inside a sandbox: there is no network, and nothing can be
 installed."""
 
+from __future__ import annotations
+
 import _socket
 import errno
 from types import TracebackType
@@ -63,7 +65,7 @@ def _installs(error: BaseException) -> bool:
     command: Any = getattr(error, "cmd", None) if type(error).__name__ == "CalledProcessError" else None
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
         return _INSTALLER.fullmatch(error.filename) is not None
-    words = command if isinstance(command, str) else " ".join(map(str, command)) if isinstance(command, list | tuple) else ""
+    words = command if isinstance(command, str) else " ".join(map(str, command)) if isinstance(command, (list, tuple)) else ""
     return "install" in words and _INSTALLER.search(words) is not None
 
 

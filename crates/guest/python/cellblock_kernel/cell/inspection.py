@@ -4,6 +4,8 @@ none.
 `inspect` takes long to import and few cells need it, so it is changed when something imports it.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder

@@ -1,5 +1,7 @@
 """Replacements for functions that need a terminal: input, help pages, the debugger, leaving the interpreter."""
 
+from __future__ import annotations
+
 import builtins
 import sys
 import threading

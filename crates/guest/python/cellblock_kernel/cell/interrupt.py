@@ -14,6 +14,8 @@ A signal for a cell that has just ended is seen before the next message is read.
 after each cell that it interrupted, so that such a signal never stops another cell.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from signal import SIGINT, default_int_handler, getsignal, signal

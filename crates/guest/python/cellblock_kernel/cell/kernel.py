@@ -1,5 +1,7 @@
 """The kernel: answers the host's messages one by one, and survives the actions of cells."""
 
+from __future__ import annotations
+
 import ast
 import atexit
 import builtins
@@ -18,7 +20,7 @@ from cellblock_kernel.cell.namespace import Namespace
 from cellblock_kernel.cell.open_files import OpenFiles
 from cellblock_kernel.cell.script import Script
 from cellblock_kernel.cell.stdio import Streams
-from cellblock_kernel.library import findings, prelude, public
+from cellblock_kernel.library import findings, missing, prelude, public
 from cellblock_kernel.library.broker import Broker
 from cellblock_kernel.library.inputs import Inputs
 from cellblock_kernel.notebook import display as notebook
@@ -325,7 +327,7 @@ class Kernel:
     def _get(self, message: Message, blobs: list[bytes], done: Message) -> None:
         name = message["name"]
         if name not in self._namespace.names:
-            raise NameError(f"name {name!r} is not defined in this session", name=name)
+            raise missing.variable(f"name {name!r} is not defined in this session", name)
         self._display.show(self._namespace.names[name], name)
 
     def _bind(self, message: Message, blobs: list[bytes], done: Message) -> None:

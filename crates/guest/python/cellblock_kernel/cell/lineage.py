@@ -4,6 +4,8 @@ The report may name too much, never too little of what the cell's own code says:
 What code does behind its own text is seen by comparing the objects before and after it.
 """
 
+from __future__ import annotations
+
 import ast
 from collections.abc import Iterable
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -99,14 +101,14 @@ def _written_through(tree: ast.AST) -> set[str]:
     written = set()
     for node in ast.walk(tree):
         target: Any = None
-        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             target = node
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             # A method whose result nobody uses is called for what it does.
             target = node.value.func if isinstance(node.value.func, ast.Attribute) else None
         elif isinstance(node, ast.AugAssign):
             target = node.target
-        while isinstance(target, ast.Attribute | ast.Subscript | ast.Call):
+        while isinstance(target, (ast.Attribute, ast.Subscript, ast.Call)):
             target = target.func if isinstance(target, ast.Call) else target.value
         if isinstance(target, ast.Name):
             written.add(target.id)

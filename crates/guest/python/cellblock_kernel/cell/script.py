@@ -1,5 +1,7 @@
 """Gives code from a file the environment of a script: `sys.argv` and `__file__`."""
 
+from __future__ import annotations
+
 import os
 import sys
 from typing import Any

@@ -1,5 +1,7 @@
 """Turns the text of a cell into code objects, and keeps the text for tracebacks and `inspect.getsource`."""
 
+from __future__ import annotations
+
 import re
 from ast import Expr, Expression, Module, Name, PyCF_ALLOW_TOP_LEVEL_AWAIT, PyCF_ONLY_AST, increment_lineno
 from linecache import cache as _linecache
@@ -49,7 +51,9 @@ def file_of(kind: type) -> str | None:
     class of its name."""
     for value in vars(kind).values():
         code = getattr(getattr(value, "__func__", value), "__code__", None)
-        if isinstance(code, CodeType) and code.co_filename in _sources and code.co_qualname.startswith(f"{kind.__qualname__}."):
+        # Python's code has names with those of their classes since 3.11.
+        qualified = getattr(code, "co_qualname", f"{kind.__qualname__}.")
+        if isinstance(code, CodeType) and code.co_filename in _sources and qualified.startswith(f"{kind.__qualname__}."):
             return code.co_filename
     definition = re.compile(rf"[ \t]*class[ \t]+{re.escape(kind.__name__)}\b")
     return next((name for name in reversed(_sources) if any(map(definition.match, _sources[name]))), None)
@@ -136,5 +140,6 @@ def _move(error: SyntaxError, line: int) -> None:
     """Moves a syntax error to the line of the user's file."""
     if line != 1 and error.lineno:
         error.lineno += line - 1
-        if error.end_lineno:
+        # Python gives it since 3.10.
+        if getattr(error, "end_lineno", None):
             error.end_lineno += line - 1

@@ -39,7 +39,7 @@ def prepare(code: str) -> None:
 
 
 def _reducer_override(pickler: Any, value: Any) -> Any:
-    if isinstance(value, FunctionType | type) and value.__module__ == "__main__" and _spawned():
+    if isinstance(value, (FunctionType, type)) and value.__module__ == "__main__" and _spawned():
         kind = "the class" if isinstance(value, type) else "the function"
         raise RuntimeError(_MESSAGE.format(kind=kind, name=value.__qualname__))
     return NotImplemented

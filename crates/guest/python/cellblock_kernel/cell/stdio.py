@@ -1,5 +1,7 @@
 """Standard streams of cells: line-buffered text over descriptors 1 and 2, repaired after each cell."""
 
+from __future__ import annotations
+
 import io
 import os
 import sys

@@ -77,7 +77,7 @@ def publish_dataset(
         if text is not None and not isinstance(text, str):
             raise TypeError(f"publish_dataset: {name} must be a string, not {type(text).__name__}")
     for name, texts in (("tags", tags), ("notes", notes)):
-        plain = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
+        plain = isinstance(texts, (list, tuple)) and all(isinstance(text, str) for text in texts)
         if texts is not None and not isinstance(texts, str) and not plain:
             raise TypeError(f"publish_dataset: {name} must be a string or a list of strings")
     from cellblock_kernel.datasets import frames

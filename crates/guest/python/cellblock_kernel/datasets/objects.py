@@ -33,7 +33,7 @@ def encode(values: Any, what: str, pandas: Any) -> tuple[Any, dict[str, Any]]:
     cells = values.tolist()
     if missing is not None:
         gone = pandas.isna(values)
-        cells = [None if absent is True else cell for cell, absent in zip(cells, gone.tolist(), strict=True)]
+        cells = [None if absent is True else cell for cell, absent in zip(cells, gone.tolist())]
     kinds = set(map(type, cells)) - {type(None)}
     form: dict[str, Any] = {"missing": missing}
     if len(kinds) <= 1:

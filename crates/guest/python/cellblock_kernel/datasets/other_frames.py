@@ -55,7 +55,7 @@ def encode_arrow(table: Any) -> tuple[Any, dict[str, Any]]:
     except arrow().ArrowException:
         same = False
     if not same:
-        kinds = [field.name for field, array in zip(table.schema, arrays, strict=True) if field.type != array.type]
+        kinds = [field.name for field, array in zip(table.schema, arrays) if field.type != array.type]
         raise NotPublishable(f"columns {kinds} have types that cannot be stored; cast them to plain types")
     return stored, form
 

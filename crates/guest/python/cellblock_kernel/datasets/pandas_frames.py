@@ -31,7 +31,7 @@ def columns(frame: Any, names: list[str]) -> tuple[list[dict[str, str]], list[st
     count = len(names) - frame.shape[1]
     levels = [frame.index.get_level_values(level).dtype for level in range(count)]
     types = [*levels, *frame.dtypes]
-    return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(names, types, strict=True)], names[:count]
+    return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(names, types)], names[:count]
 
 
 def _level_names(index: Any, count: int) -> list[object]:
@@ -85,9 +85,7 @@ def _attrs(attrs: dict[Any, Any]) -> dict[str, Any]:
 
 def decode(table: Any, form: dict[str, Any], pandas: Any) -> Any:
     """Returns the frame that `encode` was given."""
-    arrays = [
-        pandas_columns.decode(combined(column), part, pandas) for column, part in zip(table.columns, form["columns"], strict=True)
-    ]
+    arrays = [pandas_columns.decode(combined(column), part, pandas) for column, part in zip(table.columns, form["columns"])]
     count = form["index"].get("levels", -1)
     levels = 0 if count == -1 else max(count, 1)
     index = _restored(form["index"], arrays[:levels], pandas)

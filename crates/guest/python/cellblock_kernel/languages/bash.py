@@ -36,7 +36,7 @@ class Bash(Companion):
                 stdin=commands,
                 stderr=subprocess.DEVNULL,
                 pass_fds=given,
-                process_group=0,
+                start_new_session=True,
                 env={**os.environ, "PS1": "", "PS2": ""},
             )
         finally:

@@ -1,5 +1,7 @@
 """The process of another language: runs cells one by one and keeps their state."""
 
+from __future__ import annotations
+
 import os
 import select
 import subprocess

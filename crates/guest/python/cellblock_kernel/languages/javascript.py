@@ -38,7 +38,7 @@ class JavaScript(Companion):
         # An interrupt may leave the bookkeeping of asynchronous hooks incomplete; Node.js would abort.
         command = [self.program, "--no-force-async-hooks-checks", _DRIVER, *map(str, given)]
         try:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=given, process_group=0)
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=given, start_new_session=True)
         finally:
             for descriptor in given:
                 os.close(descriptor)

@@ -45,7 +45,7 @@ class Parameters:
         """Returns the arguments of a call by the schema's names."""
         if len(args) > len(self._names):
             raise InvalidParameterError(f"{len(args)} positional arguments were given, there are {len(self._names)} parameters")
-        bound = {name: _plain(value, name, 0) for name, value in zip(self._names.values(), args, strict=False)}
+        bound = {name: _plain(value, name, 0) for name, value in zip(self._names.values(), args)}
         for key, value in kwargs.items():
             name = self._names.get(key, key)
             if name in bound:
@@ -119,14 +119,14 @@ def _plain(value: Any, place: str, level: int) -> Any:
         return float(value)
     if level > _LEVELS:
         raise InvalidParameterError(f"`{place}` is nested more than {_LEVELS} levels deep, or contains itself")
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_plain(item, f"{place}[{at}]", level + 1) for at, item in enumerate(value)]
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
                 raise InvalidParameterError(f"`{place}` has the key {key!r:.100}; keys in JSON are strings")
         return {str(key): _plain(item, f"{place}.{key}", level + 1) for key, item in value.items()}
-    if isinstance(value, datetime.date | datetime.time):
+    if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     kind = type(value)
     if kind.__module__ == "numpy" and getattr(value, "shape", None) == ():

@@ -1,6 +1,8 @@
 """Errors of connectors, in the module `cellblock` of cells. An uncaught one is shown as one line, because the fault is
 not in the code's frames."""
 
+from __future__ import annotations
+
 import builtins
 from typing import Any
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cellblock_kernel.cell.channel import decode
-from cellblock_kernel.library import broker, connector_errors, public
+from cellblock_kernel.library import broker, connector_errors, missing, public
 from cellblock_kernel.library.arguments import Parameters
 from cellblock_kernel.library.broker import BrokerError
 from cellblock_kernel.library.connector_errors import InvalidParameterError
@@ -129,7 +129,7 @@ class Connector:
         try:
             return self[name]
         except KeyError as error:
-            raise AttributeError(error.args[0], name=name, obj=self) from None
+            raise missing.attribute(error.args[0], name, self) from None
 
     def __getitem__(self, name: str) -> Function:
         found: Function | None = self._others.get(name)
@@ -199,7 +199,7 @@ def unknown(tree: ast.AST, bound: dict[str, Any], line: int) -> list[dict[str, A
     rebound.update(node.arg for node in nodes if isinstance(node, ast.arg))
     found: list[dict[str, Any]] = []
     for node in nodes:
-        if not isinstance(node, ast.Attribute | ast.Subscript) or not isinstance(node.value, ast.Name):
+        if not isinstance(node, (ast.Attribute, ast.Subscript)) or not isinstance(node.value, ast.Name):
             continue
         connector = bound.get(node.value.id)
         if not isinstance(connector, Connector) or node.value.id in rebound:

@@ -3,13 +3,15 @@
 A document is a path, its bytes (like an input bound as bytes), or a file that is open for reading.
 """
 
+from __future__ import annotations
+
 import importlib
 import io
 import sys
 from os import PathLike
-from typing import IO, Any
+from typing import IO, Any, Union
 
-Document = str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+Document = Union[str, PathLike[str], bytes, bytearray, memoryview, IO[bytes]]
 
 # Maximum number of formulas without values that a note names.
 _NAMED = 5
@@ -26,7 +28,7 @@ def _library(module: str, package: str, reader: str) -> Any:
 
 def _source(document: Document) -> Any:
     """A document in the form that a library can read."""
-    return io.BytesIO(document) if isinstance(document, bytes | bytearray | memoryview) else document
+    return io.BytesIO(document) if isinstance(document, (bytes, bytearray, memoryview)) else document
 
 
 def read_pdf_text(path: Document, *, max_pages: int | None = None) -> str:
@@ -83,9 +85,9 @@ def read_excel(path: Document, sheet_name: str | int | list[str | int] | None = 
 
 
 def _content(document: Document) -> bytes:
-    if isinstance(document, bytes | bytearray | memoryview):
+    if isinstance(document, (bytes, bytearray, memoryview)):
         return bytes(document)
-    if isinstance(document, str | PathLike):
+    if isinstance(document, (str, PathLike)):
         with open(document, "rb") as file:
             return file.read()
     return bytes(document.read())
@@ -102,8 +104,8 @@ def _without_values(openpyxl: Any, content: bytes, wanted: Any) -> list[str]:
     asked = names if wanted is None else wanted if isinstance(wanted, list) else [wanted]
     found: list[str] = []
     for name in [names[it] if isinstance(it, int) else it for it in asked]:
-        for row, computed in zip(formulas[name].iter_rows(), values[name].iter_rows(), strict=False):
-            for cell, value in zip(row, computed, strict=False):
+        for row, computed in zip(formulas[name].iter_rows(), values[name].iter_rows()):
+            for cell, value in zip(row, computed):
                 if cell.data_type == "f" and value.value is None:
                     found.append(f"{name}!{cell.coordinate}")
     return found

@@ -54,7 +54,7 @@ class Fetched:
             if library is None:
                 raise ParseError("the image has neither pandas nor polars; use `.data`")
             return library.DataFrame(data)
-        if isinstance(data, dict | list | str | int | float | None):
+        if isinstance(data, (dict, list, str, int, float, type(None))):
             raise ParseError(f"the answer is a {type(data).__name__}, not a table; use `.data`")
         return data
 

@@ -1,5 +1,7 @@
 """Findings of the helpers about a cell's data, reported in the cell's `done`."""
 
+from __future__ import annotations
+
 from typing import Any
 
 _MOST = 100

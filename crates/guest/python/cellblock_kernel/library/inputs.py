@@ -1,5 +1,7 @@
 """Inputs: values that the host binds by name, read from a file of the sandbox or from bytes."""
 
+from __future__ import annotations
+
 import builtins
 import gc
 import json

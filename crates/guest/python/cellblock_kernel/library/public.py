@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from cellblock_kernel.library import missing
 from cellblock_kernel.outputs.registry import register
 
 
@@ -12,7 +13,7 @@ class _Public(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":
-            raise AttributeError(f"module 'cellblock' has no attribute {name!r}", name=name, obj=self)
+            raise missing.attribute(f"module 'cellblock' has no attribute {name!r}", name, self)
         from cellblock_kernel.datasets import functions
         from cellblock_kernel.library import connector_errors
 
@@ -23,7 +24,7 @@ class _Public(ModuleType):
         }
         offered = {"__all__": ["register", *errors], **errors}
         if name not in offered:
-            raise AttributeError(f"module 'cellblock' has no attribute {name!r}", name=name, obj=self)
+            raise missing.attribute(f"module 'cellblock' has no attribute {name!r}", name, self)
         self.__dict__.update(offered)
         return offered[name]
 

@@ -3,6 +3,8 @@
 A problem is reported as a `BadInput` that names the input, the format, what is wrong and how to repair it.
 """
 
+from __future__ import annotations
+
 import codecs
 import csv
 import importlib

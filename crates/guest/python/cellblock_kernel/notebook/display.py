@@ -1,5 +1,7 @@
 """The content of `IPython.display`: objects that show themselves with the session's own `display`."""
 
+from __future__ import annotations
+
 import json
 import os
 from typing import Any
@@ -113,7 +115,7 @@ class JSON(DisplayObject):
 
     def __init__(self, data: Any = None, url: str | None = None, filename: str | None = None, **_options: Any) -> None:
         super().__init__(data, url, filename)
-        if isinstance(self.data, str | bytes):
+        if isinstance(self.data, (str, bytes)):
             self.data = json.loads(self.data)
 
     def text(self) -> str:
@@ -157,10 +159,10 @@ class Image(DisplayObject):
     def __init__(
         self, data: Any = None, url: str | None = None, filename: Any = None, format: str | None = None, **_options: Any
     ) -> None:
-        if data is not None and not isinstance(data, bytes | bytearray) and not str(data).startswith(("http://", "https://")):
+        if data is not None and not isinstance(data, (bytes, bytearray)) and not str(data).startswith(("http://", "https://")):
             data, filename = None, data
         super().__init__(data, url, None if filename is None else os.fspath(filename))
-        if not isinstance(self.data, bytes | bytearray):
+        if not isinstance(self.data, (bytes, bytearray)):
             raise TypeError("Image: give the bytes of a picture, or the name of a file")
         known = next((kind for start, kind in _KINDS if bytes(self.data[:8]).startswith(start)), None)
         svg = known is None and b"<svg" in self.data[:1000]

@@ -5,6 +5,8 @@ IPython: they have no distribution metadata, and `get_ipython()` returns None ex
 so that libraries that look for a notebook (matplotlib, tqdm, pandas, rich, altair) find none.
 """
 
+from __future__ import annotations
+
 import builtins
 import sys
 from collections.abc import Sequence

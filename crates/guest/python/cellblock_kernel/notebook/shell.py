@@ -1,5 +1,7 @@
 """The object that `get_ipython()` returns to a cell: magics and shell commands in the session's namespace."""
 
+from __future__ import annotations
+
 import importlib
 import re
 import sys

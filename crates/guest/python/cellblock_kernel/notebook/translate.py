@@ -5,6 +5,8 @@ never a magic. If the parser fails on a line that looks like IPython syntax, the
 the same indentation, and the parser tries again. Lines keep their numbers, and Python code keeps its columns.
 """
 
+from __future__ import annotations
+
 import re
 from ast import If, Module, increment_lineno, walk
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Altair charts and Vega-Lite specifications: the specification, and a picture where vl-convert can make one."""
 
+from __future__ import annotations
+
 import json
 import sys
 from typing import Any
@@ -119,7 +121,7 @@ def _finite(value: Any) -> Any:
     """Replaces numbers that JSON lacks with null."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_finite(part) for part in value]
     return None if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))) else value
 

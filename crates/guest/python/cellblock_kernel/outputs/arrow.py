@@ -1,5 +1,7 @@
 """Arrow tables as IPC streams that any reader understands: plain types, unique names, batches of limited size."""
 
+from __future__ import annotations
+
 import io
 import json
 import sys
@@ -88,7 +90,7 @@ def _text(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict | list | tuple):
+    if isinstance(value, (dict, list, tuple)):
         try:
             return _dumps(value, default=str, sort_keys=isinstance(value, dict))
         except (TypeError, ValueError, RecursionError):

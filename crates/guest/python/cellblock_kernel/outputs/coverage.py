@@ -7,6 +7,8 @@ which matplotlib and Vega-Lite treat as categories, count as times. Times of day
 the axis has them, so that the nights of intraday data do not count.
 """
 
+from __future__ import annotations
+
 import datetime
 import math
 import sys
@@ -98,7 +100,7 @@ def _times_of_categories(axes: Any) -> dict[int, float] | None:
 def _seconds(value: Any) -> float | None:
     """Returns a date as text, or a number of milliseconds as in Vega-Lite, in seconds; None for anything
     else."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value / 1000 if math.isfinite(value) else None
     if not isinstance(value, str):
         return None
@@ -108,7 +110,7 @@ def _seconds(value: Any) -> float | None:
     except ValueError:
         return None
     # Eight digits may also be a number.
-    return None if text.isdigit() else moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()
+    return None if text.isdigit() else moment.replace(tzinfo=moment.tzinfo or datetime.timezone.utc).timestamp()
 
 
 def _in_data(axes: Any, line: Any) -> bool:
@@ -192,13 +194,13 @@ def _lines_of_unit(unit: dict[str, Any], spec: dict[str, Any]) -> list[_Line]:
         return []
     splitting = [one["field"] for one in (_dict(encoding.get(name)) for name in _SPLITTING) if isinstance(one.get("field"), str)]
     lines: dict[tuple[str, ...], _Line] = {}
-    for row, time in zip(rows, times, strict=True):
+    for row, time in zip(rows, times):
         if time is None:
             continue
         key = tuple(str(row.get(name)) for name in splitting)
         line = lines.setdefault(key, _Line(" / ".join(key) or y["field"], by_category))
         value = row.get(y["field"])
         line.x.append(time)
-        line.y.append(float(value) if isinstance(value, int | float) else math.nan)
+        line.y.append(float(value) if isinstance(value, (int, float)) else math.nan)
         line.shown.append(row.get(x["field"]))
     return list(lines.values())

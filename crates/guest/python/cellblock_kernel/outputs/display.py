@@ -1,5 +1,7 @@
 """`display()`: sends values as typed outputs while a cell runs, within the cell's limits."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from cellblock_kernel.cell.channel import Channel, Oversize

@@ -5,6 +5,8 @@ vl-convert runs JavaScript. Its engine starts threads that stay, so that a stand
 that with it.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 from typing import Any, NoReturn

@@ -1,5 +1,7 @@
 """An exception that is shown as a value."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from cellblock_kernel.cell import failure

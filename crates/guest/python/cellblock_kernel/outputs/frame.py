@@ -4,6 +4,8 @@ A table that would exceed the limit is cut to its first and last rows before it 
 estimated first. The user's own frame is never changed.
 """
 
+from __future__ import annotations
+
 import sys
 from typing import Any, Protocol
 
@@ -33,7 +35,7 @@ class Table(Protocol):
     def estimate(self) -> int:
         """Estimates its size as Arrow, in bytes."""
 
-    def ends(self, head: int, tail: int) -> "Table":
+    def ends(self, head: int, tail: int) -> Table:
         """Keeps only the first and last rows."""
 
     def write(self) -> Buffer:

@@ -1,5 +1,7 @@
 """Pillow images as PNG."""
 
+from __future__ import annotations
+
 import io
 import sys
 from typing import Any

@@ -1,5 +1,7 @@
 """An output in the form in which it is sent."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from cellblock_kernel.cell.channel import Buffer

@@ -47,7 +47,7 @@ class PandasTable:
     def columns(self) -> list[dict[str, str]]:
         """Names and types of its columns, those of the index first."""
         types = [level.dtype for level in self._levels] + list(self._frame.dtypes)
-        return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(self._names, types, strict=True)]
+        return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(self._names, types)]
 
     def index(self) -> list[str]:
         """Returns the columns that were the index."""
@@ -106,9 +106,9 @@ def _categorical_type(column: Any) -> Any:
 
 
 def _object_bytes(value: Any) -> int:
-    if isinstance(value, str | bytes | bytearray):
+    if isinstance(value, (str, bytes, bytearray)):
         return len(value)
-    if isinstance(value, list | tuple | dict):
+    if isinstance(value, (list, tuple, dict)):
         return _OBJECT_BYTES * max(1, len(value))
     nbytes = getattr(value, "nbytes", None)
     return nbytes if isinstance(nbytes, int) else _OBJECT_BYTES

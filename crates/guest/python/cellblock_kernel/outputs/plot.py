@@ -4,6 +4,8 @@ A picture has its figure's own size at the figure's own resolution, limited to b
 margins are cut to the drawing (`bbox_inches="tight"`), so that labels outside the axes are kept.
 """
 
+from __future__ import annotations
+
 import io
 import sys
 from collections.abc import Callable
@@ -163,7 +165,7 @@ def _is_artist(value: Any) -> bool:
         return not hasattr(value, "canvas")
     if module_name(type(value)).startswith("matplotlib."):
         return True  # containers of bars, wedges, error bars
-    if isinstance(value, list | tuple) and value:
+    if isinstance(value, (list, tuple)) and value:
         return any(_is_artist(item) or _figure_of(item) is not None for item in value[:50])
     if isinstance(value, dict) and value:
         return all(_is_artist(item) for item in list(value.values())[:20] if item != [])

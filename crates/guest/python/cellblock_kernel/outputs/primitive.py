@@ -1,5 +1,7 @@
 """Scalars as JSON values, and values that no other describer knows as text."""
 
+from __future__ import annotations
+
 import math
 import sys
 from itertools import islice

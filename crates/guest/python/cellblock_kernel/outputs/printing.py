@@ -1,5 +1,7 @@
 """`print` of cells in a notebook: a table or a chart is shown as with `display`, because its text is of little use to readers."""
 
+from __future__ import annotations
+
 import sys
 from typing import Any
 

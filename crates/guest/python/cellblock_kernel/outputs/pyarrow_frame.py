@@ -33,7 +33,7 @@ class PyarrowTable:
     def columns(self) -> list[dict[str, str]]:
         """Names and types of its columns."""
         types = self._table.schema.types
-        return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(self._names, types, strict=True)]
+        return [{"name": name, "dtype": str(dtype)} for name, dtype in zip(self._names, types)]
 
     def index(self) -> list[str]:
         """Returns nothing: pyarrow has no index."""

@@ -8,10 +8,12 @@ Before them come converters, which code registers for classes of its own: they t
 a describer.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, Optional
 
 from cellblock_kernel.cell.failure import type_name
 from cellblock_kernel.library import findings
@@ -19,7 +21,7 @@ from cellblock_kernel.outputs import altair, exception, frame, image, plot, prim
 from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 
-Describer = Callable[[Any, str | None, Limits], Output | None]
+Describer = Callable[[Any, Optional[str], Limits], Optional[Output]]
 
 _describers: list[Describer] = [
     exception.describe,

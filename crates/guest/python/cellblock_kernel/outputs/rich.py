@@ -1,5 +1,7 @@
 """Values with `_repr_*_` methods: a bundle of MIME types and a text."""
 
+from __future__ import annotations
+
 import json
 from base64 import b64decode
 from typing import Any
@@ -73,7 +75,7 @@ def _call(method: Any, value: Any, **arguments: Any) -> Any:
 
 
 def _bytes(mime: str, data: Any) -> bytes | None:
-    if isinstance(data, bytes | bytearray):
+    if isinstance(data, (bytes, bytearray)):
         return bytes(data)
     if isinstance(data, str) and mime.startswith("image/") and mime != "image/svg+xml":
         # A bundle made for JSON contains pictures as base64.

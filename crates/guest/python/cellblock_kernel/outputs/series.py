@@ -1,9 +1,10 @@
 """The data that a matplotlib figure shows, read back from its artists."""
 
+from __future__ import annotations
+
 import math
 import sys
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import Any
 
 from cellblock_kernel.outputs import coverage
@@ -102,7 +103,7 @@ def _value(value: Any) -> Any:
         if getattr(getattr(value, "dtype", None), "kind", "") == "M":
             return str(value)
         value = value.item()
-    if isinstance(value, bool | int):
+    if isinstance(value, (bool, int)):
         return int(value) if -(2**53) <= value <= 2**53 else float(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -115,7 +116,7 @@ def _value(value: Any) -> Any:
 
 def _dates(axis: Any, values: Values) -> Values:
     """Returns numbers on a date axis as dates, and on a category axis as names."""
-    if not values or isinstance(values[0], str) or (not isinstance(values[0], int | float) and not hasattr(values[0], "item")):
+    if not values or isinstance(values[0], str) or (not isinstance(values[0], (int, float)) and not hasattr(values[0], "item")):
         return values
     if getattr(getattr(values[0], "dtype", None), "kind", "") == "M":
         return values
@@ -180,7 +181,7 @@ def _adjacent(bars: list[Any]) -> bool:
     if len(bars) < 2:
         return False
     width = max(abs(bar.get_width()) for bar in bars) or 1.0
-    return all(abs(left.get_x() + left.get_width() - right.get_x()) < 1e-6 * width for left, right in pairwise(bars))
+    return all(abs(left.get_x() + left.get_width() - right.get_x()) < 1e-6 * width for left, right in zip(bars, bars[1:]))
 
 
 def _scatter(axes: Any, collection: Any) -> dict[str, Any] | None:

@@ -5,6 +5,8 @@ restart by themselves (OpenBLAS, OpenMP) are stopped first; anything else that t
 obstacle.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import resource

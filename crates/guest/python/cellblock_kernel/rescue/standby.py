@@ -5,6 +5,8 @@ The kernel makes the copy while it is idle, with `CLONE_PARENT`: the kernel's pa
 channel, which carries at most one message: `take_over`, with the spare channel of the next standby attached.
 """
 
+from __future__ import annotations
+
 import _socket
 import os
 import select

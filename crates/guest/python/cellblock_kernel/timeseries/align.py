@@ -1,5 +1,7 @@
 """`align_timeseries`: several sources on one index, without joining them."""
 
+from __future__ import annotations
+
 import datetime
 from collections.abc import Sequence
 from typing import Any
@@ -60,7 +62,7 @@ def align_timeseries(
     labels = [one.label for one in gathered.sources]
     note_coverage(labels, [one.name for one in gathered.sources], prepared.tables, on, quality, always=True)
     aligned = []
-    for source, table in zip(gathered.sources, prepared.tables, strict=True):
+    for source, table in zip(gathered.sources, prepared.tables):
         one = _filled(table.reindex(on), fill, fill_limit, source.label, source.name, quality)
         aligned.append(one.iloc[:, 0] if source.is_series else one)
     quality.report()
@@ -69,12 +71,12 @@ def align_timeseries(
     if gathered.shape == "one":
         return aligned[0]
     if gathered.shape == "mapping":
-        return dict(zip(sources[0], aligned, strict=True))
+        return dict(zip(sources[0], aligned))
     return aligned
 
 
 def _check_fill(fill: Any, limit: int | None) -> None:
-    number = isinstance(fill, int | float) and not isinstance(fill, bool)
+    number = isinstance(fill, (int, float)) and not isinstance(fill, bool)
     if fill is not None and not number and fill not in _FILLS:
         raise ValueError(f"fill {fill!r} is not a valid fill; expected None, a number, or one of {', '.join(_FILLS)}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):

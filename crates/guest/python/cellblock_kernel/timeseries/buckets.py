@@ -1,5 +1,7 @@
 """Buckets of time: their frequencies, and the common bucket of several sources."""
 
+from __future__ import annotations
+
 import datetime
 import re
 from dataclasses import dataclass
@@ -110,7 +112,7 @@ def zone(tz: str | datetime.tzinfo | None) -> datetime.tzinfo | None:
     """Returns the time zone of the buckets; `None` means UTC without a zone in the result."""
     if isinstance(tz, str):
         try:
-            return datetime.UTC if tz.upper() == "UTC" else ZoneInfo(tz)
+            return datetime.timezone.utc if tz.upper() == "UTC" else ZoneInfo(tz)
         except (ValueError, KeyError, OSError):
             raise ValueError(f'tz {tz!r} is not a valid time zone; expected for example "UTC" or "Europe/Berlin"') from None
     if tz is None or isinstance(tz, datetime.tzinfo):

@@ -1,5 +1,7 @@
 """`derive_change_series`: the change of a total whose members enter and leave."""
 
+from __future__ import annotations
+
 import datetime
 from collections.abc import Sequence
 from typing import Any
@@ -126,11 +128,11 @@ def _table(found: Flows, matrix: Matrix) -> pd.DataFrame:
 
 def _selected(selected: Sequence[Any] | int, matrix: Matrix) -> np.ndarray:
     """Returns the positions of the entities for display."""
-    if isinstance(selected, int | np.integer) and not isinstance(selected, bool):
+    if isinstance(selected, (int, np.integer)) and not isinstance(selected, bool):
         if selected < 1:
             raise ValueError(f"selected {selected} is not a valid number of entities; expected 1 or more, or a list of entities")
         return _top(matrix, int(selected))
-    if isinstance(selected, str | bool) or not hasattr(selected, "__iter__"):
+    if isinstance(selected, (str, bool)) or not hasattr(selected, "__iter__"):
         raise TypeError(f"selected is {selected!r}; expected a list of entities, or the number of largest ones")
     positions = {entity: number for number, entity in enumerate(matrix.entities)}
     wanted = list(dict.fromkeys(selected))

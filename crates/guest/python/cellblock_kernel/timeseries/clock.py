@@ -1,5 +1,7 @@
 """Finds the time column of a table."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pandas as pd
@@ -43,7 +45,7 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
     if wanted is not None:
         return _wanted(table, wanted, label)
     index = table.index
-    if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
+    if isinstance(index, (pd.DatetimeIndex, pd.PeriodIndex)):
         return _of_index(table)
     typed = [name for name in table.columns if _is_time_dtype(table[name].dtype)]
     named = [name for name in table.columns if _plain(name) in _NAMES]
@@ -57,7 +59,7 @@ def find(table: pd.DataFrame, wanted: str | None, label: str) -> tuple[pd.Series
             return _of_column(table, found[0])
         if found:
             raise ValueError(f"{label} has several columns that may be its time: {listed(found)}; choose with time_col=")
-    if not isinstance(index, pd.RangeIndex | pd.MultiIndex) and (index.dtype.kind in "OT" or _plain(index.name) in _NAMES):
+    if not isinstance(index, (pd.RangeIndex, pd.MultiIndex)) and (index.dtype.kind in "OT" or _plain(index.name) in _NAMES):
         values = index.to_series()
         if _plain(index.name) in _NAMES or _holds_dates(values):
             return _of_index(table)
@@ -111,7 +113,7 @@ def tells_time(name: Any, values: pd.Series) -> bool:
 def _wanted(table: pd.DataFrame, wanted: str, label: str) -> tuple[pd.Series, str, pd.DataFrame]:
     if wanted in table.columns:
         return _of_column(table, wanted)
-    if wanted == table.index.name or (wanted == "index" and isinstance(table.index, pd.DatetimeIndex | pd.PeriodIndex)):
+    if wanted == table.index.name or (wanted == "index" and isinstance(table.index, (pd.DatetimeIndex, pd.PeriodIndex))):
         return _of_index(table)
     raise ValueError(f"{label} has no column {wanted!r}; it has {listed(table.columns)}")
 
@@ -131,7 +133,7 @@ def _plain(name: Any) -> str:
 def _is_time_dtype(dtype: Any) -> bool:
     if isinstance(dtype, pd.ArrowDtype):
         return dtype.kind == "M" or str(dtype).startswith("date")
-    return isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype) or pd.api.types.is_datetime64_dtype(dtype)
+    return isinstance(dtype, (pd.DatetimeTZDtype, pd.PeriodDtype)) or pd.api.types.is_datetime64_dtype(dtype)
 
 
 def _holds_times(values: pd.Series) -> bool:

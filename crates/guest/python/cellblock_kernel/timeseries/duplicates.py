@@ -1,6 +1,7 @@
 """Merges rows of one bucket into one, column by column, by an explicit policy."""
 
 from collections.abc import Callable, Mapping
+from typing import Union
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pandas as pd
 from cellblock_kernel.timeseries.quality import Quality, listed, many
 
 POLICIES = ("last", "first", "sum", "mean", "max", "min", "error")
-Policy = str | Mapping[str, str]
+Policy = Union[str, Mapping[str, str]]
 
 
 def check(policy: Policy) -> None:

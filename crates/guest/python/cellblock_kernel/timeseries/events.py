@@ -1,5 +1,7 @@
 """Coverage events: entities that entered or left a total, and why."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +21,7 @@ def events(flows: Flows, values: np.ndarray, periods: pd.DatetimeIndex, entities
     """Returns dicts ordered by time, as described by `derive_change_series`."""
     moves = flows.moves
     found = Notes()
-    for period, entity, change in zip(moves.period.tolist(), moves.entity.tolist(), moves.change.tolist(), strict=True):
+    for period, entity, change in zip(moves.period.tolist(), moves.entity.tolist(), moves.change.tolist()):
         column = values[:, entity]
         came = not np.isnan(column[period])
         previous = _first(column[:period][::-1])

@@ -1,5 +1,7 @@
 """The arithmetic of changes: flows of staying members, and levels of entering and leaving members."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

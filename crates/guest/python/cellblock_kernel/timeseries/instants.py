@@ -1,5 +1,7 @@
 """Reads times in any notation as instants in UTC."""
 
+from __future__ import annotations
+
 import datetime
 import re
 import warnings
@@ -117,7 +119,7 @@ def _of_objects(cells: np.ndarray, label: str, column: str, quality: Quality) ->
 
 
 def _is_number(cell: Any) -> bool:
-    return not isinstance(cell, bool | np.bool_) and hasattr(cell, "__float__") and not isinstance(cell, np.datetime64)
+    return not isinstance(cell, (bool, np.bool_)) and hasattr(cell, "__float__") and not isinstance(cell, np.datetime64)
 
 
 def _joined(count: int, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

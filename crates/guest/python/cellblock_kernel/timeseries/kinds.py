@@ -1,5 +1,7 @@
 """The content of a table's columns, which decides whether it is wide or has long rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +59,7 @@ def of_kind(table: pd.DataFrame, judge: Callable[[pd.Series], bool]) -> list[Any
     nothing about values."""
     known: dict[Any, bool] = {}
     found = []
-    for number, (column, dtype) in enumerate(zip(table.columns, table.dtypes, strict=True)):
+    for number, (column, dtype) in enumerate(zip(table.columns, table.dtypes)):
         if pd.api.types.is_object_dtype(dtype):
             fits = judge(table.iloc[:, number])
         else:

@@ -1,5 +1,7 @@
 """The matrix of a population: a row per period, a column per entity, NaN where there is no observation."""
 
+from __future__ import annotations
+
 import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -193,7 +195,7 @@ def _numbers(values: pd.Series, name: Any, quality: Quality) -> np.ndarray:
         raise ValueError(f"{name!r} of {_LABEL} holds true and false, no numbers; choose another value_col=")
     cells = values.to_numpy(dtype=object)
     numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    flags = np.fromiter((isinstance(cell, bool | np.bool_) for cell in cells), dtype=bool, count=len(cells))
+    flags = np.fromiter((isinstance(cell, (bool, np.bool_)) for cell in cells), dtype=bool, count=len(cells))
     bad = np.flatnonzero((np.isnan(numbers) & values.notna().to_numpy()) | flags)
     if bad.size:
         raise ValueError(

@@ -1,5 +1,7 @@
 """`safe_merge_timeseries`: several sources as one table."""
 
+from __future__ import annotations
+
 import datetime
 from collections import Counter
 from collections.abc import Sequence
@@ -83,7 +85,7 @@ def _columns(sources: list[Source], tables: list[pd.DataFrame], quality: Quality
     named = all(one.name is not None for one in sources)
     shared = [column for column, count in owners.items() if count > 1]
     columns: list[tuple[Any, int, Any]] = []
-    for number, (source, one) in enumerate(zip(sources, tables, strict=True)):
+    for number, (source, one) in enumerate(zip(sources, tables)):
         for column in one.columns:
             if named:
                 columns.append((f"{source.name}_{column}", number, column))

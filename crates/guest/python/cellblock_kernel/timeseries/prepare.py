@@ -1,8 +1,11 @@
 """Puts sources onto buckets: reads and floors times, and merges to one row per bucket."""
 
+from __future__ import annotations
+
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Optional, Union
 
 import numpy as np
 import pandas as pd
@@ -13,8 +16,8 @@ from cellblock_kernel.timeseries.duplicates import Policy
 from cellblock_kernel.timeseries.quality import Quality, listed
 from cellblock_kernel.timeseries.sources import Source
 
-Freq = str | datetime.timedelta
-TimeColumn = str | Sequence[str | None] | Mapping[str, str]
+Freq = Union[str, datetime.timedelta]
+TimeColumn = Union[str, Sequence[Optional[str]], Mapping[str, str]]
 # Maximum number of columns whose sample distances are checked; more add nothing.
 _ASKED = 50
 
@@ -59,7 +62,7 @@ def timed(
     known = times.notna()
     if not known.all():
         times, rest = times[known], rest[known]
-    return Timed(rest, times.tz_convert(zone or datetime.UTC), name)
+    return Timed(rest, times.tz_convert(zone or datetime.timezone.utc), name)
 
 
 def _without_rows(table: pd.DataFrame, time_col: str | None, label: str, zone: datetime.tzinfo | None) -> Timed:
@@ -67,7 +70,7 @@ def _without_rows(table: pd.DataFrame, time_col: str | None, label: str, zone: d
         _, name, rest = clock.find(table, time_col, label)
     except ValueError:
         name, rest = time_col or "time", table
-    return Timed(rest, pd.DatetimeIndex([], dtype="datetime64[us, UTC]").tz_convert(zone or datetime.UTC), name)
+    return Timed(rest, pd.DatetimeIndex([], dtype="datetime64[us, UTC]").tz_convert(zone or datetime.timezone.utc), name)
 
 
 def grid(sources: list[Timed], freq: Freq | None, steps: list[int], quality: Quality) -> Bucket | None:
@@ -110,13 +113,13 @@ def prepare(
     _check_policy(duplicates, sources)
     zone = buckets.zone(tz)
     wanted = _time_columns(time_col, sources)
-    read = [timed(one.table, column, one.label, zone, errors, quality) for one, column in zip(sources, wanted, strict=True)]
-    for source, one in zip(sources, read, strict=True):
+    read = [timed(one.table, column, one.label, zone, errors, quality) for one, column in zip(sources, wanted)]
+    for source, one in zip(sources, read):
         if len(one.times) == 0:
             quality.note("empty_source", f"{source.label} has no rows", source.name)
     bucket = grid(read, freq, buckets.steps([one.gaps() for one in read]), quality)
     folded = []
-    for source, one in zip(sources, read, strict=True):
+    for source, one in zip(sources, read):
         floored = bucket.floor(one.times) if bucket else one.times
         folded.append(fold_into(one, floored, duplicates, source.label, quality))
     unit = "ns" if any(one.index.unit == "ns" for one in folded) else "us"
@@ -165,7 +168,7 @@ def note_coverage(
     labels: list[str], names: list[str | None], tables: list[pd.DataFrame], on: pd.DatetimeIndex, quality: Quality, always: bool
 ) -> None:
     """Notes, for each source, the share of buckets in which it has a sample."""
-    for label, name, one in zip(labels, names, tables, strict=True):
+    for label, name, one in zip(labels, names, tables):
         known = one.index[one.notna().any(axis=1).to_numpy()].intersection(on)
         if len(on) and (always or len(known) < len(on)):
             span = f", from {known[0]} to {known[-1]}" if len(known) else ""

@@ -1,5 +1,7 @@
 """Diagnostics of a helper, kept for the execution's findings and for the `attrs` of its result."""
 
+from __future__ import annotations
+
 import datetime
 import math
 from typing import Any, TypeVar
@@ -20,7 +22,7 @@ class Notes(list):  # type: ignore[type-arg]
     no kernel.
     """
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Notes":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Notes:
         return Notes(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -58,15 +60,15 @@ def plain(value: Any) -> Any:
     null."""
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or value is pd.NaT or isinstance(value, bool | int):
+    if value is None or value is pd.NaT or isinstance(value, (bool, int)):
         return None if value is pd.NaT else value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, datetime.datetime | datetime.date):
+    if isinstance(value, (datetime.datetime, datetime.date)):
         return value.isoformat()
     return clipped(str(value))
 

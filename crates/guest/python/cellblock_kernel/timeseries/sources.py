@@ -1,6 +1,8 @@
 """Reads time series in their various shapes: frames, rows, columns, pairs, and the envelopes of APIs around
 them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +68,7 @@ def table(given: Any, label: str = "data") -> pd.DataFrame:
     elif isinstance(given, Mapping):
         inner = _envelope(given)
         given = table(inner, label) if inner is not None else _columns(given, label)
-    elif isinstance(given, list | tuple):
+    elif isinstance(given, (list, tuple)):
         given = _rows(given, label)
     if not isinstance(given, pd.DataFrame):
         raise TypeError(f"{label} is a {type(given).__name__}; expected {_SHAPES}")
@@ -78,7 +80,7 @@ def table(given: Any, label: str = "data") -> pd.DataFrame:
 
 def _converted(given: Any) -> Any:
     """Converts a frame or series of another library (polars, pyarrow) to pandas."""
-    if isinstance(given, pd.DataFrame | pd.Series | Mapping | list | tuple):
+    if isinstance(given, (pd.DataFrame, pd.Series, Mapping, list, tuple)):
         return given
     convert = getattr(given, "to_pandas", None)
     return convert() if callable(convert) else given
@@ -94,7 +96,7 @@ def _rows(rows: Sequence[Any], label: str) -> pd.DataFrame:
 
 
 def _columns(columns: Mapping[Any, Any], label: str) -> pd.DataFrame:
-    odd = [key for key, value in columns.items() if isinstance(value, str | Mapping) or not hasattr(value, "__len__")]
+    odd = [key for key, value in columns.items() if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__")]
     if odd:
         raise TypeError(f"{label} is a dict whose {listed(odd)} is not a column; expected {_SHAPES}")
     try:
@@ -108,7 +110,7 @@ def _envelope(given: Mapping[Any, Any], depth: int = 3) -> Any:
     several."""
     inner = []
     for value in given.values():
-        if isinstance(value, list | tuple) and value and (_are_rows(value) or _are_pairs(value)):
+        if isinstance(value, (list, tuple)) and value and (_are_rows(value) or _are_pairs(value)):
             inner.append(value)
         elif isinstance(value, Mapping) and depth > 1:
             found = _envelope(value, depth - 1)
@@ -124,24 +126,24 @@ def _is_named(given: Any) -> bool:
     columns."""
     if not isinstance(given, Mapping) or not all(_is_source(value) for value in given.values()):
         return False
-    if all(isinstance(value, list | tuple) and not value for value in given.values()):
+    if all(isinstance(value, (list, tuple)) and not value for value in given.values()):
         return False
-    return len(given) > 1 or not (set(given) <= _ENVELOPES and isinstance(next(iter(given.values())), list | tuple | Mapping))
+    return len(given) > 1 or not (set(given) <= _ENVELOPES and isinstance(next(iter(given.values())), (list, tuple, Mapping)))
 
 
 def _is_list_of_sources(given: Any) -> bool:
-    return isinstance(given, list | tuple) and bool(given) and not _are_pairs(given) and all(_is_source(one) for one in given)
+    return isinstance(given, (list, tuple)) and bool(given) and not _are_pairs(given) and all(_is_source(one) for one in given)
 
 
 def _is_source(given: Any) -> bool:
     if isinstance(given, pd.Series):
-        return isinstance(given.index, pd.DatetimeIndex | pd.PeriodIndex)
-    if isinstance(given, list | tuple):
+        return isinstance(given.index, (pd.DatetimeIndex, pd.PeriodIndex))
+    if isinstance(given, (list, tuple)):
         return not given or _are_rows(given) or _are_pairs(given)
     if isinstance(given, Mapping):
         if _envelope(given) is not None:
             return True
-        return bool(given) and all(hasattr(value, "__len__") and not isinstance(value, str | Mapping) for value in given.values())
+        return bool(given) and all(hasattr(value, "__len__") and not isinstance(value, (str, Mapping)) for value in given.values())
     return isinstance(given, pd.DataFrame) or callable(getattr(given, "to_pandas", None))
 
 
@@ -152,7 +154,7 @@ def _are_rows(given: Sequence[Any]) -> bool:
 def _are_pairs(given: Sequence[Any]) -> bool:
     """Returns whether it is `[[time, value], …]`, as price APIs return it."""
     return bool(given) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and not any(isinstance(one, list | tuple | Mapping) for one in pair)
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and not any(isinstance(one, (list, tuple, Mapping)) for one in pair)
         for pair in given
     )
 

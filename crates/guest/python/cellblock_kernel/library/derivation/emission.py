@@ -1,5 +1,7 @@
 """`save_figure()` and `render_chart()`: a cell's emissions in addition to its result."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -127,7 +129,7 @@ def _rows(data: Any) -> list[dict[str, Any]]:
         for key, value in row.items():
             if isinstance(value, bool):
                 row[key] = int(value)
-            elif isinstance(value, list | dict):
+            elif isinstance(value, (list, dict)):
                 kind = type(value).__name__
                 raise ValueError(f"render_chart: data[{number}][{key!r}] is a {kind}: rows hold numbers, text and null only")
     if plain.infinite:
@@ -146,4 +148,4 @@ def _transposed(columns: dict[str, Any]) -> list[dict[str, Any]]:
             f"render_chart: data is a dict whose values are not lists of one length ({lengths}): "
             "pass rows, or columns of one length"
         )
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [dict(zip(columns, row)) for row in zip(*columns.values())]

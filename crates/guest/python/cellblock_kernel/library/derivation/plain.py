@@ -6,6 +6,8 @@ an object. Keys become text. A value that would be changed (in its digits, in it
 keys) is rejected with its path.
 """
 
+from __future__ import annotations
+
 import datetime
 import decimal
 import enum
@@ -58,7 +60,7 @@ class Plain:
             return value if math.isfinite(value) else self._absent(path, infinite=math.isinf(value))
         if depth > _DEPTH:
             self._refuse(path, f"nests deeper than {_DEPTH} levels", "flatten it")
-        if isinstance(value, Mapping | list | tuple | Set) or is_dataclass(value):
+        if isinstance(value, (Mapping, list, tuple, Set)) or is_dataclass(value):
             if id(value) in self._within:
                 self._refuse(path, "contains itself", "leave the reference to its container out")
             self._within.add(id(value))
@@ -86,7 +88,7 @@ class Plain:
     def _object(self, pairs: Iterable[tuple[Any, Any]], path: str, depth: int) -> dict[str, Any]:
         pairs = list(pairs)
         names = self._names([key for key, _ in pairs], "keys", path)
-        return {name: self.value(item, f"{path}[{key!r}]", depth + 1) for name, (key, item) in zip(names, pairs, strict=True)}
+        return {name: self.value(item, f"{path}[{key!r}]", depth + 1) for name, (key, item) in zip(names, pairs)}
 
     def _names(self, labels: list[Any], what: str, path: str, levels: bool = False) -> list[str]:
         """Returns keys or columns as text, without duplicates; multi-level keys are joined."""
@@ -105,7 +107,7 @@ class Plain:
         if type(key) is str:
             return self._text(key, path)
         shown = self.value(key, path, _DEPTH)
-        if isinstance(shown, list | dict):
+        if isinstance(shown, (list, dict)):
             self._refuse(path, f"has the key {key!r}, and keys of JSON are text", "join its parts to one text")
         return shown if isinstance(shown, str) else json.dumps(shown)
 
@@ -142,11 +144,11 @@ class Plain:
             return self.value(float.__float__(value), path)
         if isinstance(value, decimal.Decimal):
             return self._decimal(value, path)
-        if isinstance(value, datetime.datetime | datetime.date | datetime.time | datetime.timedelta):
+        if isinstance(value, (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)):
             if type(value).__name__ == "NaTType":
                 return self._absent(path)
             return value.total_seconds() if isinstance(value, datetime.timedelta) else value.isoformat()
-        if isinstance(value, uuid.UUID | pathlib.PurePath):
+        if isinstance(value, (uuid.UUID, pathlib.PurePath)):
             return str(value)
         return self._of_library(value, path, depth)
 
@@ -181,7 +183,7 @@ class Plain:
             at = path if series is value else f"{path}[{series.name!r}]"
             if isinstance(series.dtype, polars.Struct):
                 self._check_polars(series.struct.unnest(), at)
-            elif isinstance(series.dtype, polars.List | polars.Array):
+            elif isinstance(series.dtype, (polars.List, polars.Array)):
                 self._check_polars(series.explode(), at)
             elif series.dtype == polars.Time or getattr(series.dtype, "time_unit", None) == "ns":
                 below = series.to_physical() % 1000 != 0
@@ -234,10 +236,10 @@ class Plain:
             labels = value.index.tolist()
             names = self._names(labels, "labels", path, levels=True)
             places = (f"{path}[{label!r}]" for label in labels)
-            return {name: self.value(*item, depth + 1) for name, item in zip(names, zip(items, places, strict=True), strict=True)}
+            return {name: self.value(*item, depth + 1) for name, item in zip(names, zip(items, places))}
         if isinstance(value, pandas.Index) or hasattr(value, "tolist"):
             return self.value(value.tolist(), path, depth)
-        if isinstance(value, pandas.Period | pandas.Interval):
+        if isinstance(value, (pandas.Period, pandas.Interval)):
             return str(value)
         return self._refuse(path, f"is a {qualified(value)}", "convert it to numbers, text, lists and dicts")
 
@@ -253,7 +255,7 @@ class Plain:
             [self.value(item, f"{path}[{row}][{name!r}]", depth + 2) for row, item in enumerate(frame.iloc[:, number].tolist())]
             for number, name in enumerate(names)
         ]
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [dict(zip(names, row)) for row in zip(*columns)]
 
     def _absent(self, path: str, infinite: bool = False) -> None:
         self.absent += 1
