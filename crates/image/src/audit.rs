@@ -207,6 +207,7 @@ pub(crate) fn audit(root: &Path, sites: &[&Path], policy: &PackagePolicy) -> Res
 
 /// Returns the names in an archive of modules, or `None` if it cannot be read.
 fn held_by(archive: &Path) -> Option<Vec<String>> {
+    fs::symlink_metadata(archive).ok().filter(fs::Metadata::is_file)?;
     let archive = zip::ZipArchive::new(fs::File::open(archive).ok()?).ok()?;
     archive
         .file_names()
@@ -255,6 +256,10 @@ fn is_module_suffix(suffix: &str) -> bool {
             .is_some_and(|it| it.is_empty() || it.starts_with('.'))
 }
 
+fn entry_is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink())
+}
+
 /// Reads the installation records in a directory of the search path.
 pub(crate) fn installed(site: &Path) -> Result<Vec<(Package, std::path::PathBuf)>> {
     let mut found = Vec::new();
@@ -267,6 +272,11 @@ pub(crate) fn installed(site: &Path) -> Result<Vec<(Package, std::path::PathBuf)
             _ => (path.clone(), false),
         };
         if !text {
+            continue;
+        }
+        // A link of an imported root filesystem means another file there than here.
+        let is_own = !entry_is_link(&path) && fs::symlink_metadata(&record).is_ok_and(|it| it.is_file());
+        if !is_own {
             continue;
         }
         let bytes = fs::read(&record).at("read", &record)?;

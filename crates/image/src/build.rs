@@ -262,6 +262,7 @@ fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Re
         packages,
         preload: spec.preload.clone(),
         outputs: spec.outputs.clone(),
+        root: None,
         policy: spec.policy.clone(),
         created: SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -139,6 +139,36 @@ pub(crate) fn walk(root: &Path, visit: &mut dyn FnMut(&Path, fs::FileType) -> Re
     Ok(())
 }
 
+/// Hashes what is read through it.
+#[derive(Debug)]
+pub(crate) struct HashingReader<R> {
+    inner: R,
+    hasher: Sha256,
+}
+
+impl<R: Read> HashingReader<R> {
+    pub(crate) fn new(inner: R) -> Self {
+        Self {
+            inner,
+            hasher: Sha256::new(),
+        }
+    }
+
+    /// Reads to the end and returns the sha256 of everything in hexadecimal.
+    pub(crate) fn finish(mut self) -> io::Result<String> {
+        io::copy(&mut self, &mut io::sink())?;
+        Ok(hex(&self.hasher.finalize()))
+    }
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
+}
+
 /// Formats bytes in lowercase hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;

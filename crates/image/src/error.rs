@@ -126,6 +126,12 @@ pub enum ImageError {
         /// Why it is rejected.
         problem: String,
     },
+    /// Containerfiles cannot be built.
+    #[error(
+        "find buildah, which builds Containerfiles: it is not on PATH; install it (on Debian and Ubuntu: apt-get install \
+         buildah), or build the image elsewhere and use `cellblock image import docker-archive FILE`"
+    )]
+    NoBuildah,
     /// A mirror is not one, or does not have the image.
     #[error("pull the image `{reference}` from {mirror}: {problem}")]
     Pull {

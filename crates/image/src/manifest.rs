@@ -13,6 +13,11 @@ use super::spec::PackagePolicy;
 /// Increased when images with an older layout can no longer be used.
 pub const LAYOUT: u32 = 1;
 
+/// Folder of an image that holds an interpreter and its packages.
+const PYTHON: &str = "python";
+/// Folder of an image that holds a whole root filesystem.
+const ROOT: &str = "root";
+
 /// Maximum size of a manifest.
 const LARGEST: usize = 4 << 20;
 
@@ -25,24 +30,47 @@ pub struct Package {
     pub version: String,
 }
 
-/// An image's description of itself: `manifest.json` beside its `python` directory.
+/// What an image has in addition if it is a whole root filesystem, with programs and libraries of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RootFilesystem {
+    /// Digest of the OCI configuration that it was made of, such as `sha256:…`, if there was one.
+    pub config: Option<String>,
+    /// Directories of the interpreter's packages, below the root.
+    pub sites: Vec<String>,
+    /// Environment of kernels and commands, except for the variables that every sandbox sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// User of the OCI configuration; cells run as the sandbox's own user.
+    pub user: Option<String>,
+    /// Entry point of the OCI configuration, which is not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entrypoint: Vec<String>,
+    /// Command of the OCI configuration, which is not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Working directory of the OCI configuration; cells start in `/workspace`.
+    pub working_directory: Option<String>,
+}
+
+/// An image's description of itself: `manifest.json` beside its tree of files, `python` or `root`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// [`LAYOUT`] when it was built.
     pub layout: u32,
-    /// Content address, computed from the `python` directory, the name, the modules to preload and
-    /// the policy.
+    /// Content address, computed from the tree, the name, the modules to preload, the policy and the
+    /// rest that decides how a sandbox starts.
     pub id: String,
     /// Name in the specification.
     pub name: String,
     /// Full version of the interpreter.
     pub python: String,
-    /// Path of the interpreter below the `python` directory.
+    /// Path of the interpreter below the tree. In a root filesystem it may lead through links.
     pub interpreter: String,
-    /// Path of the standard library below the `python` directory.
+    /// Path of the standard library below the tree.
     pub stdlib: String,
-    /// Directory below `python` that the loader must search (`LD_LIBRARY_PATH`), if any.
+    /// Directory below the tree that the loader must search (`LD_LIBRARY_PATH`), if any.
     pub library_path: Option<String>,
     /// Libraries of the system that the interpreter's own modules need, by soname.
     pub system_libraries: Vec<String>,
@@ -53,6 +81,9 @@ pub struct Manifest {
     /// Converters of outputs, as `module:function`, by the class whose values they convert.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,
+    /// What it has in addition if it is a whole root filesystem; otherwise it is an interpreter with its packages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootFilesystem>,
     /// Policy for its packages.
     pub policy: PackagePolicy,
     /// Time of the build, in seconds since 1970.
@@ -100,7 +131,8 @@ impl Manifest {
             Some(&manifest.stdlib),
             manifest.library_path.as_ref(),
         ];
-        if paths.into_iter().flatten().any(|it| !inside(it)) {
+        let sites = manifest.root.iter().flat_map(|it| &it.sites);
+        if paths.into_iter().flatten().chain(sites).any(|it| !inside(it)) {
             return Err("a path in its manifest leads out of it".to_owned());
         }
         Ok(manifest)
@@ -121,7 +153,20 @@ impl Manifest {
         if let (Value::Array(parts), false) = (&mut rest, self.outputs.is_empty()) {
             parts.push(serde_json::json!(self.outputs));
         }
+        if let (Value::Array(parts), Some(root)) = (&mut rest, &self.root) {
+            parts.push(serde_json::json!({ "root": root }));
+        }
         hex(&Sha256::digest(format!("{files}\n{rest}")))
+    }
+
+    /// Returns the name of the folder with the image's files.
+    pub(crate) const fn tree(&self) -> &'static str {
+        if self.root.is_some() { ROOT } else { PYTHON }
+    }
+
+    /// Returns the interpreter's minor version.
+    pub fn python_minor(&self) -> Option<u32> {
+        minor_version(&self.python)
     }
 
     /// Returns the modules that a template imports: those to preload, and those with converters of outputs.
@@ -139,6 +184,15 @@ impl Manifest {
     pub fn short_id(&self) -> &str {
         short(&self.id)
     }
+}
+
+/// Returns the minor version of Python 3.
+pub(crate) fn minor_version(version: &str) -> Option<u32> {
+    let digits = version.strip_prefix("3.")?;
+    let end = digits
+        .find(|it: char| !it.is_ascii_digit())
+        .unwrap_or(digits.len());
+    digits[..end].parse().ok()
 }
 
 /// Returns whether this is a full content address.

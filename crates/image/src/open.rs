@@ -41,12 +41,13 @@ impl OpenImage {
                 manifest.short_id()
             )));
         }
-        let python = root.join("python");
-        let needed = [
-            python.join(&manifest.interpreter),
-            python.join(&manifest.stdlib).join("os.py"),
-            python.join(&manifest.stdlib).join("site-packages"),
-        ];
+        let tree = root.join(manifest.tree());
+        let stdlib = tree.join(&manifest.stdlib);
+        let mut needed = vec![stdlib.join("os.py")];
+        if manifest.root.is_none() {
+            // In a root filesystem, links lead to other places than they do here.
+            needed.extend([tree.join(&manifest.interpreter), stdlib.join("site-packages")]);
+        }
         if let Some(missing) = needed.iter().find(|it| !it.exists()) {
             let missing = missing.strip_prefix(&root).unwrap_or(missing);
             return Err(damaged(format!("`{}` is missing", missing.display())));
@@ -69,22 +70,18 @@ impl OpenImage {
         &self.manifest
     }
 
-    /// Returns the host directory that a sandbox sees as
-    /// [`PYTHON_IN_SANDBOX`](super::PYTHON_IN_SANDBOX).
-    pub fn python(&self) -> PathBuf {
-        self.root.join("python")
+    /// Returns the host directory of the image's files: what a sandbox sees as
+    /// [`PYTHON_IN_SANDBOX`](super::PYTHON_IN_SANDBOX), or as its root if the image is a root filesystem.
+    pub fn tree(&self) -> PathBuf {
+        self.root.join(self.manifest.tree())
     }
 
-    /// Returns the interpreter's file name below `bin`.
-    pub fn interpreter(&self) -> &str {
-        self.manifest
-            .interpreter
-            .rsplit('/')
-            .next()
-            .unwrap_or(&self.manifest.interpreter)
+    /// Returns whether the image is a whole root filesystem.
+    pub fn is_root(&self) -> bool {
+        self.manifest.root.is_some()
     }
 
-    /// Returns the image's directory, which contains its manifest, its lock, and `python`.
+    /// Returns the image's directory, which contains its manifest, its lock, and its tree.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -100,16 +97,25 @@ impl OpenImage {
     }
 
     /// Returns the directories of its search path that contain modules.
-    pub(crate) fn sites(&self) -> [PathBuf; 2] {
-        let stdlib = self.python().join(&self.manifest.stdlib);
-        [stdlib.join("site-packages"), stdlib]
+    pub(crate) fn sites(&self) -> Vec<PathBuf> {
+        let tree = self.tree();
+        let stdlib = tree.join(&self.manifest.stdlib);
+        match &self.manifest.root {
+            None => vec![stdlib.join("site-packages"), stdlib],
+            Some(root) => root
+                .sites
+                .iter()
+                .map(|it| tree.join(it))
+                .chain([stdlib])
+                .collect(),
+        }
     }
 
     /// Reads the whole image again and compares it with its address.
     pub async fn verify(&self) -> Result<()> {
         let image = self.clone();
         tokio::task::spawn_blocking(move || {
-            let actual = image.manifest.address(&digest::of(&image.python())?.id);
+            let actual = image.manifest.address(&digest::of(&image.tree())?.id);
             if actual == image.manifest.id {
                 return Ok(());
             }
@@ -126,7 +132,8 @@ impl OpenImage {
         let image = self.clone();
         tokio::task::spawn_blocking(move || {
             let sites = image.sites();
-            audit(&image.python(), &[&sites[0], &sites[1]], &image.manifest.policy)
+            let sites: Vec<_> = sites.iter().map(PathBuf::as_path).collect();
+            audit(&image.tree(), &sites, &image.manifest.policy)
         })
         .await?
     }

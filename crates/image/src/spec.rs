@@ -181,11 +181,7 @@ impl ImageSpec {
             line.parse::<Requirement>()
                 .map_err(|error| wrong(error.to_string()))?;
         }
-        let named = written
-            .name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-        if written.name.is_empty() || !named || written.name.len() > 64 {
+        if !is_name(&written.name) {
             return Err(wrong(format!(
                 "the name `{}` is not 1 to 64 letters, digits, dots, dashes or underscores",
                 written.name.escape_debug()
@@ -266,6 +262,12 @@ impl ImageSpec {
 /// Removes a comment after `#`, and surrounding space.
 fn without_comment(line: &str) -> &str {
     line.split('#').next().unwrap_or_default().trim()
+}
+
+/// Returns whether an image can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let usable = |it: char| it.is_ascii_alphanumeric() || "._-".contains(it);
+    !name.is_empty() && name.len() <= 64 && name.chars().all(usable)
 }
 
 fn is_module(name: &str) -> bool {

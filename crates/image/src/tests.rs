@@ -118,7 +118,7 @@ async fn a_tiny_image_is_built_used_and_removed() {
     assert!(matches!(store.resolve("other"), Err(ImageError::NotFound { .. })));
 
     fs::write(
-        built.python().join(&built.manifest().stdlib).join("this.py"),
+        built.tree().join(&built.manifest().stdlib).join("this.py"),
         "changed",
     )
     .unwrap();
@@ -168,7 +168,7 @@ fn it_is_self_contained(home: &Path, image: &OpenImage) {
     let place = moved.path().join("python");
     let copied = Command::new("cp")
         .arg("-a")
-        .arg(image.python())
+        .arg(image.tree())
         .arg(&place)
         .status()
         .unwrap();
@@ -191,7 +191,7 @@ fn it_is_self_contained(home: &Path, image: &OpenImage) {
     let prefix = host_python(image.home()).prefix.to_string_lossy().into_owned();
     let user = format!("{}/", std::env::var("HOME").unwrap_or("/nonexistent".to_owned()));
     let sought = [home.to_string_lossy().into_owned(), prefix, user];
-    for path in files(&image.python()) {
+    for path in files(&image.tree()) {
         let bytes = fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);
         // Python's own tests parse documents with elements named `root`.
@@ -233,7 +233,7 @@ async fn layers_go_on_top(image: &OpenImage) {
         "import sys; sys.path.append({:?}); import attrs; print(attrs.__file__)",
         layer.dir
     );
-    let file = python(&image.python().join(&image.manifest().interpreter), &code);
+    let file = python(&image.tree().join(&image.manifest().interpreter), &code);
     assert_eq!(Path::new(&file), layer.dir.join("attrs/__init__.py"));
 
     let (sink, heard) = listener();

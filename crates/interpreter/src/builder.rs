@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConfig};
 pub use cellblock_sandbox::backend::{BackendChoice, BackendKind, Lack};
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::PoolConfig;
@@ -16,8 +16,11 @@ use crate::error::{Error, Result};
 use crate::interpreter::Interpreter;
 use crate::shared::Shared;
 
-/// Where a machine of gVisor has the image's Python, as other sandboxes do.
+/// Where a machine of gVisor has the image's Python, as other sandboxes do, or its root filesystem.
 const WALLED_PYTHON: &str = "/opt/python";
+const WALLED_ROOT: &str = "/opt/root";
+/// First minor version of Python 3 that can leave the directory of a script out of its search path.
+const SAFE_PATH: u32 = 11;
 
 /// Builds an [`Interpreter`]. Everything has a default; see [`Interpreter::builder`].
 #[derive(Clone, Debug, Default)]
@@ -170,14 +173,7 @@ impl InterpreterBuilder {
             }
         }
         let process = ProcessBackend::start(&ProcessConfig {
-            // A path of the machine, which messages may name.
-            python: if self.walled {
-                PathBuf::from(WALLED_PYTHON)
-            } else {
-                image.python()
-            },
-            interpreter: image.interpreter().to_owned(),
-            library_path: image.manifest().library_path.clone(),
+            image: tree(&image, self.walled),
             layers: Some(layers),
             bytecode: Some(image.bytecode()),
             preload: self
@@ -197,5 +193,30 @@ impl InterpreterBuilder {
         });
         let shared = Shared::new(backend, base, self.limits, self.pool, store);
         Ok(Interpreter::over(shared))
+    }
+}
+
+/// Describes an image's files for a backend of this machine, which is one of gVisor's if `walled`.
+fn tree(image: &OpenImage, walled: bool) -> ImageTree {
+    let manifest = image.manifest();
+    // A path of the machine, which messages may name.
+    let walled = walled.then(|| {
+        PathBuf::from(if image.is_root() {
+            WALLED_ROOT
+        } else {
+            WALLED_PYTHON
+        })
+    });
+    ImageTree {
+        directory: walled.unwrap_or_else(|| image.tree()),
+        is_root: image.is_root(),
+        interpreter: manifest.interpreter.clone(),
+        library_path: manifest.library_path.clone(),
+        has_safe_path: manifest.python_minor().is_some_and(|minor| minor >= SAFE_PATH),
+        environment: manifest
+            .root
+            .as_ref()
+            .map(|root| root.environment.clone())
+            .unwrap_or_default(),
     }
 }

@@ -123,10 +123,24 @@ pub fn join(rules: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
+/// Lists the directories of an image's root filesystem that others do not have. They are read-only, like the tree around them.
+fn others() -> Vec<String> {
+    const OWN: [&str; 3] = ["dev", "tmp", "workspace"];
+    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
+    entries
+        .filter(|it| it.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|it| it.file_name().into_string().ok())
+        .filter(|name| !OWN.contains(&name.as_str()))
+        .map(|name| format!("/{name}"))
+        .collect()
+}
+
 /// Creates the rule set of a room; `None` if the kernel does not support Landlock. One call on the
 /// descriptor applies it. Landlock names ports, not devices, so a room with a loopback has no rules
 /// for TCP.
-pub fn create(network: NetworkPolicy) -> Result<Option<OwnedFd>> {
+///
+/// If the tree is an image's root filesystem, code may read all of it.
+pub fn create(network: NetworkPolicy, is_image: bool) -> Result<Option<OwnedFd>> {
     let abi = ABI::V6;
     let mut handled = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -139,8 +153,11 @@ pub fn create(network: NetworkPolicy) -> Result<Option<OwnedFd>> {
         .create()?;
     let file_access = |access: BitFlags<AccessFs>| access & AccessFs::from_file(abi);
     let writable = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let others = if is_image { others() } else { Vec::new() };
+    let others: Vec<_> = others.iter().map(String::as_str).collect();
     for (paths, access) in [
         (READABLE.as_slice(), AccessFs::from_read(abi)),
+        (others.as_slice(), AccessFs::from_read(abi)),
         (WRITABLE.as_slice(), writable),
         (
             DEVICES.as_slice(),

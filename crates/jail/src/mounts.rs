@@ -21,6 +21,8 @@ use crate::error::{During, Result};
 use crate::ids::ROOM_USER;
 use crate::scratch::write_file;
 
+mod image;
+
 /// A directory of the host that is visible inside, read-only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostBind {
@@ -33,6 +35,8 @@ pub struct HostBind {
 /// Content of the keep's tree in addition to the system's libraries and commands.
 #[derive(Clone, Debug, Default)]
 pub struct KeepTree {
+    /// The host's directory of an image's root filesystem, which replaces those libraries and commands.
+    pub root: Option<PathBuf>,
     /// Directories of the host.
     pub binds: Vec<HostBind>,
     /// Files with their content, by absolute path.
@@ -82,6 +86,11 @@ const INPUTS: &str = "/tmp/data/.cellblock";
 /// Links of the tree with their targets. Many models read and write in `/mnt/data`, where OpenAI's
 /// interpreter has its files.
 pub const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
+/// Options of the memory for a tree's own files.
+const SMALL: &str = "mode=755,size=64m,nr_inodes=4096";
+const READ_ONLY: MountFlags = MountFlags::BIND
+    .union(MountFlags::RDONLY)
+    .union(MountFlags::NOSUID);
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
 
@@ -126,10 +135,13 @@ const MASKED_DIRECTORIES: [&str; 7] = [
 
 /// Detached, read-only copies of the host's directories that a keep shows.
 #[derive(Debug)]
-pub struct HostMounts(Vec<(OwnedFd, PathBuf)>);
+pub struct HostMounts {
+    root: Option<OwnedFd>,
+    directories: Vec<(OwnedFd, PathBuf)>,
+}
 
 /// Builds the keep's tree and makes it the root of the calling process, which must be alone in its mount namespace.
-pub fn enter_keep(tree: &KeepTree, HostMounts(sources): HostMounts) -> Result<()> {
+pub fn enter_keep(tree: &KeepTree, sources: HostMounts) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("make mounts private")?;
     let root = SCAFFOLDS
@@ -137,22 +149,15 @@ pub fn enter_keep(tree: &KeepTree, HostMounts(sources): HostMounts) -> Result<()
         .map(Path::new)
         .find(|path| path.is_dir())
         .unwrap_or(Path::new("/"));
-    tmpfs(root, "mode=755,size=64m,nr_inodes=4096", MountFlags::NOSUID)?;
-    for directory in DIRECTORIES {
-        create_dir(&root.join(directory))?;
-    }
-    for (source, target) in sources {
+    let frozen: &[&str] = if let Some(image) = sources.root {
+        image::mount(root, image)?;
+        &image::FROZEN
+    } else {
+        make_tree(root)?;
+        &[]
+    };
+    for (source, target) in sources.directories {
         attach(source, &beneath(root, &target))?;
-    }
-    for name in ROOT_LINKS {
-        if let Ok(target) = fs::read_link(Path::new("/").join(name)) {
-            let link = root.join(name);
-            symlink(&target, &link).during_on("link", &link)?;
-        }
-    }
-    for (name, target) in LINKS {
-        let link = root.join(name);
-        symlink(target, &link).during_on("link", &link)?;
     }
     devices(root)?;
     write_files(root, tree)?;
@@ -163,6 +168,10 @@ pub fn enter_keep(tree: &KeepTree, HostMounts(sources): HostMounts) -> Result<()
         "mode=1777,size=64m,nr_inodes=4096",
         MountFlags::NOSUID | MountFlags::NODEV,
     )?;
+    for directory in frozen {
+        let path = root.join(directory);
+        mount_remount(&path, READ_ONLY, "").during_on("make read-only", &path)?;
+    }
     let proc = root.join("proc");
     mount(
         "proc",
@@ -176,12 +185,30 @@ pub fn enter_keep(tree: &KeepTree, HostMounts(sources): HostMounts) -> Result<()
     rustix::process::pivot_root(".", ".").during("make the new tree the root")?;
     unmount(".", UnmountFlags::DETACH).during("leave the old tree")?;
     rustix::process::chdir("/").during("enter the root")?;
-    mount_remount(
-        "/",
-        MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID,
-        "",
-    )
-    .during("make the root read-only")
+    if tree.root.is_some() {
+        // It was mounted read-only.
+        return Ok(());
+    }
+    mount_remount("/", READ_ONLY, "").during("make the root read-only")
+}
+
+/// Makes the small tree of a keep: the machine's programs and libraries are mounted in it.
+fn make_tree(root: &Path) -> Result<()> {
+    tmpfs(root, SMALL, MountFlags::NOSUID)?;
+    for directory in DIRECTORIES {
+        create_dir(&root.join(directory))?;
+    }
+    for name in ROOT_LINKS {
+        if let Ok(target) = fs::read_link(Path::new("/").join(name)) {
+            let link = root.join(name);
+            symlink(&target, &link).during_on("link", &link)?;
+        }
+    }
+    for (name, target) in LINKS {
+        let link = root.join(name);
+        symlink(target, &link).during_on("link", &link)?;
+    }
+    Ok(())
 }
 
 /// Mounts a room's own file systems. Returns a writable handle to `/tmp/data`, which is read-only
@@ -250,19 +277,27 @@ pub fn hide_proc() -> Result<()> {
 /// process still has the host's user id, because images may be below a home directory that only the
 /// user can enter.
 pub fn open_sources(tree: &KeepTree) -> Result<HostMounts> {
+    let mut directories = Vec::new();
+    let root = tree.root.as_deref().map(open_read_only).transpose()?;
+    if root.is_none() {
+        directories = open_system()?;
+    }
+    for bind in &tree.binds {
+        directories.push((open_read_only(&bind.source)?, bind.target.clone()));
+    }
+    Ok(HostMounts { root, directories })
+}
+
+fn open_system() -> Result<Vec<(OwnedFd, PathBuf)>> {
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.is_dir());
     let root_directories = ROOT_LINKS
         .iter()
         .map(|name| Path::new("/").join(name))
         .filter(|path| path.is_dir() && !path.is_symlink());
-    let mut opened = Vec::new();
-    for path in system.chain(root_directories) {
-        opened.push((open_read_only(&path)?, path));
-    }
-    for bind in &tree.binds {
-        opened.push((open_read_only(&bind.source)?, bind.target.clone()));
-    }
-    Ok(HostMounts(opened))
+    system
+        .chain(root_directories)
+        .map(|path| Ok((open_read_only(&path)?, path)))
+        .collect()
 }
 
 fn open_read_only(source: &Path) -> Result<OwnedFd> {
@@ -416,10 +451,14 @@ fn write_files(root: &Path, tree: &KeepTree) -> Result<()> {
         }
         write_file(&path, content)?;
     }
+    let etc = if tree.root.is_some() { image::ETC } else { "etc" };
     for (name, text) in system_files() {
-        let path = root.join("etc").join(name);
+        let path = root.join(etc).join(name);
         create_dir(path.parent().unwrap_or(root))?;
         fs::write(&path, text).during_on("write", &path)?;
+    }
+    if tree.root.is_some() {
+        image::show_files(root)?;
     }
     Ok(())
 }

@@ -79,6 +79,8 @@ pub struct Rooms<'a> {
     pub filters: &'a Filters,
     /// The policy's demands.
     pub demands: &'a Demands,
+    /// Whether the keep's tree is an image's root filesystem.
+    pub is_image: bool,
 }
 
 impl Rooms<'_> {
@@ -212,7 +214,7 @@ impl Rooms<'_> {
         }
         let data = mounts::enter_room(&limits.disk)?;
         let rules = if wanted(Protection::Landlock) {
-            landlock::create(limits.network)?
+            landlock::create(limits.network, self.is_image)?
         } else {
             None
         };

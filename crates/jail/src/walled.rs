@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{During, Error, Result};
@@ -84,6 +84,30 @@ impl AsFd for Leash {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Makes an image's root filesystem the root of this process, with what rooms need of the machine around it.
+pub fn enter_root(directory: &Path) -> Result<()> {
+    for shared in [
+        "/dev",
+        "/proc",
+        "/sys",
+        "/run",
+        "/tmp",
+        "/workspace",
+        "/opt/layers",
+    ] {
+        let target = directory.join(shared.trim_start_matches('/'));
+        mount_bind_recursive(shared, &target).during_on("bind", &target)?;
+    }
+    for (name, _) in crate::mounts::system_files() {
+        let (source, target) = (Path::new("/etc").join(name), directory.join("etc").join(name));
+        if target.is_file() {
+            mount_bind(&source, &target).during_on("bind", &target)?;
+        }
+    }
+    rustix::process::chroot(directory).during_on("enter", directory)?;
+    rustix::process::chdir("/").during("enter the root")
 }
 
 /// Mounts the file systems of a room at their usual paths, over those of a room before it.

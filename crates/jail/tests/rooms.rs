@@ -39,6 +39,7 @@ fn main() {
     let plan = KeepPlan {
         ids,
         tree: KeepTree {
+            root: None,
             binds: Vec::new(),
             files: vec![
                 ("/opt/cellblock/hello".into(), b"hello".to_vec()),
@@ -57,6 +58,7 @@ fn main() {
             trees: &trees,
             filters: &filters,
             demands: &demands,
+            is_image: false,
         };
         let started = std::time::Instant::now();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&theirs);

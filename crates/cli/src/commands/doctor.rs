@@ -11,7 +11,7 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::walls::{self, WallOptions};
 use cellblock_sandbox::backend::process::preview_ids;
-use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConfig};
 use cellblock_sandbox::backend::{Backend, BackendKind};
 use cellblock_sandbox::jail::cgroup::{Controller, Trees, Version};
 use cellblock_sandbox::jail::error::chain;
@@ -201,9 +201,7 @@ async fn trial_without(demands: &Demands) -> (Trial, Option<Report>) {
 
 async fn room(nothing: &Path, demands: &Demands) -> Result<Report> {
     let config = ProcessConfig {
-        python: nothing.to_owned(),
-        interpreter: "python3".to_owned(),
-        library_path: None,
+        image: ImageTree::python(nothing.to_owned(), "bin/python3"),
         layers: None,
         bytecode: None,
         preload: Vec::new(),

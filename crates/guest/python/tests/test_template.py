@@ -42,7 +42,7 @@ CHILDREN = """
 import json, os, signal, socket, sys, time
 from cellblock_kernel.boot import template
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-made = template.Template(theirs.detach(), False, False)
+made = template.Template(theirs.detach(), False, False, False)
 def child():
     pid = os.fork()
     if not pid:
@@ -87,7 +87,7 @@ class Template(unittest.TestCase):
     def test_every_random_state_differs_between_siblings(self):
         failed, (first, second), _ = self.fork("random")
         self.assertEqual(failed, [])
-        for one, other in zip(first, second, strict=True):
+        for one, other in zip(first, second):
             self.assertNotEqual(one, other)
 
     def test_children_that_are_not_kernels_are_reaped_slowly_and_not_reported(self):

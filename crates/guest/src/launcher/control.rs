@@ -1,13 +1,98 @@
 //! The packets between the host and its launcher. Each is a JSON document; descriptors are attached
 //! to it.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use cellblock_jail::cgroup::Usage;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::protection::{Demands, Report};
 use cellblock_jail::room::RoomLimits;
 use serde::{Deserialize, Serialize};
+
+/// The files of an image, and how its Python is started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ImageTree {
+    /// The host's directory.
+    pub directory: PathBuf,
+    /// Whether it is a whole root filesystem. Otherwise it is mounted at `/opt/python` of a tree with the machine's programs.
+    pub is_root: bool,
+    /// Path of the interpreter below the directory.
+    pub interpreter: String,
+    /// A directory below it that the loader must search, if any.
+    pub library_path: Option<String>,
+    /// Whether the interpreter can leave the directory of a script out of its search path, as Python can since 3.11.
+    pub has_safe_path: bool,
+    /// Environment of kernels and commands, except for what every sandbox sets.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl ImageTree {
+    /// Describes an interpreter with its packages, which is mounted at `/opt/python`.
+    pub fn python(directory: PathBuf, interpreter: impl Into<String>) -> Self {
+        Self {
+            directory,
+            is_root: false,
+            interpreter: interpreter.into(),
+            library_path: None,
+            has_safe_path: true,
+            environment: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the path at which a sandbox sees it.
+    pub fn inside(&self) -> &'static Path {
+        Path::new(if self.is_root { "/" } else { "/opt/python" })
+    }
+
+    /// Returns the interpreter's path in a sandbox.
+    pub fn program(&self) -> PathBuf {
+        self.inside().join(&self.interpreter)
+    }
+
+    /// Returns how commands of a sandbox call the interpreter. Without namespaces, it has another path, and is found along `PATH`.
+    pub fn command(&self) -> PathBuf {
+        match Path::new(&self.interpreter).file_name() {
+            Some(name) if !self.is_root => name.into(),
+            _ => self.program(),
+        }
+    }
+
+    /// Returns the interpreter's arguments for a program in its `-c` form.
+    pub(super) fn flags(&self) -> &'static [&'static str] {
+        if self.has_safe_path {
+            &["-s", "-P", "-c"]
+        } else {
+            &["-s", "-c"]
+        }
+    }
+
+    /// Returns the environment of a process that sees the image at `at`, and programs beside the kernel's package at `programs`.
+    /// Variables in `fixed` are those that every sandbox sets.
+    pub(super) fn environment(&self, at: &Path, programs: &str, fixed: &[(&str, String)]) -> Vec<String> {
+        const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+        let mut variables = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
+        variables.extend(self.environment.clone());
+        let path = match variables.get("PATH") {
+            Some(path) => path.clone(),
+            None if self.is_root => PATH.to_owned(),
+            None => format!("{}/bin:/usr/bin:/bin", at.display()),
+        };
+        variables.insert("PATH".to_owned(), format!("{programs}:{path}"));
+        if let Some(below) = &self.library_path {
+            variables.insert("LD_LIBRARY_PATH".to_owned(), at.join(below).display().to_string());
+        }
+        variables.extend(
+            fixed
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone())),
+        );
+        variables
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
+}
 
 /// The first packet: the launcher's configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,12 +101,8 @@ pub struct Launch {
     pub ids: KeepIds,
     /// The policy's demand for each protection.
     pub demands: Demands,
-    /// The host's directory with the image's Python; mounted at `/opt/python`.
-    pub python: PathBuf,
-    /// Name of the interpreter below `/opt/python/bin`.
-    pub interpreter: String,
-    /// A directory below `python` that the loader must search, if any.
-    pub library_path: Option<String>,
+    /// The image.
+    pub image: ImageTree,
     /// The host's directory of requirement layers; mounted at `/opt/layers`.
     pub layers: Option<PathBuf>,
     /// The host's directory with the kernel's bytecode for this image.

@@ -9,6 +9,7 @@ use cellblock_jail::error::{During, chain};
 use cellblock_jail::ids::ROOM_USER;
 use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report};
 use cellblock_jail::room::{Room, RoomLimits, Rooms};
+use cellblock_jail::seccomp::staged::Staged;
 use cellblock_jail::{Error, Result, fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -36,6 +37,7 @@ const KERNEL_DESCRIPTORS: usize = 4;
 pub(super) struct Keeper<'a> {
     control: &'a OwnedFd,
     launch: &'a Launch,
+    filters: &'a Staged,
     rooms: Rooms<'a>,
     open: HashMap<String, (Room, RoomLimits)>,
     /// Killed rooms that are not yet reaped, by the pid of their init, with the request to answer.
@@ -67,15 +69,21 @@ struct Start {
 
 impl<'a> Keeper<'a> {
     /// Takes over the keep and starts its template.
-    pub(super) fn new(control: &'a OwnedFd, launch: &'a Launch, rooms: Rooms<'a>) -> Result<Self> {
+    pub(super) fn new(
+        control: &'a OwnedFd,
+        launch: &'a Launch,
+        filters: &'a Staged,
+        rooms: Rooms<'a>,
+    ) -> Result<Self> {
         Ok(Self {
             control,
             launch,
+            filters,
             rooms,
             open: HashMap::new(),
             ending: HashMap::new(),
             gone: HashSet::new(),
-            template: Some(Template::start(launch)?),
+            template: Some(Template::start(launch, filters)?),
             template_started: Instant::now(),
             template_failures: 0,
             template_problem: None,
@@ -378,7 +386,7 @@ impl<'a> Keeper<'a> {
     /// must not end running kernels.
     fn start_template(&mut self) {
         self.template_started = Instant::now();
-        match Template::start(self.launch) {
+        match Template::start(self.launch, self.filters) {
             Ok(template) => self.template = Some(template),
             Err(error) => {
                 let problem = chain(&error);

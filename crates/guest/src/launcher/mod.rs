@@ -145,9 +145,10 @@ fn keep_and_wait(
         report.note(Protection::OwnUserId, state);
     }
     let filters = Filters::compile()?;
+    let staged = Staged::compile(&filters)?;
     let plan = KeepPlan {
         ids: launch.ids,
-        tree: tree(launch, &Staged::compile(&filters)?),
+        tree: tree(launch, &staged),
     };
     let mut keep_open = vec![control.as_raw_fd()];
     keep_open.extend(trees.descriptors());
@@ -157,9 +158,10 @@ fn keep_and_wait(
             trees,
             filters: &filters,
             demands: &launch.demands,
+            is_image: launch.image.is_root,
         };
         let kept = keep::name_host(&launch.demands, &mut report)
-            .and_then(|()| keeper::Keeper::new(control, launch, rooms));
+            .and_then(|()| keeper::Keeper::new(control, launch, &staged, rooms));
         match kept {
             Ok(keeper) => {
                 fds::send(control, &LauncherEvent::Started { report }, &[])?;
@@ -185,10 +187,14 @@ fn let_go_of_control() {
 }
 
 fn tree(launch: &Launch, filters: &Staged) -> KeepTree {
-    let mut binds = vec![HostBind {
-        source: launch.python.clone(),
-        target: PathBuf::from("/opt/python"),
-    }];
+    let image = &launch.image;
+    let mut binds = Vec::new();
+    if !image.is_root {
+        binds.push(HostBind {
+            source: image.directory.clone(),
+            target: image.inside().to_owned(),
+        });
+    }
     if let Some(layers) = &launch.layers {
         binds.push(HostBind {
             source: layers.clone(),
@@ -202,7 +208,11 @@ fn tree(launch: &Launch, filters: &Staged) -> KeepTree {
             program,
         ));
     }
-    KeepTree { binds, files }
+    KeepTree {
+        root: image.is_root.then(|| image.directory.clone()),
+        binds,
+        files,
+    }
 }
 
 /// Lists the kernel's package by paths inside a sandbox, with its bytecode if there is any.

@@ -7,21 +7,22 @@ use cellblock_jail::error::{During, chain};
 use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::process::{Child, execute, spawn};
 use cellblock_jail::protection::{Demand, Protection};
+use cellblock_jail::seccomp::staged::Staged;
 use cellblock_jail::{Result, fds};
 use serde::{Deserialize, Serialize};
 
 use super::control::Launch;
 
-/// Environment of the template, and after it of every kernel.
-const ENVIRONMENT: [&str; 7] = [
-    "PATH=/opt/cellblock/bin:/opt/python/bin:/usr/bin:/bin",
-    "HOME=/workspace",
-    "LANG=C.UTF-8",
-    "MPLBACKEND=Agg",
-    "MPLCONFIGDIR=/tmp/.matplotlib",
-    "PYTHONDONTWRITEBYTECODE=1",
-    "TERM=dumb",
+/// Environment of the template, and after it of every kernel; the image can add to it.
+const ENVIRONMENT: [(&str, &str); 5] = [
+    ("HOME", "/workspace"),
+    ("MPLBACKEND", "Agg"),
+    ("MPLCONFIGDIR", "/tmp/.matplotlib"),
+    ("PYTHONDONTWRITEBYTECODE", "1"),
+    ("TERM", "dumb"),
 ];
+/// Folder of the programs beside the kernel's package.
+const PROGRAMS: &str = "/opt/cellblock/bin";
 /// Additional variables that make forks of it cheap, and that commands do not need.
 const FOR_FORKS: [&str; 2] = [
     // Python's small objects in one heap, not in arenas of their own, and the heap in large pages: a fork then copies far fewer page
@@ -105,26 +106,26 @@ pub(super) struct Template {
 
 impl Template {
     /// Starts the image's Python.
-    pub(super) fn start(launch: &Launch) -> Result<Self> {
+    ///
+    /// That of a root filesystem is somebody else's program: it has the filters before it runs, and cannot leave them out.
+    pub(super) fn start(launch: &Launch, filters: &Staged) -> Result<Self> {
         let (socket, theirs) = fds::packet_pair()?;
-        let program = format!("/opt/python/bin/{}", launch.interpreter);
+        let program = launch.image.program();
+        let program = program.to_string_lossy();
         let modules = serde_json::to_string(&launch.preload)?;
-        let script = "import gc, json, sys; gc.disable(); sys.path.insert(0, '/opt/cellblock'); \
+        let script = "import gc, json, sys; gc.disable(); sys.path[:] = ['/opt/cellblock', *filter(None, sys.path)]; \
                       from cellblock_kernel.boot import template; template.run(3, *map(json.loads, sys.argv[1:]))";
         let filtered = launch.demands.of(Protection::Seccomp) != Demand::Disabled;
+        let inherits = filtered && launch.image.is_root;
+        let installs = serde_json::to_string(&(filtered && !inherits))?;
         let filtered = serde_json::to_string(&filtered)?;
         let snapshot = serde_json::to_string(&launch.snapshot)?;
-        let arguments = [
-            program.as_str(),
-            "-s",
-            "-P",
-            "-c",
-            script,
-            modules.as_str(),
-            filtered.as_str(),
-            snapshot.as_str(),
-        ]
-        .map(c_string);
+        let flags = launch.image.flags().iter().copied();
+        let arguments: Vec<_> = std::iter::once(&*program)
+            .chain(flags)
+            .chain([script, &modules, &filtered, &installs, &snapshot])
+            .map(c_string)
+            .collect();
         let environment = command_environment(launch);
         let environment: Vec<_> = environment
             .iter()
@@ -135,6 +136,9 @@ impl Template {
         let child = spawn(0, None, || {
             fds::close_all_but(&[theirs.as_raw_fd()])?;
             fds::place(theirs, 3)?;
+            if inherits {
+                filters.install_inherited()?;
+            }
             let error = execute(&arguments[0], &arguments, &environment);
             let action = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {
@@ -142,7 +146,7 @@ impl Template {
                 }
                 _ => "start the interpreter",
             };
-            let broken = Err::<(), _>(error).during_on(action, &program);
+            let broken = Err::<(), _>(error).during_on(action, &*program);
             broken.inspect_err(|error| {
                 // SAFETY: the socket was just placed there, and nothing else in this process uses
                 // it.
@@ -158,12 +162,9 @@ impl Template {
 
 /// Returns the environment of a room's commands.
 pub(super) fn command_environment(launch: &Launch) -> Vec<String> {
-    let library_path = launch
-        .library_path
-        .as_ref()
-        .map(|path| format!("LD_LIBRARY_PATH=/opt/python/{path}"));
-    let fixed = ENVIRONMENT.into_iter().map(str::to_owned);
-    fixed.chain(library_path).collect()
+    let fixed = ENVIRONMENT.map(|(name, value)| (name, value.to_owned()));
+    let image = &launch.image;
+    image.environment(image.inside(), PROGRAMS, &fixed)
 }
 
 fn c_string(text: &str) -> CString {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use tar::{Builder, EntryType, Header};
 
-use super::{LOCK, MANIFEST, PYTHON};
+use super::{LOCK, MANIFEST};
 use crate::digest::{Tree, entry_line, hex, walk};
 use crate::error::At as _;
 use crate::libraries::{described, uncommon};
@@ -116,20 +116,30 @@ fn append_tree(
     name: &Path,
     sink: &Sink,
 ) -> Result<Tree> {
-    let python = image.python();
+    let tree = image.tree();
+    let folder = Path::new(image.manifest().tree());
     let mut paths: Vec<PathBuf> = Vec::new();
-    walk(&python, &mut |path, _| {
+    walk(&tree, &mut |path, _| {
         paths.push(path.to_owned());
         Ok(())
     })?;
     paths.sort();
+    if image.is_root() {
+        for path in empty_folders(&tree)? {
+            let member = folder.join(path.strip_prefix(&tree).unwrap_or(&path));
+            let header = &mut header(EntryType::Directory, 0o755, 0);
+            archive
+                .append_data(header, member, io::empty())
+                .at("write", name)?;
+        }
+    }
     let mut entries = Vec::with_capacity(paths.len());
     let mut done = 0;
     for path in paths {
         stop::check()?;
         let (line, size) = entry_line(&path)?;
-        let relative = path.strip_prefix(&python).unwrap_or(&path).to_owned();
-        let member = Path::new(PYTHON).join(&relative);
+        let relative = path.strip_prefix(&tree).unwrap_or(&path).to_owned();
+        let member = folder.join(&relative);
         if line.starts_with("link ") {
             let target = fs::read_link(&path).at("read the link", &path)?;
             let mut header = header(EntryType::Symlink, 0o777, 0);
@@ -150,6 +160,27 @@ fn append_tree(
         entries.push((relative, line, size));
     }
     Ok(Tree::of_entries(entries))
+}
+
+/// Lists the folders with nothing in them, sorted. The address of a root filesystem does not cover them.
+fn empty_folders(tree: &Path) -> Result<Vec<PathBuf>> {
+    let mut empty = Vec::new();
+    let mut open = vec![tree.to_owned()];
+    while let Some(folder) = open.pop() {
+        let mut is_empty = true;
+        for entry in fs::read_dir(&folder).at("list", &folder)? {
+            let entry = entry.at("list", &folder)?;
+            is_empty = false;
+            if entry.file_type().at("look at", &entry.path())?.is_dir() {
+                open.push(entry.path());
+            }
+        }
+        if is_empty {
+            empty.push(folder);
+        }
+    }
+    empty.sort();
+    Ok(empty)
 }
 
 fn append(

@@ -3,12 +3,11 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
 use tar::{Archive, Entry, EntryType};
 
 use super::unpack::{MAX_TEXT, read_text, unpack};
 use super::{MANIFEST, invalid};
-use crate::digest::hex;
+use crate::digest::HashingReader;
 use crate::error::At as _;
 use crate::libraries::{MissingLibraries, described};
 use crate::lock::Lock;
@@ -23,35 +22,19 @@ pub(crate) struct Expected<'a> {
     pub(crate) manifest: &'a dyn Fn(&Manifest) -> Result<(), String>,
 }
 
-/// Hashes what is read through it.
-struct HashingReader<R> {
-    inner: R,
-    hasher: Sha256,
-}
-
-impl<R: Read> Read for HashingReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.hasher.update(&buffer[..read]);
-        Ok(read)
+/// Reads to the end and compares the hash of everything with the expected one.
+fn expect(from: HashingReader<impl Read>, sha256: Option<&str>, origin: &str) -> Result<()> {
+    let Some(expected) = sha256 else { return Ok(()) };
+    let actual = from
+        .finish()
+        .map_err(|error| invalid(origin, format!("it cannot be read: {error}")))?;
+    if !actual.eq_ignore_ascii_case(expected) {
+        return Err(invalid(
+            origin,
+            format!("its SHA-256 is {actual}, and {expected} was expected"),
+        ));
     }
-}
-
-impl<R: Read> HashingReader<R> {
-    /// Reads to the end and compares the hash of everything with the expected one.
-    fn expect(mut self, sha256: Option<&str>, origin: &str) -> Result<()> {
-        let Some(expected) = sha256 else { return Ok(()) };
-        io::copy(&mut self, &mut io::sink())
-            .map_err(|error| invalid(origin, format!("it cannot be read: {error}")))?;
-        let actual = hex(&self.hasher.finalize());
-        if !actual.eq_ignore_ascii_case(expected) {
-            return Err(invalid(
-                origin,
-                format!("its SHA-256 is {actual}, and {expected} was expected"),
-            ));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl ImageStore {
@@ -85,10 +68,7 @@ impl ImageStore {
         sink: &Sink,
     ) -> Result<OpenImage> {
         let damaged = |error: io::Error| invalid(origin, format!("it cannot be read: {error}"));
-        let mut from = HashingReader {
-            inner: from,
-            hasher: Sha256::new(),
-        };
+        let mut from = HashingReader::new(from);
         let decoder = zstd::Decoder::new(&mut from).map_err(damaged)?;
         let mut archive = Archive::new(decoder);
         // Raw: long names are read here, where their length is checked.
@@ -130,7 +110,7 @@ impl ImageStore {
         let unpacked = unpack(entries, &staging, &manifest, origin, sink);
         drop(archive);
         let finished = unpacked
-            .and_then(|()| from.expect(expected.sha256, origin))
+            .and_then(|()| expect(from, expected.sha256, origin))
             .and_then(|()| build::put_in_place(&staging, &self.home().images().join(&manifest.id)));
         if finished.is_err() {
             // The disk may be full, and nothing of it is of use.

@@ -4,7 +4,7 @@
 //! cellblock-image-NAME-MACHINE-ID.tar.zst      zstd frame of a tar
 //! ├── manifest.json          first, so that an unsuitable image is rejected before anything is written
 //! ├── requirements.lock
-//! └── python/…               files and relative links, sorted by path
+//! └── python/… or root/…     files and links, sorted by path; links of `python` are relative and stay in it
 //! ```
 //!
 //! The content address in the manifest covers every file, so an import that succeeds holds exactly what was exported.
@@ -26,8 +26,6 @@ pub(crate) use import::Expected;
 const MANIFEST: &str = "manifest.json";
 /// Member of an archive that lists the packages with their hashes.
 const LOCK: &str = "requirements.lock";
-/// Folder of an archive that holds the interpreter and its packages.
-const PYTHON: &str = "python";
 
 /// Returns the file name of an image's archive, such as `cellblock-image-default-x86_64-0123456789ab.tar.zst`.
 pub fn archive_name(manifest: &Manifest) -> String {

@@ -70,6 +70,7 @@ pub(crate) fn image(store: &ImageStore) -> OpenImage {
         }],
         outputs: std::collections::BTreeMap::new(),
         preload: Vec::new(),
+        root: None,
         policy: PackagePolicy::default(),
         created: 1,
         size: tree.size,
@@ -183,7 +184,7 @@ async fn an_imported_image_is_the_exported_one() {
     let (dir, imported) = import(bytes.clone()).await.unwrap();
     assert_eq!(imported.manifest(), image.manifest());
     imported.verify().await.unwrap();
-    let mode = fs::metadata(imported.python().join("bin/python3.13"))
+    let mode = fs::metadata(imported.tree().join("bin/python3.13"))
         .unwrap()
         .permissions()
         .mode();
@@ -282,7 +283,7 @@ async fn an_imported_image_serves_the_specification_that_it_was_built_from() {
 async fn a_changed_image_is_not_exported() {
     let (_dir, store) = store();
     let image = image(&store);
-    fs::write(image.python().join("lib/python3.13/os.py"), "import evil\n").unwrap();
+    fs::write(image.tree().join("lib/python3.13/os.py"), "import evil\n").unwrap();
     let failed = image
         .export(std::io::sink(), Path::new("nowhere"), 1, Sink::silent())
         .await;

@@ -14,11 +14,11 @@ use std::thread;
 use sha2::{Digest as _, Sha256};
 use tar::{Entry, EntryType};
 
-use super::{LOCK, MANIFEST, PYTHON, invalid, stays_inside};
+use super::{LOCK, MANIFEST, invalid, stays_inside};
 use crate::digest::{Tree, TreeEntry, file_line, hex, link_line};
 use crate::error::At as _;
-use crate::stop;
 use crate::{ImageError, Manifest, Result, Sink, build};
+use crate::{oci, stop};
 
 /// Maximum size of `manifest.json` and of `requirements.lock` in bytes.
 pub(super) const MAX_TEXT: u64 = 4 << 20;
@@ -26,6 +26,8 @@ pub(super) const MAX_TEXT: u64 = 4 << 20;
 const MAX_NAME: u64 = 4096;
 /// Files up to this size in bytes are written by other threads while the archive is read on.
 const SMALL: u64 = 1 << 20;
+/// Maximum number of folders; a root filesystem's address does not cover those with nothing in them.
+const MAX_FOLDERS: usize = 1_000_000;
 /// Small files that wait for a thread to write them.
 const WAITING: usize = 64;
 
@@ -45,8 +47,8 @@ pub(super) fn unpack<R: Read>(
     sink: &Sink,
 ) -> Result<()> {
     let image = staging.join("image");
-    let python = image.join(PYTHON);
-    fs::create_dir_all(&python).at("create", &python)?;
+    let tree = image.join(manifest.tree());
+    fs::create_dir_all(&tree).at("create", &tree)?;
     let (sender, receiver) = sync_channel::<SmallFile>(WAITING);
     let receiver = Mutex::new(receiver);
     let workers = thread::available_parallelism().map_or(1, |it| it.get().min(8));
@@ -54,12 +56,13 @@ pub(super) fn unpack<R: Read>(
         let running: Vec<_> = (0..workers)
             .map_while(|_| {
                 thread::Builder::new()
-                    .spawn_scoped(scope, || write_small(&python, &receiver))
+                    .spawn_scoped(scope, || write_small(&tree, &receiver))
                     .ok()
             })
             .collect();
         let mut reader = Reader {
             image: &image,
+            tree: &tree,
             manifest,
             origin,
             sink,
@@ -83,12 +86,14 @@ pub(super) fn unpack<R: Read>(
     let (written, (links, mut digest)) = (written?, read?);
     digest.extend(written.into_iter().flatten());
     for (relative, target) in links {
-        let path = python.join(&relative);
+        let path = tree.join(&relative);
         symlink(&target, &path).at("link", &path)?;
         digest.push((relative, link_line(target.as_os_str().as_bytes()), 0));
     }
-    let tree = Tree::of_entries(digest);
-    let actual = manifest.address(&tree.id);
+    if manifest.root.is_some() {
+        oci::check_mount_points(&tree).map_err(|problem| invalid(origin, problem))?;
+    }
+    let actual = manifest.address(&Tree::of_entries(digest).id);
     if actual != manifest.id {
         let problem = format!(
             "its files have the address {}, and its manifest says {}",
@@ -108,12 +113,12 @@ pub(super) fn unpack<R: Read>(
 }
 
 /// Writes small files until there are no more, and returns their digest entries.
-fn write_small(python: &Path, files: &Mutex<Receiver<SmallFile>>) -> Result<Vec<TreeEntry>> {
+fn write_small(tree: &Path, files: &Mutex<Receiver<SmallFile>>) -> Result<Vec<TreeEntry>> {
     let mut done = Vec::new();
     loop {
         let next = files.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(file) = next else { return Ok(done) };
-        let path = python.join(&file.relative);
+        let path = tree.join(&file.relative);
         let mut out = create(&path, file.executable)?;
         out.write_all(&file.bytes).at("write", &path)?;
         let size = file.bytes.len() as u64;
@@ -135,13 +140,14 @@ fn create(path: &Path, executable: bool) -> Result<File> {
 /// Reads an archive's members in order.
 struct Reader<'a> {
     image: &'a Path,
+    tree: &'a Path,
     manifest: &'a Manifest,
     origin: &'a str,
     sink: &'a Sink,
     small: Option<SyncSender<SmallFile>>,
     /// Folders that exist.
     folders: HashSet<PathBuf>,
-    /// Links below `python` and their targets. They are made last, so that nothing is written through one.
+    /// Links of the tree and their targets. They are made last, so that nothing is written through one.
     links: Vec<(PathBuf, PathBuf)>,
     digest: Vec<TreeEntry>,
     bytes: u64,
@@ -149,6 +155,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read_all<R: Read>(&mut self, entries: tar::Entries<'_, R>) -> Result<()> {
+        let folder = self.manifest.tree();
+        let is_root = self.manifest.root.is_some();
         let mut files = 0;
         let (mut long_path, mut long_target) = (None, None);
         for entry in entries {
@@ -183,13 +191,17 @@ impl Reader<'_> {
                 continue;
             }
             if !is_plain
-                || first != Some(Component::Normal(PYTHON.as_ref()))
+                || first != Some(Component::Normal(folder.as_ref()))
                 || relative.as_os_str().is_empty()
             {
                 return Err(invalid(
                     self.origin,
-                    format!("it has a member `{shown}` outside `{PYTHON}/`"),
+                    format!("it has a member `{shown}` outside `{folder}/`"),
                 ));
+            }
+            if is_root && kind == EntryType::Directory {
+                self.make_folder(&relative)?;
+                continue;
             }
             files += 1;
             if files > self.manifest.files {
@@ -201,7 +213,8 @@ impl Reader<'_> {
             }
             match kind {
                 EntryType::Regular => self.read_file(entry, relative)?,
-                EntryType::Symlink if stays_inside(&path, &target) => {
+                // Links of a root filesystem are followed in sandboxes alone, whose root it is.
+                EntryType::Symlink if is_root || stays_inside(&path, &target) => {
                     self.folder_of(&relative)?;
                     self.links.push((relative, target));
                 }
@@ -245,7 +258,7 @@ impl Reader<'_> {
             });
             return sent.map_err(|_| ImageError::Cancelled);
         }
-        let path = self.image.join(PYTHON).join(&relative);
+        let path = self.tree.join(&relative);
         let mut out = create(&path, executable)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 1 << 18];
@@ -271,10 +284,23 @@ impl Reader<'_> {
 
     /// Makes the folder of a member.
     fn folder_of(&mut self, relative: &Path) -> Result<()> {
-        let Some(folder) = relative.parent().filter(|folder| !self.folders.contains(*folder)) else {
+        match relative.parent() {
+            Some(folder) => self.make_folder(folder),
+            None => Ok(()),
+        }
+    }
+
+    fn make_folder(&mut self, folder: &Path) -> Result<()> {
+        if self.folders.contains(folder) {
             return Ok(());
-        };
-        let path = self.image.join(PYTHON).join(folder);
+        }
+        if self.folders.len() >= MAX_FOLDERS {
+            return Err(invalid(
+                self.origin,
+                format!("it has more than {MAX_FOLDERS} folders"),
+            ));
+        }
+        let path = self.tree.join(folder);
         fs::create_dir_all(&path).at("create", &path)?;
         self.folders.insert(folder.to_owned());
         self.sink.bytes(self.bytes, self.manifest.size);

@@ -17,6 +17,15 @@ pub enum LayerError {
         /// Maximum number.
         limit: usize,
     },
+    /// The image is a whole root filesystem.
+    #[error(
+        "the image `{image}` is a root filesystem, and packages are only added to images that Cellblock builds; install them \
+         when the image is built, and import it again"
+    )]
+    RootFilesystem {
+        /// Name of the image.
+        image: String,
+    },
     /// A package does not exist.
     #[error(
         "the package index has no package {}; check the spelling of the requirements, or use another package",

@@ -59,6 +59,12 @@ pub async fn resolve_layer(
             limit: MOST,
         });
     }
+    // Resolving them would run the image's Python outside of a sandbox.
+    if image.is_root() {
+        return Err(LayerError::RootFilesystem {
+            image: image.manifest().name.clone(),
+        });
+    }
     let mut wanted = requirements
         .iter()
         .map(|it| it.parse())

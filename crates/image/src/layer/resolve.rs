@@ -71,7 +71,7 @@ fn make(
         .any(|it| it.contains("=="))
     {
         sink.stage("installing requirements");
-        let python = image.python().join(&image.manifest().interpreter);
+        let python = image.tree().join(&image.manifest().interpreter);
         install::install(&uv, &python, &lock, &tree, sink)
             .map_err(|error| explain(error, &image.manifest().packages))?;
         let shown = format!("{}/layer", super::LAYERS_IN_SANDBOX);
@@ -131,7 +131,7 @@ fn resolved(
             .collect(),
     )?;
     let lock = room.join("requirements.lock");
-    let mut command = install::lock_command(uv, &image.python().join(&image.manifest().interpreter), &lock)?;
+    let mut command = install::lock_command(uv, &image.tree().join(&image.manifest().interpreter), &lock)?;
     command.arg("--constraint").arg(pins).arg(requirements);
     for package in installed {
         command.args(["--no-emit-package", &package.name]);

@@ -35,7 +35,7 @@ pub(crate) async fn image() -> OpenImage {
 
 /// The image's interpreter, to be run outside a sandbox.
 pub(crate) fn python(image: &OpenImage) -> PathBuf {
-    image.python().join("bin").join(image.interpreter())
+    image.tree().join(&image.manifest().interpreter)
 }
 
 pub(crate) async fn interpreter() -> &'static Interpreter {

@@ -67,6 +67,11 @@ impl Staged {
         })
     }
 
+    /// Installs the two that a template's kernels inherit on the calling thread, before it becomes a template whose Python is not ours.
+    pub fn install_inherited(&self) -> Result<()> {
+        self.inherited.iter().try_for_each(super::install)
+    }
+
     /// Returns the programs as `struct sock_filter` arrays: the two that the template installs, then
     /// the one that each kernel adds without a network, and the one that it adds with a loopback.
     pub fn to_bytes(&self) -> [Vec<u8>; 4] {

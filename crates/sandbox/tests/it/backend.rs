@@ -1,7 +1,7 @@
 //! The process backend: rooms and kernels, their resource usage, and errors of starting them.
 
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConfig};
 use cellblock_sandbox::backend::{Backend, Ending};
 use cellblock_sandbox::error::{Blame, Effect};
 use cellblock_sandbox::jail::protection::Protection;
@@ -168,7 +168,7 @@ fn an_executable_that_is_not_a_launcher_fails_without_a_wait() {
 fn a_missing_image_is_an_error_that_names_it() {
     block_on(async {
         let config = ProcessConfig {
-            python: "/nonexistent/python".into(),
+            image: ImageTree::python("/nonexistent/python".into(), "bin/python3"),
             ..config().await
         };
         let error = ProcessBackend::start(&config).await.unwrap_err();

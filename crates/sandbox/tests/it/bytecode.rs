@@ -29,7 +29,7 @@ async fn origins(config: &ProcessConfig) -> Vec<String> {
     let sandbox = backend.create(&Limits::default()).await.unwrap();
     let import = "import os, sys; sys.path.insert(0, os.environ['PATH'].split('/bin:')[0]); import cellblock_kernel.boot.template";
     let command = SandboxCommand {
-        argv: [&config.interpreter, "-v", "-c", import]
+        argv: [&*config.image.command().to_string_lossy(), "-v", "-c", import]
             .map(str::to_owned)
             .to_vec(),
         cwd: "/workspace".to_owned(),

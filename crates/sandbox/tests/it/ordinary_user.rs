@@ -64,8 +64,8 @@ fn again(name: &str, starting: &dyn Fn(PathBuf) -> std::process::Command) {
             .args(["--exact", &format!("ordinary_user::{name}")])
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            .env(PYTHON, &config.python)
-            .env(INTERPRETER, &config.interpreter)
+            .env(PYTHON, &config.image.directory)
+            .env(INTERPRETER, &config.image.interpreter)
             .output()
     };
     // A process that another test was starting meanwhile may still have the copy open to write.

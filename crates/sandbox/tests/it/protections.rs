@@ -125,8 +125,8 @@ fn an_ordinary_user_has_every_protection() {
         .args(["--exact", "protections::an_ordinary_user_has_every_protection"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env(PYTHON, &config.python)
-        .env(INTERPRETER, &config.interpreter)
+        .env(PYTHON, &config.image.directory)
+        .env(INTERPRETER, &config.image.interpreter)
         .output()
         .unwrap();
     let said = format!(

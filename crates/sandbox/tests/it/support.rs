@@ -7,7 +7,7 @@ use std::time::Duration;
 use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, OpenImage, Sink};
 use cellblock_protocol::{CellMode, FromKernel, KernelOutcome, Output, Scalar, ToKernel};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::process::{ProcessBackend, ProcessConfig};
+use cellblock_sandbox::backend::process::{ImageTree, ProcessBackend, ProcessConfig};
 use cellblock_sandbox::backend::{Backend, Ending, Kernel};
 use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::jail::protection::Demands;
@@ -34,15 +34,13 @@ pub(crate) async fn image() -> OpenImage {
 
 pub(crate) async fn config() -> ProcessConfig {
     let image = image().await;
-    with_python(image.python(), image.interpreter())
+    with_python(image.tree(), &image.manifest().interpreter)
 }
 
 /// A template that imports next to nothing is warm immediately.
 pub(crate) fn with_python(python: PathBuf, interpreter: &str) -> ProcessConfig {
     ProcessConfig {
-        python,
-        interpreter: interpreter.to_owned(),
-        library_path: None,
+        image: ImageTree::python(python, interpreter),
         layers: None,
         bytecode: None,
         preload: vec!["json".to_owned()],

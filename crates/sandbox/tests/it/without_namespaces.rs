@@ -104,8 +104,8 @@ fn a_user_without_namespaces_needs_a_policy_that_permits_it() {
         .args(["--exact", name])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .env(PYTHON, &config.python)
-        .env(INTERPRETER, &config.interpreter)
+        .env(PYTHON, &config.image.directory)
+        .env(INTERPRETER, &config.image.interpreter)
         .output()
         .unwrap();
     let said = format!(

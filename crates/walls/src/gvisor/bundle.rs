@@ -1,7 +1,8 @@
 //! What a machine sees: the bundle's `config.json` and the small read-only tree at its root.
 //!
 //! The tree is the one that other sandboxes have: the host's programs and libraries read-only, the
-//! image's Python at `/opt/python`, and memory for `/tmp` and `/workspace`.
+//! image's Python at `/opt/python`, and memory for `/tmp` and `/workspace`. An image that is a root filesystem is at `/opt/root`; the
+//! launcher inside makes it the root of everything that it starts.
 
 use std::fs;
 use std::io;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::WallConfig;
 
-const DIRECTORIES: [&str; 11] = [
+const DIRECTORIES: [&str; 12] = [
     "proc",
     "sys",
     "dev",
@@ -24,6 +25,7 @@ const DIRECTORIES: [&str; 11] = [
     "workspace",
     "run",
     "opt/python",
+    "opt/root",
     "opt/layers",
     "opt/cellblock",
 ];
@@ -80,7 +82,7 @@ pub(super) fn write(bundle: &Path, root: &Path, shared: &Path, config: &WallConf
     let text = json!({
         "ociVersion": "1.0.0",
         "hostname": "cellblock",
-        "process": process(&arguments, &["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN"]),
+        "process": process(&arguments, &["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN", "SYS_CHROOT"]),
         "root": {"path": root, "readonly": true},
         "mounts": mounts(shared, config),
         "linux": {"namespaces": namespaces()},
@@ -140,7 +142,15 @@ fn mounts(shared: &Path, config: &WallConfig) -> Vec<Value> {
         bind(image.root(), &home_of(image), true),
         bind(&layers, &format!("{HOME}/layers"), true),
         bind(&layers, "/opt/layers", true),
-        bind(&image.python(), "/opt/python", true),
+        bind(
+            &image.tree(),
+            if image.is_root() {
+                "/opt/root"
+            } else {
+                "/opt/python"
+            },
+            true,
+        ),
         bind(&config.executable, PROGRAM, true),
         bind(shared, SHARED, false),
     ];

@@ -44,16 +44,18 @@ _LAST = {"none": "/opt/cellblock/filter-2.bpf", "loopback": "/opt/cellblock/filt
 class Template:
     """Forks kernels on request."""
 
-    def __init__(self, control: int, filtered: bool, snapshot: bool) -> None:
-        """Takes the launcher's packet socket; `filtered` says whether system calls are filtered, and `snapshot` whether
-        a snapshot of the machine may be taken before a kernel's first message."""
+    def __init__(self, control: int, filtered: bool, installs: bool, snapshot: bool) -> None:
+        """Takes the launcher's packet socket; `filtered` says whether system calls of kernels are filtered, `installs` whether
+        the template itself installs the filters that they inherit, because it does not have them yet, and `snapshot` whether a
+        snapshot of the machine may be taken before a kernel's first message.
+        """
         self._snapshot = snapshot
         self._control = _socket.socket(fileno=control)
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         # In the order of their starts, in which the ends of several are reported, too.
         self._kernels: dict[int, None] = {}
         self._rests_until: float | None = None
-        self._own_filters = lockdown.Filters([_read(path) for path in _INHERITED if filtered])
+        self._own_filters = lockdown.Filters([_read(path) for path in _INHERITED if installs])
         self._filters = {network: lockdown.Filters([_read(path)] if filtered else []) for network, path in _LAST.items()}
 
     def prepare(self, modules: list[str]) -> None:
@@ -205,9 +207,9 @@ def _keep_only(channel: int, spare: int) -> None:
     os.closerange(_SPARE + 1, 1 << 16)
 
 
-def run(control: int, modules: list[str], filtered: bool, snapshot: bool) -> None:
+def run(control: int, modules: list[str], filtered: bool, installs: bool, snapshot: bool) -> None:
     """Runs a template until the launcher closes the socket."""
-    template = Template(control, filtered, snapshot)
+    template = Template(control, filtered, installs, snapshot)
     template.prepare(modules)
     template.serve()
     sys.exit(0)

@@ -13,7 +13,7 @@ use crate::launcher::control::Launch;
 /// Descriptor of the channel.
 pub(super) const CHANNEL: i32 = 3;
 
-const SCRIPT: &str = "import gc, json, sys; gc.disable(); given = json.loads(sys.argv[1]); sys.path.insert(0, given['package']); \
+const SCRIPT: &str = "import gc, json, sys; gc.disable(); given = json.loads(sys.argv[1]); sys.path[:] = [given['package'], *filter(None, sys.path)]; \
                       from cellblock_kernel.boot import lone; lone.run(given['places'], given['preload'])";
 
 /// The paths of one room.
@@ -23,6 +23,7 @@ pub(super) struct Place {
     /// Paths that it may read in addition to the system's libraries and commands.
     pub(super) readable: Vec<PathBuf>,
     program: String,
+    flags: &'static [&'static str],
     argument: serde_json::Value,
     /// Modules of a kernel that a snapshot will contain.
     preload: Vec<String>,
@@ -32,7 +33,13 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(launch: &Launch, scratch: &Scratch, dir: &RoomDir) -> Self {
-        let python = launch.python.display();
+        let image = &launch.image;
+        // In a machine of gVisor, a root filesystem is the root already.
+        let at = if image.is_root {
+            image.inside()
+        } else {
+            &*image.directory
+        };
         let package = scratch.path().join(PACKAGE);
         let mut places = vec![
             ("/workspace", dir.workspace()),
@@ -47,27 +54,25 @@ impl Place {
         let argument = serde_json::json!({"package": package.display().to_string(), "places": places});
         let (workspace, tmp) = (dir.workspace(), dir.tmp());
         let (workspace, tmp) = (workspace.display(), tmp.display());
-        let mut environment = vec![
-            format!("PATH={}/bin:{python}/bin:/usr/bin:/bin", package.display()),
-            format!("HOME={workspace}"),
-            format!("TMPDIR={tmp}"),
-            format!("MPLCONFIGDIR={tmp}/.matplotlib"),
-            format!("XDG_CACHE_HOME={tmp}/.cache"),
+        let fixed = [
+            ("HOME", workspace.to_string()),
+            ("TMPDIR", tmp.to_string()),
+            ("MPLCONFIGDIR", format!("{tmp}/.matplotlib")),
+            ("XDG_CACHE_HOME", format!("{tmp}/.cache")),
             // There is no user database to search.
-            "USER=user".to_owned(),
-            "LANG=C.UTF-8".to_owned(),
-            "MPLBACKEND=Agg".to_owned(),
-            "PYTHONDONTWRITEBYTECODE=1".to_owned(),
-            "TERM=dumb".to_owned(),
+            ("USER", "user".to_owned()),
+            ("MPLBACKEND", "Agg".to_owned()),
+            ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
+            ("TERM", "dumb".to_owned()),
         ];
-        let library_path = launch.library_path.as_ref();
-        environment.extend(library_path.map(|path| format!("LD_LIBRARY_PATH={python}/{path}")));
-        let mut readable = vec![launch.python.clone(), package];
+        let environment = image.environment(at, &format!("{}/bin", package.display()), &fixed);
+        let mut readable = vec![image.directory.clone(), package];
         readable.extend(launch.layers.clone());
         Self {
             dir: dir.clone(),
             readable,
-            program: format!("{python}/bin/{}", launch.interpreter),
+            program: at.join(&image.interpreter).display().to_string(),
+            flags: image.flags(),
             argument,
             preload: if launch.walled {
                 launch.preload.clone()
@@ -89,14 +94,14 @@ impl Place {
             serde_json::json!([])
         };
         let argument = argument.to_string();
-        let arguments = [self.program.as_str(), "-s", "-P", "-c", SCRIPT, argument.as_str()];
+        let flags = self.flags.iter().copied();
+        let arguments = std::iter::once(self.program.as_str())
+            .chain(flags)
+            .chain([SCRIPT, argument.as_str()]);
         let text =
             |text: &str| CString::new(text).map_err(|_| Error::Child("path contains a NUL character".into()));
         let prepared = || -> cellblock_jail::Result<_> {
-            let arguments = arguments
-                .into_iter()
-                .map(text)
-                .collect::<cellblock_jail::Result<Vec<_>>>()?;
+            let arguments = arguments.map(text).collect::<cellblock_jail::Result<Vec<_>>>()?;
             let environment = self.environment.iter().map(|it| text(it));
             Ok((
                 arguments,

@@ -20,9 +20,10 @@ use cellblock_jail::cgroup::Trees;
 use cellblock_jail::error::During;
 use cellblock_jail::ids::KeepIds;
 use cellblock_jail::process::spawn;
+use cellblock_jail::protection::Protection;
 use cellblock_jail::scratch::Scratch;
 use cellblock_jail::seccomp::Filters;
-use cellblock_jail::{Error, Result, bare, fds, probe, tree};
+use cellblock_jail::{Error, Result, bare, fds, probe, tree, walled};
 use rustix::process::{Signal, set_child_subreaper, set_parent_process_death_signal};
 
 use super::control::{Launch, LauncherEvent};
@@ -44,10 +45,22 @@ pub(super) fn keep_and_wait(control: &OwnedFd, launch: &Launch, trees: &Trees, r
         ..launch.clone()
     };
     bare::allow(&launch.demands, launch.ids, reason)?;
+    if launch.image.is_root {
+        if !launch.walled {
+            return Err(Error::Missing {
+                protection: Protection::MountNamespace,
+                reason: format!(
+                    "the image is a root filesystem, which needs a mount namespace to become the sandbox's root, but {reason}; \
+                     use an image that Cellblock builds, or a backend with a machine around it (`gvisor`, `microvm`)"
+                ),
+            });
+        }
+        walled::enter_root(&launch.image.directory)?;
+    }
     let report = probe::report_bare(&launch.demands, launch.ids, trees, reason)?;
     let filters = Filters::compile()?;
     if matches!(launch.ids, KeepIds::Range { .. }) && !launch.walled {
-        others_may_enter(&launch.python)?;
+        others_may_enter(&launch.image.directory)?;
         others_may_enter(&launch.scratch)?;
     }
     let scratch = Scratch::create(&launch.scratch)?;

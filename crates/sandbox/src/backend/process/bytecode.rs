@@ -66,9 +66,15 @@ async fn compile(config: &ProcessConfig) -> Result<Vec<u8>> {
     let backend = ProcessBackend::launch(&alone).await?;
     let sandbox = backend.create(&Limits::default()).await?;
     let command = SandboxCommand {
-        argv: [&config.interpreter, "-I", "-S", "-c", bytecode::COMPILE]
-            .map(str::to_owned)
-            .to_vec(),
+        argv: [
+            &*config.image.command().to_string_lossy(),
+            "-I",
+            "-S",
+            "-c",
+            bytecode::COMPILE,
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         cwd: "/workspace".to_owned(),
         env: BTreeMap::new(),
         inherit: true,

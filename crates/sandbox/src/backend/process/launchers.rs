@@ -64,9 +64,7 @@ async fn launch(config: &ProcessConfig) -> Result<Launcher> {
     let launch = Launch {
         ids,
         demands: config.demands.clone(),
-        python: config.python.clone(),
-        interpreter: config.interpreter.clone(),
-        library_path: config.library_path.clone(),
+        image: config.image.clone(),
         layers: config.layers.clone(),
         bytecode: config.bytecode.clone(),
         preload: config.preload.clone(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use cellblock_guest::launcher::control::ImageTree;
 use cellblock_guest::launcher::control::Operation;
 use cellblock_jail::protection::{Demands, Protection, Report};
 
@@ -30,12 +31,8 @@ pub use ids::preview as preview_ids;
 /// Configuration of a process backend.
 #[derive(Clone, Debug)]
 pub struct ProcessConfig {
-    /// The image's `python` directory on the host.
-    pub python: PathBuf,
-    /// The interpreter's file name below `bin`.
-    pub interpreter: String,
-    /// A directory below `python` that the loader must search, if any.
-    pub library_path: Option<String>,
+    /// The image.
+    pub image: ImageTree,
     /// Directory of requirement layers, visible read-only.
     pub layers: Option<PathBuf>,
     /// Directory for the kernel's bytecode, which must belong to this image alone. It is filled on the first start.
