@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellblock_image::Mirror;
+use cellblock_image::{Mirror, RootFormat};
 use cellblock_interpreter::cell::{Guard, Language};
 use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -178,6 +178,15 @@ pub(crate) enum ImageCommand {
         /// Build the image even if it exists
         #[arg(long)]
         force: bool,
+        /// Build this Containerfile or Dockerfile with `buildah` instead, as a whole root filesystem
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["image", "force"])]
+        containerfile: Option<PathBuf>,
+        /// Folder from which the Containerfile copies; by default its own
+        #[arg(long, value_name = "DIR", requires = "containerfile")]
+        context: Option<PathBuf>,
+        /// Name of the Containerfile's image; by default that of the folder from which it copies
+        #[arg(long, value_name = "NAME", requires = "containerfile")]
+        name: Option<String>,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,
@@ -235,15 +244,28 @@ pub(crate) enum ImageCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Add an image from a file that `export` wrote
+    /// Add an image from a file that `export` wrote, or from a root filesystem of another container tool
     ///
-    /// Import images only from people you trust: an image is the Python that runs in your sandboxes.
+    /// A root filesystem has programs and libraries of its own, and a Python 3.9 or newer, with which cells run. Its user, entry point
+    /// and working directory are recorded and not used. Import images only from people you trust: an image is the Python that runs in
+    /// your sandboxes.
+    #[command(allow_missing_positional = true)]
     Import {
-        /// The file, or `-` for stdin
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        /// Reject the file unless this is its SHA-256
-        #[arg(long, value_name = "HEX", value_parser = parse_sha256)]
+        /// Format of a root filesystem: `docker-archive` (`docker save`, `podman save`), `oci-layout` (a folder or an archive), or
+        /// `directory` (an unpacked one); without it, PATH is a file that `export` wrote, an OCI layout, or an unpacked root filesystem
+        #[arg(value_name = "FORMAT")]
+        format: Option<RootFormat>,
+        /// The file or folder, or `-` for stdin
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+        /// Name of a root filesystem's image; by default its tag, or the name of the file or folder
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Tag of the image to import, if there are several
+        #[arg(long, value_name = "TAG")]
+        tag: Option<String>,
+        /// Reject the file that `export` wrote unless this is its SHA-256
+        #[arg(long, value_name = "HEX", value_parser = parse_sha256, conflicts_with_all = ["format", "name", "tag"])]
         sha256: Option<String>,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]

@@ -38,6 +38,8 @@ pub enum Capability {
     Firecracker,
     /// A Python 3.13 is installed.
     Python313,
+    /// The system has a Python 3.9 or newer, `/usr/bin/python3`, of which a root filesystem can be made.
+    SystemPython,
     /// moto's server, which speaks S3, is installed.
     S3Server,
     /// AppArmor's parser 4.0 or newer is installed.
@@ -66,7 +68,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -79,6 +81,7 @@ impl Capability {
         Self::Qemu,
         Self::Firecracker,
         Self::Python313,
+        Self::SystemPython,
         Self::S3Server,
         Self::AppArmorParser,
         Self::NodeClients,
@@ -108,6 +111,7 @@ impl Capability {
             Self::Qemu => "qemu",
             Self::Firecracker => "firecracker",
             Self::Python313 => "python313",
+            Self::SystemPython => "system_python",
             Self::S3Server => "s3_server",
             Self::AppArmorParser => "apparmor_parser",
             Self::NodeClients => "node_clients",
@@ -156,6 +160,10 @@ impl Capability {
             Self::Python313 => python313()
                 .map(drop)
                 .ok_or_else(|| "found neither on PATH nor with pyenv".to_owned()),
+            Self::SystemPython => {
+                let is_new = "import sys; sys.exit(sys.version_info < (3, 9))";
+                succeeds(Command::new("/usr/bin/python3").args(["-I", "-c", is_new]))
+            }
             Self::S3Server => succeeds(Command::new("moto_server").arg("--help")),
             Self::AppArmorParser => apparmor_parser(),
             Self::NodeClients => node_with("node"),

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use cellblock_artifact::Store;
 use cellblock_image::{
-    AuditReport, Home, ImageSpec, ImageStore, Manifest, Mirror, OpenImage, SHIPPED_IMAGES,
+    AuditReport, Containerfile, Home, ImageSpec, ImageStore, Manifest, Mirror, OpenImage, RootSource,
+    SHIPPED_IMAGES,
 };
 use cellblock_interpreter::Interpreter;
 use serde_json::json;
@@ -81,7 +82,20 @@ pub(crate) async fn interpreter(home: &Home, store: &Store, reference: &str) -> 
 async fn act(command: ImageCommand) -> Result<ExitCode> {
     let store = ImageStore::find()?.mirror(mirror(None)?);
     match command {
-        ImageCommand::Build { image, force, json } => {
+        ImageCommand::Build {
+            containerfile: Some(path),
+            context,
+            name,
+            json,
+            ..
+        } => {
+            let file = Containerfile { path, context, name };
+            let built = transfer::build_containerfile(&store, file).await?;
+            answer(json, built.manifest(), || describe(built.manifest()));
+        }
+        ImageCommand::Build {
+            image, force, json, ..
+        } => {
             let built = build(&store, &image, force).await?;
             answer(json, built.manifest(), || describe(built.manifest()));
         }
@@ -112,8 +126,33 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
             let image = transfer::pull(&store, &image, from, sha256.as_deref()).await?;
             answer(json, image.manifest(), || describe(image.manifest()));
         }
-        ImageCommand::Import { file, sha256, json } => {
-            let image = transfer::import(&store, &file, sha256.as_deref()).await?;
+        ImageCommand::Import {
+            format,
+            path,
+            name,
+            tag,
+            sha256,
+            json,
+        } => {
+            let image = match transfer::root(format, &path)? {
+                None if name.is_some() || tag.is_some() => {
+                    return Err(Error::Refused(format!(
+                        "`{}` is a file that `export` wrote, whose name is in it; write a format, such as `docker-archive`, before the path \
+                         of a root filesystem",
+                        path.display()
+                    )));
+                }
+                None => transfer::import(&store, &path, sha256.as_deref()).await?,
+                Some(format) => {
+                    let source = RootSource {
+                        format,
+                        path,
+                        name,
+                        tag,
+                    };
+                    transfer::import_root(&store, source).await?
+                }
+            };
             answer(json, image.manifest(), || describe(image.manifest()));
         }
         ImageCommand::Remove { image } => {
@@ -200,10 +239,20 @@ fn inspect(image: &OpenImage) -> String {
     field("id", image.id());
     field("directory", &sanitize::line(&image.root().to_string_lossy()));
     field("machine", &sanitize::line(&manifest.machine));
-    field(
-        "libraries",
-        &sanitize::line(&manifest.system_libraries.join(", ")),
-    );
+    if let Some(root) = &manifest.root {
+        let variables: Vec<_> = root.environment.keys().map(String::as_str).collect();
+        field("root", "a whole root filesystem");
+        field(
+            "interpreter",
+            &sanitize::line(&format!("/{}", manifest.interpreter)),
+        );
+        field("variables", &sanitize::line(&variables.join(", ")));
+    } else {
+        field(
+            "libraries",
+            &sanitize::line(&manifest.system_libraries.join(", ")),
+        );
+    }
     field("files", &grouped(manifest.files));
     let policy = if manifest.policy.forbid_network_clients {
         "no network clients"

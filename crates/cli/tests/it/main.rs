@@ -25,6 +25,7 @@ mod offline;
 mod places;
 mod python_client;
 mod remote_store;
+mod root_images;
 mod run;
 mod support;
 mod without_namespaces;

@@ -4,7 +4,10 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use cellblock_image::{ImageStore, Mirror, MirrorEntry, OpenImage, add_to_mirror, archive_name};
+use cellblock_image::{
+    Containerfile, ImageStore, Mirror, MirrorEntry, OpenImage, RootFormat, RootSource, add_to_mirror,
+    archive_name,
+};
 use cellblock_settings::Size;
 use serde_json::json;
 
@@ -90,6 +93,39 @@ pub(super) async fn import(store: &ImageStore, file: &Path, sha256: Option<&str>
     };
     display.clear();
     imported
+}
+
+/// Returns the format of what is imported, if it is a root filesystem.
+pub(super) fn root(named: Option<RootFormat>, path: &Path) -> Result<Option<RootFormat>> {
+    match named {
+        Some(RootFormat::Directory) if !path.is_dir() => Err(Error::Refused(format!(
+            "`{}` is not a folder; write `docker-archive` or `oci-layout` for a file",
+            path.display()
+        ))),
+        Some(format) => Ok(Some(format)),
+        None if path.join("oci-layout").is_file() => Ok(Some(RootFormat::OciLayout)),
+        None => Ok(path.is_dir().then_some(RootFormat::Directory)),
+    }
+}
+
+/// Adds a root filesystem of another tool.
+pub(super) async fn import_root(store: &ImageStore, source: RootSource) -> Result<OpenImage> {
+    let display = Display::on_stderr();
+    let imported = Cancel::listen()?
+        .unless(store.import_root(source, display.sink()))
+        .await;
+    display.clear();
+    imported
+}
+
+/// Builds a Containerfile and adds the result.
+pub(super) async fn build_containerfile(store: &ImageStore, file: Containerfile) -> Result<OpenImage> {
+    let display = Display::on_stderr();
+    let built = Cancel::listen()?
+        .unless(store.build_containerfile(file, display.sink()))
+        .await;
+    display.clear();
+    built
 }
 
 /// Downloads an image from a mirror: the one that is named here, or else that of the environment.
