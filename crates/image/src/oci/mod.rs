@@ -362,7 +362,7 @@ fn environment(variables: Vec<String>) -> Result<BTreeMap<String, String>, Strin
         .collect()
 }
 
-/// Returns the image's name: the one that is asked for, or one that follows from the tag or the path.
+/// Returns the image's name: the given one, or one that follows from the tag or the path.
 fn name(source: &RootSource, tag: Option<&str>) -> Result<String, String> {
     let is_taken = |name: &str| ImageSpec::shipped(name).is_ok_and(|it| it.is_some());
     if let Some(name) = &source.name {

@@ -1,4 +1,4 @@
-//! Choosing an image and its layers: the one with the tag that is asked for, for this kind of machine.
+//! Choosing an image and its layers: the one with the given tag, for this kind of machine.
 
 use std::io;
 use std::path::PathBuf;
