@@ -1,6 +1,6 @@
 //! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
-use crate::session::processes::ProcessError;
+use crate::process_error::ProcessError;
 
 pub use cellblock_sandbox::Error as SandboxError;
 pub use cellblock_sandbox::error::{Blame, Effect, Retry};

@@ -30,6 +30,7 @@ pub mod lineage;
 pub mod output;
 pub mod page;
 pub mod picture;
+mod process_error;
 pub mod project;
 mod rejection;
 #[cfg(feature = "remote")]

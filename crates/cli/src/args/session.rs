@@ -62,8 +62,9 @@ pub(crate) enum SessionCommand {
     },
     /// Run a program in a session's sandbox, beside its tools
     ///
-    /// Shows what the program writes, to its end, on stdout. With `--detach`, it keeps running until
-    /// it ends or the session does. At most 16 programs run at the same time.
+    /// Shows the output of the program until it ends; Ctrl-C ends it. Exits with 0 if its exit code
+    /// is 0, otherwise with 1. With `--detach`, the program keeps running until it ends or the
+    /// session does. At most 16 programs run at the same time.
     Exec(ProgramArgs),
     /// List the processes that `session exec` has started: those that are running, and the last 16
     /// that have ended

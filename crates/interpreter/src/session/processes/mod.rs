@@ -18,24 +18,22 @@ use tokio::time::Instant;
 
 use super::{Request, Session};
 use crate::error::{Error, Result};
+pub use crate::process_error::{MAX_INPUT, MAX_RUNNING, ProcessError};
 
 mod attach;
-mod error;
+mod refused;
 mod signal;
 mod table;
 
-pub use error::ProcessError;
 pub use signal::ProcessSignal;
 pub(super) use table::Table;
 
-/// Maximum number of processes of a session that run at the same time.
-pub const MAX_RUNNING: usize = 16;
+use refused::refused;
+
 /// Maximum number of ended processes of a session whose output is kept; the oldest are dropped first.
 pub const MAX_ENDED: usize = 16;
 /// Maximum number of bytes of output in one answer.
 pub const MAX_OUTPUT: u64 = 1 << 20;
-/// Maximum number of bytes of input in one request.
-pub const MAX_INPUT: usize = 1 << 20;
 /// Maximum duration for which one request waits for output, or for a process to end.
 pub const MAX_WAIT: Duration = Duration::from_mins(1);
 
@@ -187,7 +185,7 @@ impl Processes<'_> {
             Ok(())
         });
         let started = starting.await.expect("starting a process does not panic");
-        started.map_err(|error| ProcessError::of(&id, error))?;
+        started.map_err(|error| refused(&id, error))?;
         table.report(&id)
     }
 
@@ -202,7 +200,7 @@ impl Processes<'_> {
         let length = length.min(MAX_OUTPUT);
         let read = link.output(number, offset, length, wait.min(MAX_WAIT)).await;
         self.0.table.touch();
-        let read = read.map_err(|error| ProcessError::of(id, error))?;
+        let read = read.map_err(|error| refused(id, error))?;
         Ok(ProcessOutput {
             next: read.offset + read.bytes.len() as u64,
             lost: read.offset.saturating_sub(offset),
@@ -226,7 +224,7 @@ impl Processes<'_> {
             match link.input(number, bytes.to_vec(), close).await {
                 Ok(()) => return Ok(()),
                 Err(error) if is_full(&error) && Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
-                Err(error) => return Err(ProcessError::of(id, error)),
+                Err(error) => return Err(refused(id, error)),
             }
         }
     }
@@ -235,7 +233,7 @@ impl Processes<'_> {
     pub async fn signal(self, id: &str, signal: ProcessSignal) -> Result<()> {
         let (link, number) = self.reach(id)?;
         let sent = link.signal(number, signal.number()).await;
-        sent.map_err(|error| ProcessError::of(id, error))
+        sent.map_err(|error| refused(id, error))
     }
 
     /// Waits up to `limit` for a process to end; returns its state then.

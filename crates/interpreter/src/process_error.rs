@@ -1,7 +1,9 @@
 //! Why a process could not be started or used.
 
-use super::{MAX_INPUT, MAX_RUNNING};
-use crate::error::{Effect, Error};
+/// Maximum number of processes of a session that run at the same time.
+pub const MAX_RUNNING: usize = 16;
+/// Maximum number of bytes of input in one request.
+pub const MAX_INPUT: usize = 1 << 20;
 
 /// Why a process could not be started or used.
 #[derive(Debug, thiserror::Error)]
@@ -78,26 +80,5 @@ impl ProcessError {
             Self::Full { .. } => "process_input_full",
             Self::InputTooLarge { .. } => "process_input_too_large",
         }
-    }
-
-    /// Returns the meaning of a guest's refusal for a process.
-    pub(super) fn of(id: &str, error: cellblock_sandbox::Error) -> Error {
-        let id = id.to_owned();
-        let of_process = match error.guest_refusal() {
-            Some(("start", reason)) => Self::NotStarted {
-                id,
-                reason: reason.to_owned(),
-            },
-            Some(("not_found", _)) => Self::NotFound { id },
-            Some(("ended", _)) => Self::Ended { id },
-            Some(("closed", _)) => Self::Closed { id },
-            Some(("full", reason)) => Self::Full {
-                id,
-                reason: reason.to_owned(),
-            },
-            _ if error.effect() == Effect::Destroys => Self::Lost { id },
-            _ => return error.into(),
-        };
-        of_process.into()
     }
 }
