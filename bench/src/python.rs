@@ -29,10 +29,7 @@ pub(crate) struct Python {
 
 impl Python {
     pub(crate) fn of(image: &OpenImage) -> Result<Self> {
-        let name = Path::new(image.interpreter())
-            .file_name()
-            .context("the image names no interpreter")?;
-        let root = image.python();
+        let root = image.tree();
         let place = Path::new(PLACE).join(&image.id()[..16]);
         std::fs::create_dir_all(place.join("matplotlib")).context("make a place for peers")?;
         let place = place.canonicalize().context("find the place for peers")?;
@@ -52,7 +49,7 @@ impl Python {
             environment.push(("LD_LIBRARY_PATH".into(), root.join(path).display().to_string()));
         }
         Ok(Self {
-            program: root.join("bin").join(name),
+            program: root.join(&image.manifest().interpreter),
             root,
             environment,
             version: image.manifest().python.clone(),

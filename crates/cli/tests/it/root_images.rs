@@ -97,14 +97,14 @@ fn root_of_machine(root: &Path) -> Result<String> {
 /// A home with the image `mine`.
 struct Imported {
     home: TempDir,
-    _root: TempDir,
+    root: TempDir,
 }
 
 fn imported() -> Result<Imported> {
     let (root, home) = (tempfile::tempdir()?, tempfile::tempdir()?);
     root_of_machine(root.path())?;
-    let imported = Imported { home, _root: root };
-    let path = imported._root.path().to_str().context("the path is text")?;
+    let imported = Imported { home, root };
+    let path = imported.root.path().to_str().context("the path is text")?;
     let done = imported
         .cli(["image", "import", "directory", path, "--name", "mine", "--json"])
         .run()?;
@@ -168,7 +168,7 @@ const SEEN: [(&str, &str); 13] = [
 ];
 
 #[test]
-fn cells_run_in_an_imported_root_filesystem_with_every_protection() -> Result<()> {
+fn cells_run_in_an_importedroot_filesystem_with_every_protection() -> Result<()> {
     require!(UserNamespaces);
     require!(SystemPython);
     let image = imported()?;
@@ -200,14 +200,14 @@ fn cells_run_in_an_imported_root_filesystem_with_every_protection() -> Result<()
 }
 
 #[test]
-fn cells_run_in_an_imported_root_filesystem_inside_gvisor() -> Result<()> {
+fn cells_run_in_an_importedroot_filesystem_inside_gvisor() -> Result<()> {
     require!(Runsc);
     require!(SystemPython);
     imported()?.shows(&["--backend", "gvisor"], &SEEN)
 }
 
 #[test]
-fn cells_run_in_an_imported_root_filesystem_inside_a_microvm() -> Result<()> {
+fn cells_run_in_an_importedroot_filesystem_inside_a_microvm() -> Result<()> {
     require!(Qemu);
     require!(SystemPython);
     imported()?.shows(

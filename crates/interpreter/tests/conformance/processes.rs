@@ -10,6 +10,7 @@ use cellblock_interpreter::session::processes::{
     MAX_ENDED, MAX_RUNNING, MAX_WAIT, ProcessError, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
 };
 use cellblock_interpreter::{Result, Session};
+use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
 use crate::limited::limited;
@@ -84,6 +85,17 @@ async fn held(session: &Session, fifo: &str) -> bool {
          except OSError as error:\n    assert error.errno == 6, error\n    held = False\nheld"
     );
     value(session, &code).await == json!(true)
+}
+
+/// Waits until a program holds it: some start slowly.
+async fn until_held(session: &Session, fifo: &str) {
+    until_ok(async || {
+        held(session, fifo)
+            .await
+            .then_some(())
+            .ok_or("no program holds the FIFO")
+    })
+    .await;
 }
 
 #[test]
@@ -198,7 +210,7 @@ fn a_signal_reaches_a_process_and_kill_also_what_it_started() {
 
         let id = start(&session, shell(&format!("{}; wait", leaves("fifo")))).await;
         read(&session, &id, 0, 6).await;
-        assert!(held(&session, "fifo").await);
+        until_held(&session, "fifo").await;
         processes.signal(&id, ProcessSignal::KILL).await.unwrap();
         let report = ended(&session, &id).await;
         assert_eq!(report.signal.as_deref(), Some("SIGKILL"));
@@ -271,7 +283,7 @@ fn cells_that_end_their_kernel_or_are_cleaned_up_after_spare_processes() {
         assert!(!held(&session, "cells").await);
         let list = session.processes().list();
         assert_eq!(list[0].state, ProcessState::Running, "{list:?}");
-        assert!(held(&session, "its").await);
+        until_held(&session, "its").await;
         session.processes().input(&id, b"you\n", false).await.unwrap();
         assert_eq!(read(&session, &id, 6, 9).await, "here you\n");
     });
@@ -283,7 +295,7 @@ fn a_reset_ends_all_processes_and_forgets_them() {
         let session = session().await;
         let id = start(&session, shell(&format!("{}; sleep 1000", leaves("fifo")))).await;
         read(&session, &id, 0, 6).await;
-        assert!(held(&session, "fifo").await);
+        until_held(&session, "fifo").await;
         session.reset().await.unwrap();
         assert_eq!(session.processes().list(), []);
         assert!(!held(&session, "fifo").await);
