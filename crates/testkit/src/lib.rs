@@ -1,6 +1,6 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Ten things are here:
+//! A development dependency only: nothing that is shipped links it. Eleven things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
@@ -10,6 +10,7 @@
 //! - [`fenced`] finds the blocks of code in a page;
 //! - [`wait`] waits for what tells nobody that it has happened;
 //! - [`WebSockets`] serves connections that a test can cut;
+//! - with the feature `databases`, `DatabaseServer` is a server of Postgres, or of another database;
 //! - with the feature `kubernetes`, `FakeCluster` is a Kubernetes cluster whose pods are processes;
 //! - [`as_ordinary_user`] starts a program without any privilege.
 //!
@@ -27,6 +28,8 @@
 
 mod capability;
 mod cli;
+#[cfg(feature = "databases")]
+mod database;
 mod denied;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
@@ -42,6 +45,8 @@ mod websocket;
 
 pub use capability::{Capability, firecracker, postgres_program, python313};
 pub use cli::{Cli, Finished, RunningCli};
+#[cfg(feature = "databases")]
+pub use database::DatabaseServer;
 pub use denied::without_user_namespaces;
 pub use leak::{Count, LeakOwner, Uncounted};
 pub use page::fenced;

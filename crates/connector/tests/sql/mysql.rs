@@ -8,7 +8,7 @@ use mysql_async::prelude::Queryable as _;
 use serde_json::{Map, Value, json};
 
 use crate::answers::{call, connector, refused, sql, with};
-use crate::server::{DatabaseServer, ENCODED, PASSWORD};
+use crate::server::{ENCODED, PASSWORD, mariadb_root, mariadb_url, start_mariadb};
 
 const TYPES: [&str; 3] = [
     "create table kinds (b boolean, i1 tinyint, i8 bigint, u8 bigint unsigned, f4 float, f8 double, n decimal(12, 3), \
@@ -23,8 +23,8 @@ const TYPES: [&str; 3] = [
 #[tokio::test]
 async fn values_have_exactly_the_types_of_their_columns() {
     require!(MariaDb);
-    let server = DatabaseServer::mariadb(&TYPES).await;
-    let warehouse = connector(&server.mariadb_url(), server.folder.path(), &json!({}));
+    let server = start_mariadb(&TYPES).await;
+    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &json!({}));
     let table = sql(&warehouse, "select * from kinds -- all").await.unwrap();
     assert_eq!(
         table.columns,
@@ -81,7 +81,7 @@ async fn values_have_exactly_the_types_of_their_columns() {
 #[tokio::test]
 async fn arguments_are_bound_and_never_part_of_the_statement() {
     require!(MariaDb);
-    let server = DatabaseServer::mariadb(&[
+    let server = start_mariadb(&[
         "create table orders (id integer, day date, note text)",
         "insert into orders values (1, '2026-01-01', 'a'), (2, '2026-02-01', ''' or 1 -- '), (3, '2026-03-01', 'b')",
     ])
@@ -90,7 +90,7 @@ async fn arguments_are_bound_and_never_part_of_the_statement() {
         "sql": "select id from orders where day >= :since and (:note is null or note = :note) # :x\n order by id",
         "parameters": {"since": {"type": "string"}, "note": {"type": "string", "default": null}},
     }}});
-    let warehouse = connector(&server.mariadb_url(), server.folder.path(), &options);
+    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &options);
     let found = call(&warehouse, "orders", json!({"since": "2026-02-01", "note": null}))
         .await
         .unwrap();
@@ -129,7 +129,7 @@ async fn arguments_are_bound_and_never_part_of_the_statement() {
 #[tokio::test]
 async fn nothing_is_written_and_no_file_is_reached() {
     require!(MariaDb);
-    let server = DatabaseServer::mariadb(&[
+    let server = start_mariadb(&[
         "create table t (a integer) engine = innodb",
         "create table m (a integer) engine = myisam",
         "insert into t values (1)",
@@ -138,7 +138,7 @@ async fn nothing_is_written_and_no_file_is_reached() {
         "create function f() returns integer begin insert into t values (2); return 1; end",
     ])
     .await;
-    let warehouse = connector(&server.mariadb_url(), server.folder.path(), &json!({}));
+    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &json!({}));
     for (statement, expected) in [
         ("insert into t values (2) returning a", "only reads"),
         ("insert into m values (2) returning a", "only reads"),
@@ -186,7 +186,7 @@ async fn nothing_is_written_and_no_file_is_reached() {
     );
 
     // Rights that no transaction restricts are refused as a whole, also those of a role.
-    let mut root = server.mariadb_root(None).await.unwrap();
+    let mut root = mariadb_root(&server, None).await.unwrap();
     for (rights, undo) in [
         (
             "grant file on *.* to reader@'%'",
@@ -219,9 +219,9 @@ async fn nothing_is_written_and_no_file_is_reached() {
 #[tokio::test]
 async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
     require!(MariaDb);
-    let server = DatabaseServer::mariadb(&[]).await;
+    let server = start_mariadb(&[]).await;
     let warehouse = connector(
-        &server.mariadb_url(),
+        &mariadb_url(&server),
         server.folder.path(),
         &json!({"timeout": "20s"}),
     );
@@ -233,14 +233,14 @@ async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
     .unwrap();
     assert_eq!(set.rows, ["1"]);
     let short = connector(
-        &server.mariadb_url(),
+        &mariadb_url(&server),
         server.folder.path(),
         &json!({"timeout": "300ms"}),
     );
     let (kind, _) = sql(&short, "select sleep(60) as x").await.unwrap_err();
     assert_eq!(kind, ConnectorErrorKind::Timeout);
 
-    let mut root = server.mariadb_root(None).await.unwrap();
+    let mut root = mariadb_root(&server, None).await.unwrap();
     let mut running = async |expected: i64| {
         let sql = "select count(*) from information_schema.processlist where info like 'select sleep%' and user = 'reader'";
         let count: i64 = root.query_first(sql).await.unwrap().unwrap();
@@ -266,9 +266,9 @@ async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
 #[tokio::test]
 async fn limits_end_calls_without_reading_the_rest() {
     require!(MariaDb);
-    let server = DatabaseServer::mariadb(&[]).await;
+    let server = start_mariadb(&[]).await;
     let options = json!({"max_rows": 10_000, "max_result": "1MiB"});
-    let warehouse = connector(&server.mariadb_url(), server.folder.path(), &options);
+    let warehouse = connector(&mariadb_url(&server), server.folder.path(), &options);
     let (_, text) = sql(&warehouse, "select seq from seq_1_to_1000000000")
         .await
         .unwrap_err();
@@ -295,8 +295,8 @@ async fn limits_end_calls_without_reading_the_rest() {
 #[tokio::test]
 async fn errors_have_no_password_and_unsafe_connections_are_refused() {
     require!(MariaDb);
-    let server = DatabaseServer::mariadb(&[]).await;
-    let url = server.mariadb_url();
+    let server = start_mariadb(&[]).await;
+    let url = mariadb_url(&server);
     let warehouse = connector(&url, server.folder.path(), &json!({}));
     warehouse.check().await.unwrap();
     let text = refused(&warehouse, "select x from y").await;

@@ -7,7 +7,7 @@ use cellblock_testkit::{require, wait};
 use serde_json::{Map, Value, json};
 
 use crate::answers::{call, connector, refused, sql, with};
-use crate::server::{DatabaseServer, ENCODED, PASSWORD};
+use crate::server::{ENCODED, PASSWORD, postgres_url, start_postgres};
 
 const TYPES: &str = "create type mood as enum ('sad', 'happy');
     create table kinds (b boolean, i2 smallint, i4 integer, i8 bigint, f4 real, f8 double precision, n numeric(12, 3), free numeric, \
@@ -22,8 +22,8 @@ const TYPES: &str = "create type mood as enum ('sad', 'happy');
 #[tokio::test]
 async fn values_have_exactly_the_types_of_their_columns() {
     require!(Postgres);
-    let server = DatabaseServer::postgres(TYPES).await;
-    let warehouse = connector(&server.postgres_url(), server.folder.path(), &json!({}));
+    let server = start_postgres(TYPES).await;
+    let warehouse = connector(&postgres_url(&server), server.folder.path(), &json!({}));
     let table = sql(&warehouse, "select * from kinds limit 2 -- all\n;")
         .await
         .unwrap();
@@ -95,7 +95,7 @@ async fn values_have_exactly_the_types_of_their_columns() {
 #[tokio::test]
 async fn arguments_are_bound_as_the_types_that_the_statement_expects() {
     require!(Postgres);
-    let server = DatabaseServer::postgres(
+    let server = start_postgres(
         "create table orders (id integer, day date, note text);
          insert into orders values (1, '2026-01-01', 'a'), (2, '2026-02-01', ''' or true --'), (3, '2026-03-01', 'b');",
     )
@@ -105,7 +105,7 @@ async fn arguments_are_bound_as_the_types_that_the_statement_expects() {
         "sql": "select id, note from orders where day >= :since and (:note::text is null or note = :note) order by id",
         "parameters": {"since": {"type": "string", "format": "date"}, "note": {"type": "string", "default": null}},
     }}});
-    let warehouse = connector(&server.postgres_url(), server.folder.path(), &options);
+    let warehouse = connector(&postgres_url(&server), server.folder.path(), &options);
     let found = call(&warehouse, "orders", json!({"since": "2026-02-01", "note": null}))
         .await
         .unwrap();
@@ -156,7 +156,7 @@ async fn arguments_are_bound_as_the_types_that_the_statement_expects() {
 #[tokio::test]
 async fn nothing_is_written_and_no_file_or_program_is_reached() {
     require!(Postgres);
-    let server = DatabaseServer::postgres(
+    let server = start_postgres(
         "create table t (a integer); insert into t values (1); create sequence s;
          create function f() returns integer language plpgsql as $$ begin insert into t values (2); return 1; end $$;
          create procedure p() language plpgsql as $$ begin commit; insert into t values (3); commit; end $$;
@@ -168,7 +168,7 @@ async fn nothing_is_written_and_no_file_or_program_is_reached() {
         .batch_execute("grant insert, update, delete on t to reader")
         .await
         .unwrap();
-    let warehouse = connector(&server.postgres_url(), server.folder.path(), &json!({}));
+    let warehouse = connector(&postgres_url(&server), server.folder.path(), &json!({}));
     for (statement, expected) in [
         (
             "insert into t values (2) returning a",
@@ -243,9 +243,9 @@ async fn nothing_is_written_and_no_file_or_program_is_reached() {
 #[tokio::test]
 async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
     require!(Postgres);
-    let server = DatabaseServer::postgres("create table t (a integer)").await;
+    let server = start_postgres("create table t (a integer)").await;
     let warehouse = connector(
-        &server.postgres_url(),
+        &postgres_url(&server),
         server.folder.path(),
         &json!({"timeout": "20s"}),
     );
@@ -257,7 +257,7 @@ async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
     );
 
     let short = connector(
-        &server.postgres_url(),
+        &postgres_url(&server),
         server.folder.path(),
         &json!({"timeout": "300ms"}),
     );
@@ -291,9 +291,9 @@ async fn the_server_ends_slow_statements_and_those_of_dropped_calls() {
 #[tokio::test]
 async fn limits_end_calls_without_reading_the_rest() {
     require!(Postgres);
-    let server = DatabaseServer::postgres("create table t (a integer)").await;
+    let server = start_postgres("create table t (a integer)").await;
     let options = json!({"max_rows": 10_000, "max_result": "1MiB"});
-    let warehouse = connector(&server.postgres_url(), server.folder.path(), &options);
+    let warehouse = connector(&postgres_url(&server), server.folder.path(), &options);
     let (_, text) = sql(&warehouse, "select generate_series(1, 1000000000) as i")
         .await
         .unwrap_err();
@@ -331,8 +331,8 @@ async fn limits_end_calls_without_reading_the_rest() {
 #[tokio::test]
 async fn errors_help_to_repair_the_statement_and_have_no_password() {
     require!(Postgres);
-    let server = DatabaseServer::postgres("create table orders (day date)").await;
-    let url = server.postgres_url();
+    let server = start_postgres("create table orders (day date)").await;
+    let url = postgres_url(&server);
     let warehouse = connector(&url, server.folder.path(), &json!({}));
     warehouse.check().await.unwrap();
     let text = refused(&warehouse, "select days from orders").await;
@@ -380,8 +380,8 @@ async fn errors_help_to_repair_the_statement_and_have_no_password() {
 #[tokio::test]
 async fn private_addresses_and_unverified_servers_are_refused() {
     require!(Postgres);
-    let server = DatabaseServer::postgres("create table t (a integer)").await;
-    let by_name = server.postgres_url().replace("127.0.0.1", "localhost");
+    let server = start_postgres("create table t (a integer)").await;
+    let by_name = postgres_url(&server).replace("127.0.0.1", "localhost");
     let private = connector(&by_name, server.folder.path(), &json!({"allow_private": false}));
     let (_, text) = sql(&private, "select 1").await.unwrap_err();
     assert!(
@@ -407,7 +407,7 @@ async fn private_addresses_and_unverified_servers_are_refused() {
     );
     let (_, text) = sql(&unknown, encrypted).await.unwrap_err();
     assert!(text.contains("certificate"), "{text}");
-    let other_name = format!("{}?sslrootcert={}", server.postgres_url(), certificate.display());
+    let other_name = format!("{}?sslrootcert={}", postgres_url(&server), certificate.display());
     let other_name = connector(&other_name, server.folder.path(), &json!({}));
     let (_, text) = sql(&other_name, encrypted).await.unwrap_err();
     assert!(text.contains("certificate"), "{text}");
