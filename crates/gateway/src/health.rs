@@ -69,10 +69,8 @@ async fn lacking(gateway: &Gateway) -> Option<&'static str> {
     if gateway.stopping.is_cancelled() {
         return Some("the gateway is stopping");
     }
-    let asked = gateway
-        .records
-        .with(|connection| connection.query_row("SELECT 1", [], |_| Ok(())));
-    if !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(()))) {
+    let asked = gateway.records.with(|database| database.exists("SELECT 1", &[]));
+    if !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(_))) {
         return Some("the records cannot be read");
     }
     if gateway.responses.cannot_be_stored() {

@@ -133,7 +133,26 @@ impl From<ApiError> for Problem {
 
 impl From<RecordsError> for ApiError {
     fn from(error: RecordsError) -> Self {
+        if error.is_nul() {
+            let message = "a text contains the character U+0000, which cannot be stored";
+            return Self {
+                kind: ErrorKind::InvalidRequestError,
+                code: Some("invalid_value".to_owned()),
+                message: message.to_owned(),
+                param: None,
+            };
+        }
         tracing::error!(error = &error as &dyn std::error::Error, "use the records");
+        if error.is_unavailable() {
+            crate::retry::after(SOON);
+            return Self {
+                kind: ErrorKind::Unavailable,
+                code: Some("records_unavailable".to_owned()),
+                message: "the gateway cannot read or write what it remembers for now; send the request again"
+                    .to_owned(),
+                param: None,
+            };
+        }
         Self {
             kind: ErrorKind::ServerError,
             code: Some("server_error".to_owned()),

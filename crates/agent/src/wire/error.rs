@@ -33,6 +33,9 @@ pub enum ErrorKind {
     ModelError,
     /// The gateway failed.
     ServerError,
+    /// Something that the gateway needs is unavailable for now.
+    #[serde(rename = "server_error")]
+    Unavailable,
 }
 
 impl ApiError {
@@ -54,6 +57,7 @@ impl ApiError {
             ErrorKind::NotFound => 404,
             ErrorKind::TooManyRequests => 429,
             ErrorKind::ModelError | ErrorKind::ServerError => 500,
+            ErrorKind::Unavailable => 503,
         }
     }
 }

@@ -138,7 +138,10 @@ async fn list(
 ) -> Result<Json<Value>, Problem> {
     let page = listing::page(&query, PAGE, PAGE)?;
     let purpose = query.get("purpose").cloned();
-    let found = gateway.records.files(&caller.owner, purpose, page).await?;
+    let found = gateway
+        .records
+        .files(&caller.owner, purpose, page, now_ms())
+        .await?;
     Ok(Json(listing::told(found, object)?))
 }
 

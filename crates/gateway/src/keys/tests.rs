@@ -2,10 +2,7 @@
 
 use super::*;
 use crate::quotas::Quota;
-
-fn keys() -> Keys {
-    Keys::new(Records::in_memory().unwrap())
-}
+use crate::records::conformance::over_each_database;
 
 #[test]
 fn a_secret_is_read_back_and_never_shown_by_accident() {
@@ -19,20 +16,21 @@ fn a_secret_is_read_back_and_never_shown_by_accident() {
     }
 }
 
-#[tokio::test]
-async fn a_key_is_found_by_its_secret_and_by_no_other() {
-    let keys = keys();
-    assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), KeyLookup::Open);
-    let (key, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
-    assert_eq!(
-        keys.find(Some(secret)).await.unwrap(),
-        KeyLookup::Key(key.id, None)
-    );
-    assert_eq!(
-        keys.find(Some(Secret::random())).await.unwrap(),
-        KeyLookup::Unknown
-    );
-    assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);
+over_each_database! {
+    async fn a_key_is_found_by_its_secret_and_by_no_other(records: Records) {
+        let keys = Keys::new(records);
+        assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), KeyLookup::Open);
+        let (key, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
+        assert_eq!(
+            keys.find(Some(secret)).await.unwrap(),
+            KeyLookup::Key(key.id, None)
+        );
+        assert_eq!(
+            keys.find(Some(Secret::random())).await.unwrap(),
+            KeyLookup::Unknown
+        );
+        assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);
+    }
 }
 
 #[tokio::test]
@@ -50,125 +48,121 @@ async fn only_the_hash_of_a_secret_is_kept() {
     }
 }
 
-#[tokio::test]
-async fn a_revoked_key_is_rejected_and_opens_nothing() {
-    let keys = keys();
-    let (key, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
-    let revoked = keys.revoke("ci").await.unwrap();
-    assert_eq!(revoked.id, key.id);
-    assert!(revoked.revoked_at.is_some());
-    assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Revoked);
-    // Without any usable key, a key is still asked for.
-    assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);
-    assert!(!keys.any_usable().await.unwrap());
-    assert!(matches!(keys.revoke("ci").await, Err(KeysError::Missing { .. })));
-    // The name is free again; the id is not a name.
-    let (again, _) = keys.create("ci", KeyTerms::default()).await.unwrap();
-    assert_eq!(keys.revoke(&again.id).await.unwrap().id, again.id);
-    assert_eq!(keys.list().await.unwrap().len(), 2);
-}
-
-#[tokio::test]
-async fn a_key_expires() {
-    let keys = keys();
-    let (key, secret) = keys
-        .create(
-            "old",
-            KeyTerms {
-                expires_at: Some(crate::now()),
-                ..KeyTerms::default()
-            },
-        )
-        .await
-        .unwrap();
-    assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Expired);
-    assert!(!key.is_usable(crate::now()));
-    let later = crate::now() + 3600;
-    let (_, secret) = keys
-        .create(
-            "new",
-            KeyTerms {
-                expires_at: Some(later),
-                ..KeyTerms::default()
-            },
-        )
-        .await
-        .unwrap();
-    assert!(matches!(
-        keys.find(Some(secret)).await.unwrap(),
-        KeyLookup::Key(..)
-    ));
-}
-
-#[tokio::test]
-async fn a_name_is_taken_once_and_has_to_be_one() {
-    let keys = keys();
-    keys.create("ci", KeyTerms::default()).await.unwrap();
-    let again = keys.create("ci", KeyTerms::default()).await;
-    assert_eq!(
-        again.unwrap_err().to_string(),
-        "make a key: there is a key `ci` already; revoke it, or choose another name"
-    );
-    for name in ["", "a\nb", &"x".repeat(101)] {
-        let refused = keys.create(name, KeyTerms::default()).await;
-        assert!(matches!(refused, Err(KeysError::Name)), "{name}");
+over_each_database! {
+    async fn a_revoked_key_is_rejected_and_opens_nothing(records: Records) {
+        let keys = Keys::new(records);
+        let (key, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
+        let revoked = keys.revoke("ci").await.unwrap();
+        assert_eq!(revoked.id, key.id);
+        assert!(revoked.revoked_at.is_some());
+        assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Revoked);
+        // Without any usable key, a key is still asked for.
+        assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);
+        assert!(!keys.any_usable().await.unwrap());
+        assert!(matches!(keys.revoke("ci").await, Err(KeysError::Missing { .. })));
+        // The name is free again; the id is not a name.
+        let (again, _) = keys.create("ci", KeyTerms::default()).await.unwrap();
+        assert_eq!(keys.revoke(&again.id).await.unwrap().id, again.id);
+        assert_eq!(keys.list().await.unwrap().len(), 2);
     }
-}
 
-#[tokio::test]
-async fn quotas_of_a_key_are_kept_with_it() {
-    let keys = keys();
-    let allowance = Allowance::default()
-        .with(Quota::CellsPerMinute, Some(5))
-        .with(Quota::Sandboxes, None);
-    keys.create(
-        "ci",
-        KeyTerms {
-            allowance: allowance.clone(),
+    async fn a_key_expires(records: Records) {
+        let keys = Keys::new(records);
+        let (key, secret) = keys
+            .create(
+                "old",
+                KeyTerms {
+                    expires_at: Some(crate::now()),
+                    ..KeyTerms::default()
+                },
+            )
+            .await
+            .unwrap();
+        assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Expired);
+        assert!(!key.is_usable(crate::now()));
+        let later = crate::now() + 3600;
+        let (_, secret) = keys
+            .create(
+                "new",
+                KeyTerms {
+                    expires_at: Some(later),
+                    ..KeyTerms::default()
+                },
+            )
+            .await
+            .unwrap();
+        assert!(matches!(
+            keys.find(Some(secret)).await.unwrap(),
+            KeyLookup::Key(..)
+        ));
+    }
+
+    async fn a_name_is_taken_once_and_has_to_be_one(records: Records) {
+        let keys = Keys::new(records);
+        keys.create("ci", KeyTerms::default()).await.unwrap();
+        let again = keys.create("ci", KeyTerms::default()).await;
+        assert_eq!(
+            again.unwrap_err().to_string(),
+            "make a key: there is a key `ci` already; revoke it, or choose another name"
+        );
+        for name in ["", "a\nb", &"x".repeat(101)] {
+            let refused = keys.create(name, KeyTerms::default()).await;
+            assert!(matches!(refused, Err(KeysError::Name)), "{name}");
+        }
+    }
+
+    async fn quotas_of_a_key_are_kept_with_it(records: Records) {
+        let keys = Keys::new(records);
+        let allowance = Allowance::default()
+            .with(Quota::CellsPerMinute, Some(5))
+            .with(Quota::Sandboxes, None);
+        keys.create(
+            "ci",
+            KeyTerms {
+                allowance: allowance.clone(),
+                ..KeyTerms::default()
+            },
+        )
+        .await
+        .unwrap();
+        assert_eq!(keys.list().await.unwrap()[0].allowance, allowance);
+    }
+
+    async fn a_key_keeps_its_minimum_backend(records: Records) {
+        let keys = Keys::new(records);
+        let terms = KeyTerms {
+            minimum_backend: Some(BackendKind::Gvisor),
             ..KeyTerms::default()
-        },
-    )
-    .await
-    .unwrap();
-    assert_eq!(keys.list().await.unwrap()[0].allowance, allowance);
-}
+        };
+        let (key, secret) = keys.create("strict", terms).await.unwrap();
+        assert_eq!(
+            keys.list().await.unwrap()[0].minimum_backend,
+            Some(BackendKind::Gvisor)
+        );
+        assert_eq!(
+            keys.find(Some(secret)).await.unwrap(),
+            KeyLookup::Key(key.id, Some(BackendKind::Gvisor))
+        );
+    }
 
-#[tokio::test]
-async fn a_key_keeps_its_minimum_backend() {
-    let keys = keys();
-    let terms = KeyTerms {
-        minimum_backend: Some(BackendKind::Gvisor),
-        ..KeyTerms::default()
-    };
-    let (key, secret) = keys.create("strict", terms).await.unwrap();
-    assert_eq!(
-        keys.list().await.unwrap()[0].minimum_backend,
-        Some(BackendKind::Gvisor)
-    );
-    assert_eq!(
-        keys.find(Some(secret)).await.unwrap(),
-        KeyLookup::Key(key.id, Some(BackendKind::Gvisor))
-    );
-}
-
-#[tokio::test]
-async fn a_key_keeps_its_widest_network() {
-    let keys = keys();
-    let terms = KeyTerms {
-        max_network: Some(NetworkPolicy::None),
-        ..KeyTerms::default()
-    };
-    let (narrow, _) = keys.create("narrow", terms).await.unwrap();
-    let (usual, _) = keys.create("usual", KeyTerms::default()).await.unwrap();
-    let most = |id: String| {
-        let keys = keys.clone();
-        async move { keys.max_network(&id).await.unwrap() }
-    };
-    assert_eq!(most(narrow.id).await, Some(NetworkPolicy::None));
-    assert_eq!(most(usual.id).await, None);
-    assert_eq!(most("local".to_owned()).await, None);
-    assert_eq!(
-        keys.list().await.unwrap()[0].max_network,
-        Some(NetworkPolicy::None)
-    );
+    async fn a_key_keeps_its_widest_network(records: Records) {
+        let keys = Keys::new(records);
+        let terms = KeyTerms {
+            max_network: Some(NetworkPolicy::None),
+            ..KeyTerms::default()
+        };
+        let (narrow, _) = keys.create("narrow", terms).await.unwrap();
+        let (usual, _) = keys.create("usual", KeyTerms::default()).await.unwrap();
+        let most = |id: String| {
+            let keys = keys.clone();
+            async move { keys.max_network(&id).await.unwrap() }
+        };
+        assert_eq!(most(narrow.id).await, Some(NetworkPolicy::None));
+        assert_eq!(most(usual.id).await, None);
+        assert_eq!(most("local".to_owned()).await, None);
+        assert_eq!(
+            keys.list().await.unwrap()[0].max_network,
+            Some(NetworkPolicy::None)
+        );
+    }
 }

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rusqlite::Connection;
-
 use super::{Allowance, Quota};
 use crate::records::usage::Used;
+use crate::records::{Database, DatabaseError};
 
 /// What is known about all owners.
 #[derive(Debug, Default)]
@@ -110,8 +109,8 @@ impl Unwritten {
     }
 
     /// Writes all of it or nothing.
-    pub(super) fn write(&self, connection: &mut Connection) -> rusqlite::Result<()> {
-        let transaction = connection.transaction()?;
+    pub(super) fn write(&self, database: &mut Database) -> Result<(), DatabaseError> {
+        let transaction = database.transaction()?;
         for (owner, day, used) in &self.used {
             crate::records::usage::add(&transaction, owner, *day, *used)?;
         }

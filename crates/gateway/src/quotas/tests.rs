@@ -7,6 +7,7 @@ use cellblock_interpreter::connector::{ConnectorErrorKind, FetchAllowance as _};
 use super::ledger::Rate;
 use super::*;
 use crate::keys::KeyTerms;
+use crate::records::conformance::over_each_database;
 
 fn quotas(per_key: Allowance) -> Quotas {
     Quotas::new(per_key, Records::in_memory().unwrap())
@@ -41,63 +42,61 @@ async fn a_place_is_free_again_when_its_permit_is_dropped() {
     drop(quotas.sandbox("key_1").await.unwrap());
 }
 
-#[tokio::test]
-async fn a_day_has_so_many_seconds_and_bytes_also_after_a_restart() {
-    let records = Records::in_memory().unwrap();
-    let per_key = Allowance::default()
-        .with(Quota::CellSecondsPerDay, Some(10))
-        .with(Quota::UploadBytesPerDay, Some(100));
-    let quotas = Quotas::new(per_key.clone(), records.clone());
-    quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
-    quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
-    used_up(quotas.cell("key_1").await);
-    quotas.upload("key_1", 60).await.unwrap();
-    used_up(quotas.upload("key_1", 60).await);
-    quotas.upload("key_1", 40).await.unwrap();
-    quotas.flush().await.unwrap();
-    quotas.flush().await.unwrap();
+over_each_database! {
+    async fn a_day_has_so_many_seconds_and_bytes_also_after_a_restart(records: Records) {
+        let per_key = Allowance::default()
+            .with(Quota::CellSecondsPerDay, Some(10))
+            .with(Quota::UploadBytesPerDay, Some(100));
+        let quotas = Quotas::new(per_key.clone(), records.clone());
+        quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
+        quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
+        used_up(quotas.cell("key_1").await);
+        quotas.upload("key_1", 60).await.unwrap();
+        used_up(quotas.upload("key_1", 60).await);
+        quotas.upload("key_1", 40).await.unwrap();
+        quotas.flush().await.unwrap();
+        quotas.flush().await.unwrap();
 
-    let quotas = Quotas::new(per_key, records);
-    let used = Used {
-        cells: 2,
-        cell_millis: 18_000,
-        upload_bytes: 100,
-        ..Used::default()
-    };
-    assert_eq!(quotas.used("key_1").await.unwrap(), used);
-    used_up(quotas.cell("key_1").await);
-    used_up(quotas.upload("key_1", 1).await);
-    assert_eq!(quotas.used("key_2").await.unwrap(), Used::default());
-}
+        let quotas = Quotas::new(per_key, records);
+        let used = Used {
+            cells: 2,
+            cell_millis: 18_000,
+            upload_bytes: 100,
+            ..Used::default()
+        };
+        assert_eq!(quotas.used("key_1").await.unwrap(), used);
+        used_up(quotas.cell("key_1").await);
+        used_up(quotas.upload("key_1", 1).await);
+        assert_eq!(quotas.used("key_2").await.unwrap(), Used::default());
+    }
 
-#[tokio::test]
-async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none() {
-    let records = Records::in_memory().unwrap();
-    let own = Allowance::default()
-        .with(Quota::ConcurrentCells, None)
-        .with(Quota::StoredBytes, Some(5));
-    let keys = crate::keys::Keys::new(records.clone());
-    let (key, _) = keys
-        .create(
-            "ci",
-            KeyTerms {
-                allowance: own,
-                ..KeyTerms::default()
-            },
-        )
-        .await
-        .unwrap();
-    let per_key = Allowance::default()
-        .with(Quota::ConcurrentCells, Some(1))
-        .with(Quota::StoredBytes, Some(50));
-    let quotas = Quotas::new(per_key, records);
-    let _one = quotas.cell(&key.id).await.unwrap();
-    let _two = quotas.cell(&key.id).await.unwrap();
-    quotas.store(&key.id, 3, 2).await.unwrap();
-    used_up(quotas.store(&key.id, 3, 3).await);
-    quotas.store("key_other", 3, 3).await.unwrap();
-    let _three = quotas.cell(LOCAL).await.unwrap();
-    let _four = quotas.cell(LOCAL).await.unwrap();
+    async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none(records: Records) {
+        let own = Allowance::default()
+            .with(Quota::ConcurrentCells, None)
+            .with(Quota::StoredBytes, Some(5));
+        let keys = crate::keys::Keys::new(records.clone());
+        let (key, _) = keys
+            .create(
+                "ci",
+                KeyTerms {
+                    allowance: own,
+                    ..KeyTerms::default()
+                },
+            )
+            .await
+            .unwrap();
+        let per_key = Allowance::default()
+            .with(Quota::ConcurrentCells, Some(1))
+            .with(Quota::StoredBytes, Some(50));
+        let quotas = Quotas::new(per_key, records);
+        let _one = quotas.cell(&key.id).await.unwrap();
+        let _two = quotas.cell(&key.id).await.unwrap();
+        quotas.store(&key.id, 3, 2).await.unwrap();
+        used_up(quotas.store(&key.id, 3, 3).await);
+        quotas.store("key_other", 3, 3).await.unwrap();
+        let _three = quotas.cell(LOCAL).await.unwrap();
+        let _four = quotas.cell(LOCAL).await.unwrap();
+    }
 }
 
 #[test]
@@ -115,48 +114,46 @@ fn a_rate_lets_a_burst_through_and_says_when_there_is_more() {
     assert_eq!(none.take(0, begin), Err(60));
 }
 
-#[tokio::test]
-async fn the_use_of_a_key_is_remembered() {
-    let records = Records::in_memory().unwrap();
-    let keys = crate::keys::Keys::new(records.clone());
-    let (key, _) = keys.create("ci", KeyTerms::default()).await.unwrap();
-    let quotas = Quotas::new(Allowance::default(), records);
-    quotas.seen(&key.id);
-    quotas.flush().await.unwrap();
-    let seen = keys.list().await.unwrap()[0].last_used_at.unwrap();
-    assert!(seen >= key.created_at);
-}
-
-#[tokio::test]
-async fn fetches_of_all_sessions_of_a_key_count_together_also_after_a_restart() {
-    let records = Records::in_memory().unwrap();
-    let per_key = Allowance::default()
-        .with(Quota::FetchesPerMinute, Some(3))
-        .with(Quota::FetchedBytesPerDay, Some(100));
-    let quotas = Quotas::new(per_key.clone(), records.clone());
-    let fetches = |quotas: &Quotas| OwnerFetches::new(quotas.clone(), "key_1".to_owned());
-    let (one, two) = (fetches(&quotas), fetches(&quotas));
-    for session in [&one, &two, &one] {
-        session.begin().await.unwrap();
+over_each_database! {
+    async fn the_use_of_a_key_is_remembered(records: Records) {
+        let keys = crate::keys::Keys::new(records.clone());
+        let (key, _) = keys.create("ci", KeyTerms::default()).await.unwrap();
+        let quotas = Quotas::new(Allowance::default(), records);
+        quotas.seen(&key.id);
+        quotas.flush().await.unwrap();
+        let seen = keys.list().await.unwrap()[0].last_used_at.unwrap();
+        assert!(seen >= key.created_at);
     }
-    let refused = two.begin().await.unwrap_err();
-    let retry_after = Some(Duration::from_secs(20));
-    assert_eq!(refused.kind(), ConnectorErrorKind::RateLimit { retry_after });
-    assert_eq!(
-        refused.to_string(),
-        "the request was not made: the quota `fetches_per_minute` of this key is used up: its limit is 3; try again in 20 s"
-    );
-    two.fetched(120);
-    quotas.flush().await.unwrap();
 
-    let quotas = Quotas::new(per_key, records);
-    let refused = fetches(&quotas).begin().await.unwrap_err().to_string();
-    assert!(
-        refused.contains("the quota `fetched_bytes_per_day` of this key is used up: its limit is 100"),
-        "{refused}"
-    );
-    let used = quotas.used("key_1").await.unwrap();
-    assert_eq!((used.fetches, used.fetched_bytes), (3, 120));
-    let other = OwnerFetches::new(quotas, "key_2".to_owned());
-    other.begin().await.unwrap();
+    async fn fetches_of_all_sessions_of_a_key_count_together_also_after_a_restart(records: Records) {
+        let per_key = Allowance::default()
+            .with(Quota::FetchesPerMinute, Some(3))
+            .with(Quota::FetchedBytesPerDay, Some(100));
+        let quotas = Quotas::new(per_key.clone(), records.clone());
+        let fetches = |quotas: &Quotas| OwnerFetches::new(quotas.clone(), "key_1".to_owned());
+        let (one, two) = (fetches(&quotas), fetches(&quotas));
+        for session in [&one, &two, &one] {
+            session.begin().await.unwrap();
+        }
+        let refused = two.begin().await.unwrap_err();
+        let retry_after = Some(Duration::from_secs(20));
+        assert_eq!(refused.kind(), ConnectorErrorKind::RateLimit { retry_after });
+        assert_eq!(
+            refused.to_string(),
+            "the request was not made: the quota `fetches_per_minute` of this key is used up: its limit is 3; try again in 20 s"
+        );
+        two.fetched(120);
+        quotas.flush().await.unwrap();
+
+        let quotas = Quotas::new(per_key, records);
+        let refused = fetches(&quotas).begin().await.unwrap_err().to_string();
+        assert!(
+            refused.contains("the quota `fetched_bytes_per_day` of this key is used up: its limit is 100"),
+            "{refused}"
+        );
+        let used = quotas.used("key_1").await.unwrap();
+        assert_eq!((used.fetches, used.fetched_bytes), (3, 120));
+        let other = OwnerFetches::new(quotas, "key_2".to_owned());
+        other.begin().await.unwrap();
+    }
 }

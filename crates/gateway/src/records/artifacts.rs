@@ -1,7 +1,6 @@
 //! Who may read which artifact.
 
-use rusqlite::{OptionalExtension as _, params};
-
+use super::database::params;
 use super::{Records, RecordsError};
 
 impl Records {
@@ -12,15 +11,11 @@ impl Records {
         }
         let owner = owner.to_owned();
         let now = i64::try_from(crate::now()).unwrap_or(i64::MAX);
-        self.with(move |connection| {
-            let transaction = connection.transaction()?;
-            {
-                let mut insert = transaction.prepare_cached(
-                    "INSERT INTO artifact_owners (owner, sha256, granted_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                )?;
-                for sha256 in &sha256 {
-                    insert.execute(params![owner, sha256, now])?;
-                }
+        self.with(move |database| {
+            let transaction = database.transaction()?;
+            let sql = "INSERT INTO artifact_owners (owner, sha256, granted_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            for sha256 in &sha256 {
+                transaction.execute(sql, params![owner, sha256, now])?;
             }
             transaction.commit()
         })
@@ -30,13 +25,9 @@ impl Records {
     /// Whether somebody may read an artifact.
     pub async fn owns_artifact(&self, owner: &str, sha256: &str) -> Result<bool, RecordsError> {
         let (owner, sha256) = (owner.to_owned(), sha256.to_owned());
-        self.with(move |connection| {
-            let mut find = connection
-                .prepare_cached("SELECT 1 FROM artifact_owners WHERE owner = ?1 AND sha256 = ?2")?;
-            let found: Option<i64> = find
-                .query_row(params![owner, sha256], |row| row.get(0))
-                .optional()?;
-            Ok(found.is_some())
+        self.with(move |database| {
+            let sql = "SELECT 1 FROM artifact_owners WHERE owner = ?1 AND sha256 = ?2";
+            database.exists(sql, params![owner, sha256])
         })
         .await
     }
@@ -44,21 +35,21 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::records::conformance::over_each_database;
 
-    #[tokio::test]
-    async fn an_artifact_is_visible_only_to_its_makers() {
-        let records = Records::in_memory().unwrap();
-        let sha256 = "ab".repeat(32);
-        for owner in ["one", "two", "one"] {
-            records
-                .grant_artifacts(owner, vec![sha256.clone()])
-                .await
-                .unwrap();
+    over_each_database! {
+        async fn an_artifact_is_visible_only_to_its_makers(records: Records) {
+            let sha256 = "ab".repeat(32);
+            for owner in ["one", "two", "one"] {
+                records
+                    .grant_artifacts(owner, vec![sha256.clone()])
+                    .await
+                    .unwrap();
+            }
+            assert!(records.owns_artifact("one", &sha256).await.unwrap());
+            assert!(records.owns_artifact("two", &sha256).await.unwrap());
+            assert!(!records.owns_artifact("three", &sha256).await.unwrap());
+            assert!(!records.owns_artifact("one", &"cd".repeat(32)).await.unwrap());
         }
-        assert!(records.owns_artifact("one", &sha256).await.unwrap());
-        assert!(records.owns_artifact("two", &sha256).await.unwrap());
-        assert!(!records.owns_artifact("three", &sha256).await.unwrap());
-        assert!(!records.owns_artifact("one", &"cd".repeat(32)).await.unwrap());
     }
 }

@@ -1,7 +1,6 @@
 //! What is remembered of containers and of their files.
 
-use rusqlite::{Connection, OptionalExtension as _, Row};
-
+use super::database::{Database, DatabaseRow, Result, params};
 use super::page::{self, Page, Paged};
 use super::{Records, RecordsError};
 
@@ -36,7 +35,10 @@ pub(crate) struct ContainerFileRow {
     pub(crate) source: String,
 }
 
-fn container(row: &Row<'_>) -> rusqlite::Result<ContainerRow> {
+const COLUMNS: &str = "id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic";
+const FILE_COLUMNS: &str = "id, container, owner, path, bytes, sha256, created_ms, source";
+
+fn container(row: &DatabaseRow<'_>) -> Result<ContainerRow> {
     Ok(ContainerRow {
         id: row.get("id")?,
         owner: row.get("owner")?,
@@ -45,11 +47,11 @@ fn container(row: &Row<'_>) -> rusqlite::Result<ContainerRow> {
         active_ms: row.get("active_ms")?,
         idle_ms: row.get("idle_ms")?,
         memory_limit: row.get("memory_limit")?,
-        automatic: row.get("automatic")?,
+        automatic: row.is("automatic")?,
     })
 }
 
-fn file(row: &Row<'_>) -> rusqlite::Result<ContainerFileRow> {
+fn file(row: &DatabaseRow<'_>) -> Result<ContainerFileRow> {
     Ok(ContainerFileRow {
         id: row.get("id")?,
         container: row.get("container")?,
@@ -64,14 +66,19 @@ fn file(row: &Row<'_>) -> rusqlite::Result<ContainerFileRow> {
 
 impl Records {
     pub(crate) async fn add_container(&self, row: ContainerRow) -> Result<(), RecordsError> {
-        self.with(move |connection| {
-            connection.execute(
-                "INSERT INTO containers (id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                (
-                    row.id, row.owner, row.name, row.created_ms, row.active_ms, row.idle_ms, row.memory_limit, row.automatic,
-                ),
-            )
+        self.with(move |database| {
+            let sql = format!("INSERT INTO containers ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+            let values = params![
+                row.id,
+                row.owner,
+                row.name,
+                row.created_ms,
+                row.active_ms,
+                row.idle_ms,
+                row.memory_limit,
+                row.automatic,
+            ];
+            database.execute(&sql, values)
         })
         .await
         .map(drop)
@@ -83,9 +90,9 @@ impl Records {
         id: &str,
     ) -> Result<Option<ContainerRow>, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
-            let sql = "SELECT * FROM containers WHERE id = ?1 AND owner = ?2";
-            connection.query_row(sql, (id, owner), container).optional()
+        self.with(move |database| {
+            let sql = format!("SELECT {COLUMNS} FROM containers WHERE id = ?1 AND owner = ?2");
+            database.first(&sql, params![id, owner], container)
         })
         .await
     }
@@ -98,17 +105,25 @@ impl Records {
         page: Page,
     ) -> Result<Option<Paged<ContainerRow>>, RecordsError> {
         let owner = owner.to_owned();
-        self.with(move |connection| {
-            let condition = ("?2 IS NULL OR name = ?2", &name as _);
-            page::read(connection, "containers", condition, &owner, &page, container)
+        self.with(move |database| {
+            let condition = ("?4 IS NULL OR name = ?4", &params![name][..]);
+            page::read(
+                database,
+                (COLUMNS, "containers"),
+                condition,
+                &owner,
+                &page,
+                container,
+            )
         })
         .await
     }
 
     pub(crate) async fn touch_container(&self, id: &str, now_ms: i64) -> Result<(), RecordsError> {
         let id = id.to_owned();
-        self.with(move |connection| {
-            connection.execute("UPDATE containers SET active_ms = ?2 WHERE id = ?1", (id, now_ms))
+        self.with(move |database| {
+            let sql = "UPDATE containers SET active_ms = ?2 WHERE id = ?1";
+            database.execute(sql, params![id, now_ms])
         })
         .await
         .map(drop)
@@ -121,11 +136,11 @@ impl Records {
         id: &str,
     ) -> Result<Option<Vec<String>>, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
-            let transaction = connection.transaction()?;
+        self.with(move |database| {
+            let transaction = database.transaction()?;
             let files = file_ids(&transaction, &id)?;
-            let removed =
-                transaction.execute("DELETE FROM containers WHERE id = ?1 AND owner = ?2", (id, owner))?;
+            let sql = "DELETE FROM containers WHERE id = ?1 AND owner = ?2";
+            let removed = transaction.execute(sql, params![id, owner])?;
             transaction.commit()?;
             Ok((removed > 0).then_some(files))
         })
@@ -137,31 +152,35 @@ impl Records {
         &self,
         ms: i64,
     ) -> Result<Vec<(String, String)>, RecordsError> {
-        self.with(move |connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT owner, id FROM containers WHERE active_ms < ?1")?;
-            statement
-                .query_map([ms], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
+        self.with(move |database| {
+            let sql = "SELECT owner, id FROM containers WHERE active_ms < ?1";
+            database.query(sql, params![ms], |row| Ok((row.get(0)?, row.get(1)?)))
         })
         .await
     }
 
     /// Adds what is now at a path of a container; what was there before is kept by its id.
     pub(crate) async fn add_container_file(&self, row: ContainerFileRow) -> Result<(), RecordsError> {
-        self.with(move |connection| {
-            let transaction = connection.transaction()?;
-            transaction.execute(
-                "UPDATE container_files SET current = 0 WHERE container = ?1 AND path = ?2",
-                (&row.container, &row.path),
-            )?;
-            transaction.execute(
-                "INSERT INTO container_files (id, container, owner, path, bytes, sha256, created_ms, source, current) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1)",
-                (
-                    &row.id, &row.container, &row.owner, &row.path, row.bytes, &row.sha256, row.created_ms, &row.source,
-                ),
-            )?;
+        self.with(move |database| {
+            let transaction = database.transaction()?;
+            // One version is the current one.
+            transaction.lock(&row.container)?;
+            let sql = "UPDATE container_files SET current = 0 WHERE container = ?1 AND path = ?2";
+            transaction.execute(sql, params![row.container, row.path])?;
+            let sql = format!(
+                "INSERT INTO container_files ({FILE_COLUMNS}, current) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1)"
+            );
+            let values = params![
+                row.id,
+                row.container,
+                row.owner,
+                row.path,
+                row.bytes,
+                row.sha256,
+                row.created_ms,
+                row.source,
+            ];
+            transaction.execute(&sql, values)?;
             transaction.commit()
         })
         .await
@@ -174,10 +193,12 @@ impl Records {
         in_container: &str,
         id: &str,
     ) -> Result<Option<ContainerFileRow>, RecordsError> {
-        let values = (id.to_owned(), in_container.to_owned(), owner.to_owned());
-        self.with(move |connection| {
-            let sql = "SELECT * FROM container_files WHERE id = ?1 AND container = ?2 AND owner = ?3";
-            connection.query_row(sql, values, file).optional()
+        let (id, in_container, owner) = (id.to_owned(), in_container.to_owned(), owner.to_owned());
+        self.with(move |database| {
+            let sql = format!(
+                "SELECT {FILE_COLUMNS} FROM container_files WHERE id = ?1 AND container = ?2 AND owner = ?3"
+            );
+            database.first(&sql, params![id, in_container, owner], file)
         })
         .await
     }
@@ -188,10 +209,12 @@ impl Records {
         in_container: &str,
         path: &str,
     ) -> Result<Vec<ContainerFileRow>, RecordsError> {
-        let values = (in_container.to_owned(), path.to_owned());
-        self.with(move |connection| {
-            let sql = "SELECT * FROM container_files WHERE container = ?1 AND path = ?2 ORDER BY number";
-            connection.prepare_cached(sql)?.query_map(values, file)?.collect()
+        let (in_container, path) = (in_container.to_owned(), path.to_owned());
+        self.with(move |database| {
+            let sql = format!(
+                "SELECT {FILE_COLUMNS} FROM container_files WHERE container = ?1 AND path = ?2 ORDER BY number"
+            );
+            database.query(&sql, params![in_container, path], file)
         })
         .await
     }
@@ -204,32 +227,34 @@ impl Records {
         page: Page,
     ) -> Result<Option<Paged<ContainerFileRow>>, RecordsError> {
         let (owner, in_container) = (owner.to_owned(), in_container.to_owned());
-        self.with(move |connection| {
-            let condition = ("container = ?2 AND current = 1", &in_container as _);
-            page::read(connection, "container_files", condition, &owner, &page, file)
+        self.with(move |database| {
+            let condition = ("container = ?4 AND current = 1", &params![in_container][..]);
+            let rows = (FILE_COLUMNS, "container_files");
+            page::read(database, rows, condition, &owner, &page, file)
         })
         .await
     }
 
     /// Forgets a version of a file; says whether it was there.
     pub(crate) async fn remove_container_file(&self, owner: &str, id: &str) -> Result<bool, RecordsError> {
-        let values = (id.to_owned(), owner.to_owned());
-        self.with(move |connection| {
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.with(move |database| {
             let sql = "DELETE FROM container_files WHERE id = ?1 AND owner = ?2";
-            Ok(connection.execute(sql, values)? > 0)
+            Ok(database.execute(sql, params![id, owner])? > 0)
         })
         .await
     }
 }
 
-fn file_ids(connection: &Connection, id: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare_cached("SELECT id FROM container_files WHERE container = ?1")?;
-    statement.query_map([id], |row| row.get(0))?.collect()
+fn file_ids(database: &Database, id: &str) -> Result<Vec<String>> {
+    let sql = "SELECT id FROM container_files WHERE container = ?1 ORDER BY number";
+    database.query(sql, params![id], |row| row.get(0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::conformance::over_each_database;
 
     fn container(id: &str, active_ms: i64) -> ContainerRow {
         ContainerRow {
@@ -257,27 +282,27 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_container_goes_with_its_files_and_only_by_its_owner() {
-        let records = Records::in_memory().unwrap();
-        records.add_container(container("one", 5)).await.unwrap();
-        records.add_container(container("two", 6)).await.unwrap();
-        for (id, path) in [("f1", "/a"), ("f2", "/a"), ("f3", "/b")] {
-            records.add_container_file(file(id, path)).await.unwrap();
+    over_each_database! {
+        async fn a_container_goes_with_its_files_and_only_by_its_owner(records: Records) {
+            records.add_container(container("one", 5)).await.unwrap();
+            records.add_container(container("two", 6)).await.unwrap();
+            for (id, path) in [("f1", "/a"), ("f2", "/a"), ("f3", "/b")] {
+                records.add_container_file(file(id, path)).await.unwrap();
+            }
+            let stale = records.containers_unused_since(6).await.unwrap();
+            assert_eq!(stale, [("ann".to_owned(), "one".to_owned())]);
+            assert_eq!(records.remove_container("eve", "one").await.unwrap(), None);
+            let versions = records.versions_at("one", "/a").await.unwrap();
+            assert_eq!(
+                versions.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
+                ["f1", "f2"]
+            );
+            let files = records.remove_container("ann", "one").await.unwrap().unwrap();
+            assert_eq!(files, ["f1", "f2", "f3"]);
+            assert_eq!(records.versions_at("one", "/a").await.unwrap(), []);
+            assert!(records.container("ann", "two").await.unwrap().is_some());
+            // What belongs to no container is not kept.
+            assert!(records.add_container_file(file("f4", "/a")).await.is_err());
         }
-        let stale = records.containers_unused_since(6).await.unwrap();
-        assert_eq!(stale, [("ann".to_owned(), "one".to_owned())]);
-        assert_eq!(records.remove_container("eve", "one").await.unwrap(), None);
-        let versions = records.versions_at("one", "/a").await.unwrap();
-        assert_eq!(
-            versions.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
-            ["f1", "f2"]
-        );
-        let files = records.remove_container("ann", "one").await.unwrap().unwrap();
-        assert_eq!(files, ["f1", "f2", "f3"]);
-        assert_eq!(records.versions_at("one", "/a").await.unwrap(), []);
-        assert!(records.container("ann", "two").await.unwrap().is_some());
-        // What belongs to no container is not kept.
-        assert!(records.add_container_file(file("f4", "/a")).await.is_err());
     }
 }

@@ -1,7 +1,6 @@
 //! Conversations and their items.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
-
+use super::database::{Database, DatabaseRow, Result, params};
 use super::page::{self, Page, Paged};
 use super::{Records, RecordsError};
 
@@ -49,7 +48,10 @@ pub(crate) enum AddedItems {
     Full,
 }
 
-fn conversation(row: &Row<'_>) -> rusqlite::Result<ConversationRow> {
+const COLUMNS: &str = "id, owner, created_at, metadata, container, evidence";
+const ITEM_COLUMNS: &str = "id, body, items";
+
+fn conversation(row: &DatabaseRow<'_>) -> Result<ConversationRow> {
     Ok(ConversationRow {
         id: row.get("id")?,
         owner: row.get("owner")?,
@@ -60,7 +62,7 @@ fn conversation(row: &Row<'_>) -> rusqlite::Result<ConversationRow> {
     })
 }
 
-fn item(row: &Row<'_>) -> rusqlite::Result<ItemRow> {
+fn item(row: &DatabaseRow<'_>) -> Result<ItemRow> {
     Ok(ItemRow {
         id: row.get("id")?,
         body: row.get("body")?,
@@ -75,8 +77,8 @@ impl Records {
         row: ConversationRow,
         items: Vec<ItemRow>,
     ) -> Result<(), RecordsError> {
-        self.with(move |connection| {
-            let transaction = connection.transaction()?;
+        self.with(move |database| {
+            let transaction = database.transaction()?;
             transaction.execute(
                 "INSERT INTO conversations (id, owner, created_at, used_at, metadata) VALUES (?1, ?2, ?3, ?3, ?4)",
                 params![row.id, row.owner, row.created_at, row.metadata],
@@ -93,9 +95,9 @@ impl Records {
         id: &str,
     ) -> Result<Option<ConversationRow>, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
-            let sql = "SELECT * FROM conversations WHERE id = ?1 AND owner = ?2";
-            connection.query_row(sql, (id, owner), conversation).optional()
+        self.with(move |database| {
+            let sql = format!("SELECT {COLUMNS} FROM conversations WHERE id = ?1 AND owner = ?2");
+            database.first(&sql, params![id, owner], conversation)
         })
         .await
     }
@@ -108,9 +110,9 @@ impl Records {
         metadata: String,
     ) -> Result<bool, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
+        self.with(move |database| {
             let sql = "UPDATE conversations SET metadata = ?3 WHERE id = ?1 AND owner = ?2";
-            Ok(connection.execute(sql, (id, owner, metadata))? > 0)
+            Ok(database.execute(sql, params![id, owner, metadata])? > 0)
         })
         .await
     }
@@ -118,9 +120,9 @@ impl Records {
     /// Deletes a conversation with its items, and says whether there was one.
     pub(crate) async fn remove_conversation(&self, owner: &str, id: &str) -> Result<bool, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
+        self.with(move |database| {
             let sql = "DELETE FROM conversations WHERE id = ?1 AND owner = ?2";
-            Ok(connection.execute(sql, (id, owner))? > 0)
+            Ok(database.execute(sql, params![id, owner])? > 0)
         })
         .await
     }
@@ -136,8 +138,8 @@ impl Records {
     ) -> Result<AddedItems, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
         let now = i64::try_from(now).unwrap_or(i64::MAX);
-        self.with(move |connection| {
-            let transaction = connection.transaction()?;
+        self.with(move |database| {
+            let transaction = database.transaction()?;
             let changed = transaction.execute(
                 "UPDATE conversations SET used_at = ?3, container = coalesce(?4, container),
                  evidence = coalesce(?5, evidence) WHERE id = ?1 AND owner = ?2",
@@ -146,16 +148,10 @@ impl Records {
             if changed == 0 {
                 return Ok(AddedItems::Unknown);
             }
-            let there: i64 = transaction.query_row(
-                "SELECT count(*) FROM conversation_items WHERE conversation = ?1",
-                [&id],
-                |row| row.get(0),
-            )?;
-            if usize::try_from(there)
-                .unwrap_or(usize::MAX)
-                .saturating_add(left.items.len())
-                > most
-            {
+            let sql = "SELECT count(*) FROM conversation_items WHERE conversation = ?1";
+            let there: Option<i64> = transaction.first(sql, params![id], |row| row.get(0))?;
+            let there = usize::try_from(there.unwrap_or(0)).unwrap_or(usize::MAX);
+            if there.saturating_add(left.items.len()) > most {
                 return Ok(AddedItems::Full);
             }
             insert(&transaction, &owner, &id, &left.items)?;
@@ -172,11 +168,10 @@ impl Records {
         id: &str,
     ) -> Result<Vec<String>, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT items FROM conversation_items WHERE conversation = ?1 AND owner = ?2 ORDER BY number",
-            )?;
-            statement.query_map((id, owner), |row| row.get(0))?.collect()
+        self.with(move |database| {
+            let sql =
+                "SELECT items FROM conversation_items WHERE conversation = ?1 AND owner = ?2 ORDER BY number";
+            database.query(sql, params![id, owner], |row| row.get(0))
         })
         .await
     }
@@ -189,9 +184,10 @@ impl Records {
         page: Page,
     ) -> Result<Option<Paged<ItemRow>>, RecordsError> {
         let (owner, id) = (owner.to_owned(), id.to_owned());
-        self.with(move |connection| {
-            let condition = ("conversation = ?2", &id as _);
-            page::read(connection, "conversation_items", condition, &owner, &page, item)
+        self.with(move |database| {
+            let condition = ("conversation = ?4", &params![id][..]);
+            let rows = (ITEM_COLUMNS, "conversation_items");
+            page::read(database, rows, condition, &owner, &page, item)
         })
         .await
     }
@@ -203,11 +199,11 @@ impl Records {
         id: &str,
     ) -> Result<Option<ItemRow>, RecordsError> {
         let (owner, conversation, id) = (owner.to_owned(), conversation.to_owned(), id.to_owned());
-        self.with(move |connection| {
-            let sql = "SELECT * FROM conversation_items WHERE owner = ?1 AND conversation = ?2 AND id = ?3";
-            connection
-                .query_row(sql, (owner, conversation, id), item)
-                .optional()
+        self.with(move |database| {
+            let sql = format!(
+                "SELECT {ITEM_COLUMNS} FROM conversation_items WHERE owner = ?1 AND conversation = ?2 AND id = ?3"
+            );
+            database.first(&sql, params![owner, conversation, id], item)
         })
         .await
     }
@@ -220,35 +216,29 @@ impl Records {
         id: &str,
     ) -> Result<bool, RecordsError> {
         let (owner, conversation, id) = (owner.to_owned(), conversation.to_owned(), id.to_owned());
-        self.with(move |connection| {
+        self.with(move |database| {
             let sql = "DELETE FROM conversation_items WHERE owner = ?1 AND conversation = ?2 AND id = ?3";
-            Ok(connection.execute(sql, (owner, conversation, id))? > 0)
+            Ok(database.execute(sql, params![owner, conversation, id])? > 0)
         })
         .await
     }
 
     /// Deletes the conversations that nobody has used since a time, in seconds since 1970, and says how many.
-    pub(crate) async fn sweep_conversations(&self, before: u64) -> Result<usize, RecordsError> {
+    pub(crate) async fn sweep_conversations(&self, before: u64) -> Result<u64, RecordsError> {
         let before = i64::try_from(before).unwrap_or(i64::MAX);
-        self.with(move |connection| {
-            connection.execute("DELETE FROM conversations WHERE used_at < ?1", [before])
+        self.with(move |database| {
+            database.execute("DELETE FROM conversations WHERE used_at < ?1", params![before])
         })
         .await
     }
 }
 
-fn insert(
-    connection: &Connection,
-    owner: &str,
-    conversation: &str,
-    items: &[ItemRow],
-) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached(
-        // What is there already under its id is not added again.
-        "INSERT OR IGNORE INTO conversation_items (id, owner, conversation, body, items) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
+fn insert(database: &Database, owner: &str, conversation: &str, items: &[ItemRow]) -> Result<()> {
+    // What is there already under its id is not added again.
+    let sql = "INSERT INTO conversation_items (id, owner, conversation, body, items) VALUES (?1, ?2, ?3, ?4, ?5) \
+               ON CONFLICT DO NOTHING";
     for item in items {
-        statement.execute(params![item.id, owner, conversation, item.body, item.items])?;
+        database.execute(sql, params![item.id, owner, conversation, item.body, item.items])?;
     }
     Ok(())
 }

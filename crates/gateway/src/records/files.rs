@@ -1,7 +1,6 @@
 //! What is remembered of uploaded files.
 
-use rusqlite::{OptionalExtension as _, Row};
-
+use super::database::{DatabaseRow, Result, params};
 use super::page::{self, Page, Paged};
 use super::{Records, RecordsError};
 
@@ -19,7 +18,9 @@ pub(crate) struct FileRow {
     pub(crate) expires_ms: Option<i64>,
 }
 
-fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
+const COLUMNS: &str = "id, owner, filename, purpose, bytes, sha256, created_ms, expires_ms";
+
+fn file(row: &DatabaseRow<'_>) -> Result<FileRow> {
     Ok(FileRow {
         id: row.get("id")?,
         owner: row.get("owner")?,
@@ -36,36 +37,33 @@ impl Records {
     /// The bytes that an owner has stored: of files that were uploaded, of those that containers have had, and of results of tools.
     pub(crate) async fn stored_bytes(&self, owner: &str) -> Result<u64, RecordsError> {
         let owner = owner.to_owned();
-        let bytes: i64 = self
-            .with(move |connection| {
-                connection.query_row(
-                    "SELECT coalesce((SELECT sum(bytes) FROM files WHERE owner = ?1), 0) \
-                     + coalesce((SELECT sum(bytes) FROM container_files WHERE owner = ?1), 0) \
-                     + coalesce((SELECT sum(bytes) FROM (SELECT DISTINCT sha256, bytes FROM turn_results WHERE owner = ?1)), 0)",
-                    [owner],
-                    |row| row.get(0),
-                )
+        let bytes: Option<i64> = self
+            .with(move |database| {
+                // Postgres adds up integers to a number of another type.
+                let sql = "SELECT CAST(coalesce((SELECT sum(bytes) FROM files WHERE owner = ?1), 0) \
+                    + coalesce((SELECT sum(bytes) FROM container_files WHERE owner = ?1), 0) \
+                    + coalesce((SELECT sum(bytes) FROM (SELECT DISTINCT sha256, bytes FROM turn_results WHERE owner = ?1) AS kept), 0) \
+                    AS BIGINT)";
+                database.first(sql, params![owner], |row| row.get(0))
             })
             .await?;
-        Ok(u64::try_from(bytes).unwrap_or(0))
+        Ok(bytes.map_or(0, |bytes| u64::try_from(bytes).unwrap_or(0)))
     }
 
     pub(crate) async fn add_file(&self, row: FileRow) -> Result<(), RecordsError> {
-        self.with(move |connection| {
-            connection.execute(
-                "INSERT INTO files (id, owner, filename, purpose, bytes, sha256, created_ms, expires_ms) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                (
-                    row.id,
-                    row.owner,
-                    row.filename,
-                    row.purpose,
-                    row.bytes,
-                    row.sha256,
-                    row.created_ms,
-                    row.expires_ms,
-                ),
-            )
+        self.with(move |database| {
+            let sql = format!("INSERT INTO files ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+            let values = params![
+                row.id,
+                row.owner,
+                row.filename,
+                row.purpose,
+                row.bytes,
+                row.sha256,
+                row.created_ms,
+                row.expires_ms,
+            ];
+            database.execute(&sql, values)
         })
         .await
         .map(drop)
@@ -78,10 +76,12 @@ impl Records {
         id: &str,
         now_ms: i64,
     ) -> Result<Option<FileRow>, RecordsError> {
-        let values = (id.to_owned(), owner.to_owned(), now_ms);
-        self.with(move |connection| {
-            let sql = "SELECT * FROM files WHERE id = ?1 AND owner = ?2 AND (expires_ms IS NULL OR expires_ms > ?3)";
-            connection.query_row(sql, values, file).optional()
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.with(move |database| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM files WHERE id = ?1 AND owner = ?2 AND (expires_ms IS NULL OR expires_ms > ?3)"
+            );
+            database.first(&sql, params![id, owner, now_ms], file)
         })
         .await
     }
@@ -92,37 +92,33 @@ impl Records {
         owner: &str,
         purpose: Option<String>,
         page: Page,
+        now_ms: i64,
     ) -> Result<Option<Paged<FileRow>>, RecordsError> {
         let owner = owner.to_owned();
-        self.with(move |connection| {
+        self.with(move |database| {
             // What has expired is removed within a minute, and is not told until then.
-            let condition = (
-                "(?2 IS NULL OR purpose = ?2) AND (expires_ms IS NULL OR expires_ms > unixepoch() * 1000)",
-                &purpose as _,
-            );
-            page::read(connection, "files", condition, &owner, &page, file)
+            let condition = "(?4 IS NULL OR purpose = ?4) AND (expires_ms IS NULL OR expires_ms > ?5)";
+            let condition = (condition, &params![purpose, now_ms][..]);
+            page::read(database, (COLUMNS, "files"), condition, &owner, &page, file)
         })
         .await
     }
 
     /// Forgets a file; says whether it was there.
     pub(crate) async fn remove_file(&self, owner: &str, id: &str) -> Result<bool, RecordsError> {
-        let values = (id.to_owned(), owner.to_owned());
-        self.with(move |connection| {
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.with(move |database| {
             let sql = "DELETE FROM files WHERE id = ?1 AND owner = ?2";
-            Ok(connection.execute(sql, values)? > 0)
+            Ok(database.execute(sql, params![id, owner])? > 0)
         })
         .await
     }
 
     /// Files that have expired: their owners and ids.
     pub(crate) async fn expired_files(&self, now_ms: i64) -> Result<Vec<(String, String)>, RecordsError> {
-        self.with(move |connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT owner, id FROM files WHERE expires_ms <= ?1")?;
-            statement
-                .query_map([now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
+        self.with(move |database| {
+            let sql = "SELECT owner, id FROM files WHERE expires_ms <= ?1";
+            database.query(sql, params![now_ms], |row| Ok((row.get(0)?, row.get(1)?)))
         })
         .await
     }
@@ -131,6 +127,7 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::conformance::over_each_database;
 
     fn row(id: &str, expires_ms: Option<i64>) -> FileRow {
         FileRow {
@@ -145,26 +142,26 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_file_is_gone_from_the_moment_that_it_expires() {
-        let records = Records::in_memory().unwrap();
-        for (id, expires) in [("a", Some(1000)), ("b", None), ("c", Some(i64::MAX))] {
-            records.add_file(row(id, expires)).await.unwrap();
+    over_each_database! {
+        async fn a_file_is_gone_from_the_moment_that_it_expires(records: Records) {
+            for (id, expires) in [("a", Some(1000)), ("b", None), ("c", Some(i64::MAX))] {
+                records.add_file(row(id, expires)).await.unwrap();
+            }
+            assert!(records.file("ann", "a", 999).await.unwrap().is_some());
+            assert_eq!(records.file("ann", "a", 1000).await.unwrap(), None);
+            assert_eq!(records.expired_files(999).await.unwrap(), []);
+            assert_eq!(
+                records.expired_files(1000).await.unwrap(),
+                [("ann".to_owned(), "a".to_owned())]
+            );
+            let page = Page {
+                after: None,
+                limit: 10,
+                ascending: true,
+            };
+            let listed = records.files("ann", None, page, 1000).await.unwrap().unwrap();
+            let ids: Vec<_> = listed.rows.iter().map(|row| row.id.as_str()).collect();
+            assert_eq!(ids, ["b", "c"]);
         }
-        assert!(records.file("ann", "a", 999).await.unwrap().is_some());
-        assert_eq!(records.file("ann", "a", 1000).await.unwrap(), None);
-        assert_eq!(records.expired_files(999).await.unwrap(), []);
-        assert_eq!(
-            records.expired_files(1000).await.unwrap(),
-            [("ann".to_owned(), "a".to_owned())]
-        );
-        let page = Page {
-            after: None,
-            limit: 10,
-            ascending: true,
-        };
-        let listed = records.files("ann", None, page).await.unwrap().unwrap();
-        let ids: Vec<_> = listed.rows.iter().map(|row| row.id.as_str()).collect();
-        assert_eq!(ids, ["b", "c"]);
     }
 }

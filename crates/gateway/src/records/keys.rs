@@ -4,10 +4,10 @@ use cellblock_interpreter::builder::BackendKind;
 use cellblock_interpreter::limits::NetworkPolicy;
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::Allowance;
+use super::database::{Database, DatabaseRow, Result, params};
 
 /// Connectors that code of a key may call. A key without a grant has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,12 +85,12 @@ const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, 
      max_network";
 
 /// Adds a key, unless one that was not revoked has its name.
-pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> rusqlite::Result<bool> {
+pub(crate) fn insert(database: &Database, key: &ApiKey, hash: [u8; 32]) -> Result<bool> {
     let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend, max_network) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
                ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
     let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
-    let made = connection.execute(
+    let made = database.execute(
         sql,
         params![
             key.id,
@@ -108,30 +108,27 @@ pub(crate) fn insert(connection: &Connection, key: &ApiKey, hash: [u8; 32]) -> r
 }
 
 /// All keys, the oldest first.
-pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<ApiKey>> {
-    let mut statement =
-        connection.prepare(&format!("SELECT {COLUMNS} FROM keys ORDER BY created_at, rowid"))?;
-    statement.query_map([], key)?.collect()
+pub(crate) fn list(database: &Database) -> Result<Vec<ApiKey>> {
+    let sql = format!("SELECT {COLUMNS} FROM keys ORDER BY created_at, rowid");
+    database.query(&sql, &[], key)
 }
 
 /// Revokes a usable key by its id or name.
-pub(crate) fn revoke(connection: &Connection, wanted: &str, now: u64) -> rusqlite::Result<Option<ApiKey>> {
+pub(crate) fn revoke(database: &Database, wanted: &str, now: u64) -> Result<Option<ApiKey>> {
     let sql = format!(
         "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = ?1) RETURNING {COLUMNS}"
     );
-    connection
-        .query_row(&sql, params![wanted, signed(now)], key)
-        .optional()
+    database.first(&sql, params![wanted, signed(now)], key)
 }
 
 /// Looks for a key by the hash of its secret.
-pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) -> rusqlite::Result<KeyLookup> {
+pub(crate) fn find(database: &Database, hash: Option<[u8; 32]>, now: u64) -> Result<KeyLookup> {
     let sql = "SELECT id, expires_at, revoked_at, minimum_backend FROM keys WHERE hash = ?1";
     let row = match hash {
         Some(hash) => {
-            let mut statement = connection.prepare_cached(sql)?;
-            let row = |row: &Row<'_>| Ok((row.get(0)?, time(row, 1)?, time(row, 2)?, minimum(row, 3)?));
-            statement.query_row([hash], row).optional()?
+            let row =
+                |row: &DatabaseRow<'_>| Ok((row.get(0)?, time(row, 1)?, time(row, 2)?, minimum(row, 3)?));
+            database.first(sql, params![hash], row)?
         }
         None => None,
     };
@@ -142,65 +139,61 @@ pub(crate) fn find(connection: &Connection, hash: Option<[u8; 32]>, now: u64) ->
             _ => KeyLookup::Key(id, minimum),
         });
     }
-    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys)")?;
-    let any: bool = statement.query_row([], |row| row.get(0))?;
+    let any = database.exists("SELECT 1 FROM keys LIMIT 1", &[])?;
     Ok(if any { KeyLookup::Unknown } else { KeyLookup::Open })
 }
 
 /// What a key's quotas are, where it says so; `None` where there is no such key.
-pub(crate) fn allowance(connection: &Connection, id: &str) -> rusqlite::Result<Option<Allowance>> {
-    let mut statement = connection.prepare_cached("SELECT allowance FROM keys WHERE id = ?1")?;
-    statement
-        .query_row([id], |row| Ok(parse(&row.get::<_, String>(0)?)))
-        .optional()
+pub(crate) fn allowance(database: &Database, id: &str) -> Result<Option<Allowance>> {
+    let sql = "SELECT allowance FROM keys WHERE id = ?1";
+    database.first(sql, params![id], |row| Ok(parse(&row.get::<String>(0)?)))
 }
 
 /// Returns the connectors of a key; none if there is no such key.
-pub(crate) fn connectors(connection: &Connection, id: &str) -> rusqlite::Result<ConnectorGrant> {
-    let mut statement = connection.prepare_cached("SELECT connectors FROM keys WHERE id = ?1")?;
-    let found = statement.query_row([id], |row| Ok(grant(&row.get::<_, String>(0)?)));
-    Ok(found.optional()?.unwrap_or_default())
+pub(crate) fn connectors(database: &Database, id: &str) -> Result<ConnectorGrant> {
+    let sql = "SELECT connectors FROM keys WHERE id = ?1";
+    let found = database.first(sql, params![id], |row| Ok(grant(&row.get::<String>(0)?)));
+    Ok(found?.unwrap_or_default())
 }
 
 /// Returns the widest network policy of a key; `None` if there is no such key, or it has none of its own.
-pub(crate) fn max_network(connection: &Connection, id: &str) -> rusqlite::Result<Option<NetworkPolicy>> {
-    let mut statement = connection.prepare_cached("SELECT max_network FROM keys WHERE id = ?1")?;
-    Ok(statement
-        .query_row([id], |row| network(row, 0))
-        .optional()?
-        .flatten())
+pub(crate) fn max_network(database: &Database, id: &str) -> Result<Option<NetworkPolicy>> {
+    let sql = "SELECT max_network FROM keys WHERE id = ?1";
+    let found = database.first(sql, params![id], |row| network(row, 0))?;
+    Ok(found.flatten())
 }
 
 /// Remembers when a key was last used.
-pub(crate) fn used(connection: &Connection, id: &str, at: u64) -> rusqlite::Result<()> {
-    let sql = "UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?2) WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute(params![id, signed(at)])?;
+pub(crate) fn used(database: &Database, id: &str, at: u64) -> Result<()> {
+    let sql =
+        "UPDATE keys SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)";
+    database.execute(sql, params![id, signed(at)])?;
     Ok(())
 }
 
-fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
+fn key(row: &DatabaseRow<'_>) -> Result<ApiKey> {
     Ok(ApiKey {
         id: row.get(0)?,
         name: row.get(1)?,
-        allowance: parse(&row.get::<_, String>(2)?),
+        allowance: parse(&row.get::<String>(2)?),
         created_at: time(row, 3)?.unwrap_or_default(),
         expires_at: time(row, 4)?,
         revoked_at: time(row, 5)?,
         last_used_at: time(row, 6)?,
-        connectors: grant(&row.get::<_, String>(7)?),
+        connectors: grant(&row.get::<String>(7)?),
         minimum_backend: minimum(row, 8)?,
         max_network: network(row, 9)?,
     })
 }
 
 /// What cannot be read stands for the strongest backend.
-fn minimum(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<BackendKind>> {
+fn minimum(row: &DatabaseRow<'_>, index: usize) -> Result<Option<BackendKind>> {
     let name: Option<String> = row.get(index)?;
     Ok(name.map(|name| name.parse().unwrap_or(BackendKind::Microvm)))
 }
 
 /// What cannot be read stands for no network.
-fn network(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<NetworkPolicy>> {
+fn network(row: &DatabaseRow<'_>, index: usize) -> Result<Option<NetworkPolicy>> {
     let name: Option<String> = row.get(index)?;
     Ok(name.map(|name| name.parse().unwrap_or_default()))
 }
@@ -215,7 +208,7 @@ fn grant(connectors: &str) -> ConnectorGrant {
     serde_json::from_str(connectors).unwrap_or_default()
 }
 
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+fn time(row: &DatabaseRow<'_>, column: usize) -> Result<Option<u64>> {
     let seconds: Option<i64> = row.get(column)?;
     Ok(seconds.map(|seconds| u64::try_from(seconds).unwrap_or(0)))
 }

@@ -1,6 +1,6 @@
 //! A part of a long list.
 
-use rusqlite::{Connection, OptionalExtension as _, ToSql};
+use super::database::{Database, DatabaseRow, DatabaseValue, Result, params};
 
 /// Which part of a list is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,24 +21,24 @@ pub(crate) struct Paged<T> {
     pub(crate) more: bool,
 }
 
-/// Reads a page of a table with `number`, `id` and `owner`; `None` where `after` names nothing of the owner's.
+/// Reads a page of a table with `number`, `id` and `owner`; `None` where `after` names nothing of the owner's. The placeholders of the condition
+/// begin with `?4`.
 pub(super) fn read<T>(
-    connection: &Connection,
-    table: &str,
-    condition: (&str, &dyn ToSql),
+    database: &Database,
+    (columns, table): (&str, &str),
+    (condition, values): (&str, &[DatabaseValue<'_>]),
     owner: &str,
     page: &Page,
-    row: fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<Paged<T>>> {
-    let (condition, value) = condition;
+    row: fn(&DatabaseRow<'_>) -> Result<T>,
+) -> Result<Option<Paged<T>>> {
+    let limit = i64::try_from(page.limit).unwrap_or(i64::MAX).saturating_add(1);
     let after: Option<i64> = match &page.after {
         None => None,
         Some(id) => {
-            let sql = format!("SELECT number FROM {table} WHERE owner = ?1 AND ({condition}) AND id = ?3");
-            let found = connection
-                .query_row(&sql, (owner, value, id), |row| row.get(0))
-                .optional()?;
-            match found {
+            let sql =
+                format!("SELECT number FROM {table} WHERE owner = ?1 AND id = ?2 AND ({condition}) LIMIT ?3");
+            let values = [params![owner, id, limit], values].concat();
+            match database.first(&sql, &values, |row| row.get(0))? {
                 Some(number) => Some(number),
                 None => return Ok(None),
             }
@@ -50,12 +50,11 @@ pub(super) fn read<T>(
         ("<", "DESC")
     };
     let sql = format!(
-        "SELECT * FROM {table} WHERE owner = ?1 AND ({condition}) AND (?3 IS NULL OR number {than} ?3) ORDER BY number {order} LIMIT ?4"
+        "SELECT {columns} FROM {table} WHERE owner = ?1 AND ({condition}) AND (?2 IS NULL OR number {than} ?2) \
+         ORDER BY number {order} LIMIT ?3"
     );
-    let limit = i64::try_from(page.limit).unwrap_or(i64::MAX).saturating_add(1);
-    let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement.query_map((owner, value, after, limit), row)?;
-    let mut rows = found.collect::<rusqlite::Result<Vec<_>>>()?;
+    let values = [params![owner, after, limit], values].concat();
+    let mut rows = database.query(&sql, &values, row)?;
     let more = rows.len() > page.limit;
     rows.truncate(page.limit);
     Ok(Some(Paged { rows, more }))

@@ -1,9 +1,9 @@
 //! Responses, the conversations behind them, and the items that came out.
 
 use cellblock_agent::turn::KeptResult;
-use rusqlite::{Connection, OptionalExtension as _, Result, params};
 use serde_json::{Value, json};
 
+use super::database::{Database, Result, params};
 use super::results;
 
 /// A response that begins.
@@ -63,10 +63,13 @@ pub(crate) struct StoredConversation {
     pub(crate) evidence: Option<String>,
 }
 
+/// Who forgets turns holds this: a turn that others share it to go on from stays meanwhile.
+const TURNS: &str = "turns";
+
 /// Keeps a response that begins.
-pub(crate) fn begin(connection: &Connection, begun: &Begun) -> Result<()> {
+pub(crate) fn begin(database: &Database, begun: &Begun) -> Result<()> {
     let created_at = i64::try_from(begun.created_at).unwrap_or(i64::MAX);
-    connection.execute(
+    database.execute(
         "INSERT INTO responses (id, owner, status, created_at, body, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
             begun.id,
@@ -81,8 +84,8 @@ pub(crate) fn begin(connection: &Connection, begun: &Begun) -> Result<()> {
 }
 
 /// Notes how far a response is.
-pub(crate) fn update(connection: &Connection, id: &str, status: &str, body: &str) -> Result<()> {
-    connection.execute(
+pub(crate) fn update(database: &Database, id: &str, status: &str, body: &str) -> Result<()> {
+    database.execute(
         "UPDATE responses SET status = ?2, body = ?3 WHERE id = ?1",
         params![id, status, body],
     )?;
@@ -91,8 +94,9 @@ pub(crate) fn update(connection: &Connection, id: &str, status: &str, body: &str
 
 /// Keeps what came of a response: all of it or nothing. One that was deleted meanwhile stays so. Says whether the turn before is still there:
 /// else nothing is kept, and the whole conversation has to be.
-pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
-    let transaction = connection.transaction()?;
+pub(crate) fn end(database: &mut Database, ended: &Ended) -> Result<bool> {
+    let transaction = database.transaction()?;
+    transaction.share(TURNS)?;
     let changed = transaction.execute(
         "UPDATE responses SET status = ?3, body = ?4, events = ?5 WHERE id = ?1 AND owner = ?2",
         params![ended.id, ended.owner, ended.status, ended.body, ended.events],
@@ -101,15 +105,14 @@ pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
         return Ok(true);
     }
     if let Some(previous) = &ended.previous {
-        let there = transaction
-            .prepare("SELECT 1 FROM turns WHERE id = ?1 AND owner = ?2")?
-            .exists(params![previous, ended.owner])?;
-        if !there {
+        let sql = "SELECT 1 FROM turns WHERE id = ?1 AND owner = ?2";
+        if !transaction.exists(sql, params![previous, ended.owner])? {
             return Ok(false);
         }
     }
     transaction.execute(
-        "INSERT INTO turns (id, owner, previous, items, container, evidence) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        // A connection may have broken after all of this was kept, so that it is tried again.
+        "INSERT INTO turns (id, owner, previous, items, container, evidence) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
         params![
             ended.id,
             ended.owner,
@@ -122,7 +125,8 @@ pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
     results::keep(&transaction, &ended.owner, &ended.id, &ended.results)?;
     for (id, items) in &ended.items {
         transaction.execute(
-            "INSERT OR REPLACE INTO output_items (owner, id, response, items) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO output_items (owner, id, response, items) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (owner, id) DO UPDATE SET response = excluded.response, items = excluded.items",
             params![ended.owner, id, ended.id, items],
         )?;
     }
@@ -131,65 +135,43 @@ pub(crate) fn end(connection: &mut Connection, ended: &Ended) -> Result<bool> {
 }
 
 /// A response of an owner.
-pub(crate) fn find(connection: &Connection, owner: &str, id: &str) -> Result<Option<Kept>> {
-    connection
-        .query_row(
-            "SELECT status, body, input FROM responses WHERE id = ?1 AND owner = ?2",
-            params![id, owner],
-            |row| {
-                Ok(Kept {
-                    status: row.get(0)?,
-                    body: row.get(1)?,
-                    input: row.get(2)?,
-                })
-            },
-        )
-        .optional()
+pub(crate) fn find(database: &Database, owner: &str, id: &str) -> Result<Option<Kept>> {
+    let sql = "SELECT status, body, input FROM responses WHERE id = ?1 AND owner = ?2";
+    database.first(sql, params![id, owner], |row| {
+        Ok(Kept {
+            status: row.get(0)?,
+            body: row.get(1)?,
+            input: row.get(2)?,
+        })
+    })
 }
 
 /// What was streamed of an owner's response, if that was kept.
-pub(crate) fn events(connection: &Connection, owner: &str, id: &str) -> Result<Option<String>> {
-    connection
-        .query_row(
-            "SELECT events FROM responses WHERE id = ?1 AND owner = ?2 AND events IS NOT NULL",
-            params![id, owner],
-            |row| row.get(0),
-        )
-        .optional()
+pub(crate) fn events(database: &Database, owner: &str, id: &str) -> Result<Option<String>> {
+    let sql = "SELECT events FROM responses WHERE id = ?1 AND owner = ?2 AND events IS NOT NULL";
+    database.first(sql, params![id, owner], |row| row.get(0))
 }
 
 /// The conversation that led to a response of an owner.
-pub(crate) fn conversation(
-    connection: &Connection,
-    owner: &str,
-    id: &str,
-) -> Result<Option<StoredConversation>> {
-    let status: Option<String> = connection
-        .query_row(
-            "SELECT status FROM responses WHERE id = ?1 AND owner = ?2",
-            params![id, owner],
-            |row| row.get(0),
-        )
-        .optional()?;
-    let Some(status) = status else {
+pub(crate) fn conversation(database: &Database, owner: &str, id: &str) -> Result<Option<StoredConversation>> {
+    let sql = "SELECT status FROM responses WHERE id = ?1 AND owner = ?2";
+    let Some(status) = database.first(sql, params![id, owner], |row| row.get(0))? else {
         return Ok(None);
     };
-    let mut statement = connection.prepare_cached(
-        "WITH RECURSIVE chain (id, previous, place) AS (
+    let sql = "WITH RECURSIVE chain (id, previous, place) AS (
              SELECT id, previous, 0 FROM turns WHERE id = ?1 AND owner = ?2
              UNION ALL
              SELECT turns.id, turns.previous, place + 1 FROM turns JOIN chain ON turns.id = chain.previous
          )
-         SELECT turns.items, turns.container, turns.evidence FROM chain JOIN turns USING (id) ORDER BY place DESC",
-    )?;
-    let rows = statement.query_map(params![id, owner], |row| {
+         SELECT turns.items, turns.container, turns.evidence FROM chain JOIN turns USING (id) ORDER BY place DESC";
+    let rows = database.query(sql, params![id, owner], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
     })?;
     let mut turns = Vec::new();
     let mut container = None;
     let mut evidence = None;
-    for row in rows {
-        let (items, used, fetched): (String, Option<String>, Option<String>) = row?;
+    for (items, used, fetched) in rows {
+        let (used, fetched): (Option<String>, Option<String>) = (used, fetched);
         turns.push(items);
         container = used.or(container);
         evidence = fetched.or(evidence);
@@ -203,15 +185,11 @@ pub(crate) fn conversation(
 }
 
 /// What a model knows an item of an owner's responses as.
-pub(crate) fn item(connection: &Connection, owner: &str, id: &str) -> Result<Option<String>> {
-    let found: Option<(String, Option<String>)> = connection
-        .query_row(
-            "SELECT output_items.items, turns.items FROM output_items LEFT JOIN turns ON turns.id = output_items.response
-             WHERE output_items.owner = ?1 AND output_items.id = ?2",
-            params![owner, id],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
-        .optional()?;
+pub(crate) fn item(database: &Database, owner: &str, id: &str) -> Result<Option<String>> {
+    let sql = "SELECT output_items.items, turns.items FROM output_items LEFT JOIN turns ON turns.id = output_items.response
+         WHERE output_items.owner = ?1 AND output_items.id = ?2";
+    let found: Option<(String, Option<String>)> =
+        database.first(sql, params![owner, id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(found.map(|(items, turn)| at_places(&items, turn.as_deref()).unwrap_or(items)))
 }
 
@@ -224,21 +202,17 @@ fn at_places(places: &str, turn: Option<&str>) -> Option<String> {
 }
 
 /// What the response of an owner that an item belongs to remembers of results of tools.
-pub(crate) fn evidence(connection: &Connection, owner: &str, item: &str) -> Result<Option<String>> {
-    connection
-        .query_row(
-            "SELECT turns.evidence FROM output_items JOIN turns ON turns.id = output_items.response
-             WHERE output_items.owner = ?1 AND output_items.id = ?2 AND turns.evidence IS NOT NULL",
-            params![owner, item],
-            |row| row.get(0),
-        )
-        .optional()
+pub(crate) fn evidence(database: &Database, owner: &str, item: &str) -> Result<Option<String>> {
+    let sql = "SELECT turns.evidence FROM output_items JOIN turns ON turns.id = output_items.response
+         WHERE output_items.owner = ?1 AND output_items.id = ?2 AND turns.evidence IS NOT NULL";
+    database.first(sql, params![owner, item], |row| row.get(0))
 }
 
 /// Deletes a response of an owner; gives the turns that nothing needs any more, or nothing where there was no such response. What later responses
 /// need of it stays.
-pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Result<Option<Vec<String>>> {
-    let transaction = connection.transaction()?;
+pub(crate) fn delete(database: &mut Database, owner: &str, id: &str) -> Result<Option<Vec<String>>> {
+    let transaction = database.transaction()?;
+    transaction.lock(TURNS)?;
     let deleted = transaction.execute(
         "DELETE FROM responses WHERE id = ?1 AND owner = ?2",
         params![id, owner],
@@ -250,16 +224,12 @@ pub(crate) fn delete(connection: &mut Connection, owner: &str, id: &str) -> Resu
 
 /// Deletes the responses that started before a time, in seconds since 1970, except running ones;
 /// returns their ids, and the turns that are no longer needed.
-pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<(Vec<String>, Vec<String>)> {
-    let transaction = connection.transaction()?;
+pub(crate) fn sweep(database: &mut Database, before: u64) -> Result<(Vec<String>, Vec<String>)> {
+    let transaction = database.transaction()?;
+    transaction.lock(TURNS)?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);
-    let deleted: Vec<String> = {
-        let mut statement = transaction.prepare(
-            "DELETE FROM responses WHERE created_at < ?1 AND status NOT IN ('queued', 'in_progress') RETURNING id",
-        )?;
-        let rows = statement.query_map([before], |row| row.get(0))?;
-        rows.collect::<Result<_>>()?
-    };
+    let sql = "DELETE FROM responses WHERE created_at < ?1 AND status NOT IN ('queued', 'in_progress') RETURNING id";
+    let deleted: Vec<String> = transaction.query(sql, params![before], |row| row.get(0))?;
     let unneeded = if deleted.is_empty() {
         Vec::new()
     } else {
@@ -270,22 +240,20 @@ pub(crate) fn sweep(connection: &mut Connection, before: u64) -> Result<(Vec<Str
 }
 
 /// Forgets turns that neither a response nor a later turn needs; gives them, and the deleted responses that had none. Each round may free those before.
-fn forget_turns(connection: &Connection, deleted: &[String]) -> Result<Vec<String>> {
-    let mut forget = connection.prepare(
-        "DELETE FROM turns WHERE id NOT IN (SELECT id FROM responses)
-         AND id NOT IN (SELECT previous FROM turns WHERE previous IS NOT NULL) RETURNING id",
-    )?;
+fn forget_turns(database: &Database, deleted: &[String]) -> Result<Vec<String>> {
+    let sql = "DELETE FROM turns WHERE id NOT IN (SELECT id FROM responses)
+         AND id NOT IN (SELECT previous FROM turns WHERE previous IS NOT NULL) RETURNING id";
     let mut unneeded: Vec<String> = Vec::new();
     loop {
-        let round: Vec<String> = forget.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
+        let round: Vec<String> = database.query(sql, &[], |row| row.get(0))?;
         if round.is_empty() {
             break;
         }
         unneeded.extend(round);
     }
-    let mut kept = connection.prepare("SELECT 1 FROM turns WHERE id = ?1")?;
     for id in deleted {
-        if !unneeded.contains(id) && !kept.exists([id])? {
+        let kept = "SELECT 1 FROM turns WHERE id = ?1";
+        if !unneeded.contains(id) && !database.exists(kept, params![id])? {
             unneeded.push(id.clone());
         }
     }
@@ -293,14 +261,10 @@ fn forget_turns(connection: &Connection, deleted: &[String]) -> Result<Vec<Strin
 }
 
 /// Fails the responses that ran when the process ended, and says how many.
-pub(crate) fn recover(connection: &mut Connection) -> Result<usize> {
-    let transaction = connection.transaction()?;
-    let broken: Vec<(String, String)> = {
-        let mut statement = transaction
-            .prepare("SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress')")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        rows.collect::<Result<_>>()?
-    };
+pub(crate) fn recover(database: &mut Database) -> Result<usize> {
+    let transaction = database.transaction()?;
+    let sql = "SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress')";
+    let broken: Vec<(String, String)> = transaction.query(sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (id, body) in &broken {
         // What cannot be read is told as an object without fields rather than not at all.
         let mut body: Value = serde_json::from_str(body).unwrap_or_else(|_| json!({"id": id}));
@@ -316,24 +280,23 @@ pub(crate) fn recover(connection: &mut Connection) -> Result<usize> {
 }
 
 /// Writes something and deletes it: fails where nothing can be written, as on a disk that is full.
-pub(crate) fn probe(connection: &Connection) -> Result<()> {
-    connection.execute(
-        "INSERT OR REPLACE INTO secrets (name, key) VALUES ('probe', zeroblob(65536))",
-        [],
-    )?;
-    connection.execute("DELETE FROM secrets WHERE name = 'probe'", [])?;
+pub(crate) fn probe(database: &Database) -> Result<()> {
+    let sql = "INSERT INTO secrets (name, key) VALUES ('probe', ?1) ON CONFLICT (name) DO UPDATE SET key = excluded.key";
+    database.execute(sql, params![[0; 65536]])?;
+    database.execute("DELETE FROM secrets WHERE name = 'probe'", &[])?;
     Ok(())
 }
 
 /// A key by its name; the first who asks for it brings it along.
-pub(crate) fn secret(connection: &Connection, name: &str, new: &[u8]) -> Result<Vec<u8>> {
-    connection.execute(
+pub(crate) fn secret(database: &Database, name: &str, new: &[u8]) -> Result<Vec<u8>> {
+    database.execute(
         "INSERT INTO secrets (name, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         params![name, new],
     )?;
-    connection.query_row("SELECT key FROM secrets WHERE name = ?1", [name], |row| {
+    let found = database.first("SELECT key FROM secrets WHERE name = ?1", params![name], |row| {
         row.get(0)
-    })
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 #[cfg(test)]

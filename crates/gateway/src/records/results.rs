@@ -1,18 +1,15 @@
 //! What is remembered of the results of tools that turns keep.
 
-use cellblock_agent::turn::KeptResult;
-use rusqlite::{Connection, Result, params};
-
+use super::database::{Database, Result, params};
 use super::{Records, RecordsError};
+use cellblock_agent::turn::KeptResult;
 
 /// Keeps results for as long as a turn.
-pub(super) fn keep(connection: &Connection, owner: &str, turn: &str, results: &[KeptResult]) -> Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT OR IGNORE INTO turn_results (owner, sha256, turn, bytes) VALUES (?1, ?2, ?3, ?4)",
-    )?;
+pub(super) fn keep(database: &Database, owner: &str, turn: &str, results: &[KeptResult]) -> Result<()> {
+    let sql = "INSERT INTO turn_results (owner, sha256, turn, bytes) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     for result in results {
         let bytes = i64::try_from(result.bytes).unwrap_or(i64::MAX);
-        insert.execute(params![owner, result.sha256, turn, bytes])?;
+        database.execute(sql, params![owner, result.sha256, turn, bytes])?;
     }
     Ok(())
 }
@@ -23,14 +20,13 @@ impl Records {
         &self,
         owner: &str,
         results: Vec<KeptResult>,
-    ) -> std::result::Result<Vec<KeptResult>, RecordsError> {
+    ) -> Result<Vec<KeptResult>, RecordsError> {
         let owner = owner.to_owned();
-        self.with(move |connection| {
-            let mut find = connection
-                .prepare_cached("SELECT 1 FROM turn_results WHERE owner = ?1 AND sha256 = ?2 LIMIT 1")?;
+        self.with(move |database| {
+            let sql = "SELECT 1 FROM turn_results WHERE owner = ?1 AND sha256 = ?2 LIMIT 1";
             let mut missing = Vec::new();
             for result in results {
-                if !find.exists(params![owner, result.sha256])? {
+                if !database.exists(sql, params![owner, result.sha256])? {
                     missing.push(result);
                 }
             }

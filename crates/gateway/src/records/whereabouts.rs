@@ -1,6 +1,6 @@
 //! Which container a conversation uses: by its items, and by a key that its client repeats.
 
-use rusqlite::{Connection, OptionalExtension as _, Result, params};
+use super::database::{Database, Result, params};
 
 /// Something in a conversation that can lead to its container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,20 +22,18 @@ pub(crate) struct ConversationKey {
 }
 
 /// Returns the container that the last of these leads to; leads to containers of others, or that were deleted, are passed over.
-pub(crate) fn by_leads(connection: &Connection, owner: &str, leads: &[Lead]) -> Result<Option<String>> {
-    let mut by_id = connection.prepare_cached("SELECT id FROM containers WHERE id = ?1 AND owner = ?2")?;
-    let mut by_item = connection.prepare_cached(
-        "SELECT containers.id FROM output_items
+pub(crate) fn by_leads(database: &Database, owner: &str, leads: &[Lead]) -> Result<Option<String>> {
+    let by_id = "SELECT id FROM containers WHERE id = ?1 AND owner = ?2";
+    let by_item = "SELECT containers.id FROM output_items
          JOIN turns ON turns.id = output_items.response
          JOIN containers ON containers.id = turns.container AND containers.owner = output_items.owner
-         WHERE output_items.id = ?1 AND output_items.owner = ?2",
-    )?;
+         WHERE output_items.id = ?1 AND output_items.owner = ?2";
     for lead in leads.iter().rev() {
-        let (find, id) = match lead {
-            Lead::Container(id) => (&mut by_id, id),
-            Lead::Item(id) => (&mut by_item, id),
+        let (sql, id) = match lead {
+            Lead::Container(id) => (by_id, id),
+            Lead::Item(id) => (by_item, id),
         };
-        let found: Option<String> = find.query_row(params![id, owner], |row| row.get(0)).optional()?;
+        let found = database.first(sql, params![id, owner], |row| row.get(0))?;
         if found.is_some() {
             return Ok(found);
         }
@@ -46,57 +44,48 @@ pub(crate) fn by_leads(connection: &Connection, owner: &str, leads: &[Lead]) -> 
 /// Returns the container that a key leads to. A request that `begins` a conversation is given none by a key of one conversation; where such a
 /// key has begun one before, it is shared from then on: nobody can say which of them a request goes on from, so it leads to none.
 pub(crate) fn by_key(
-    connection: &Connection,
+    database: &Database,
     key: &ConversationKey,
     begins: bool,
     now_ms: i64,
 ) -> Result<Option<String>> {
     let begins = key.one_conversation && begins;
-    connection
-        .prepare_cached(
-            "INSERT INTO container_keys (owner, key, used_ms) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET used_ms = ?3, shared = shared OR ?4",
-        )?
-        .execute(params![key.owner, key.text, now_ms, begins])?;
+    let sql = "INSERT INTO container_keys (owner, key, used_ms) VALUES (?1, ?2, ?3)
+         ON CONFLICT (owner, key) DO UPDATE SET used_ms = ?3, shared = CASE WHEN ?4 = 1 THEN 1 ELSE container_keys.shared END";
+    database.execute(sql, params![key.owner, key.text, now_ms, begins])?;
     if begins {
         return Ok(None);
     }
-    connection
-        .prepare_cached("SELECT container FROM container_keys WHERE owner = ?1 AND key = ?2 AND NOT shared")?
-        .query_row(params![key.owner, key.text], |row| row.get(0))
-        .optional()
-        .map(Option::flatten)
+    let sql = "SELECT container FROM container_keys WHERE owner = ?1 AND key = ?2 AND shared = 0";
+    let found = database.first(sql, params![key.owner, key.text], |row| row.get(0))?;
+    Ok(found.flatten())
 }
 
 /// Notes the container that a conversation with a key has used. One that is forgotten already is passed over.
-pub(crate) fn bind(
-    connection: &Connection,
-    key: &ConversationKey,
-    container: &str,
-    now_ms: i64,
-) -> Result<()> {
-    connection.execute(
-        "INSERT INTO container_keys (owner, key, container, used_ms)
+pub(crate) fn bind(database: &Database, key: &ConversationKey, container: &str, now_ms: i64) -> Result<()> {
+    let sql = "INSERT INTO container_keys (owner, key, container, used_ms)
          SELECT ?1, ?2, id, ?4 FROM containers WHERE id = ?3 AND owner = ?1
-         ON CONFLICT DO UPDATE SET container = excluded.container, used_ms = excluded.used_ms",
-        params![key.owner, key.text, container, now_ms],
-    )?;
+         ON CONFLICT (owner, key) DO UPDATE SET container = excluded.container, used_ms = excluded.used_ms";
+    database.execute(sql, params![key.owner, key.text, container, now_ms])?;
     Ok(())
 }
 
 /// Forgets keys that nobody has used since a time.
-pub(crate) fn forget(connection: &Connection, before_ms: i64) -> Result<()> {
-    connection.execute("DELETE FROM container_keys WHERE used_ms < ?1", [before_ms])?;
+pub(crate) fn forget(database: &Database, before_ms: i64) -> Result<()> {
+    database.execute(
+        "DELETE FROM container_keys WHERE used_ms < ?1",
+        params![before_ms],
+    )?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::conformance::over_each_database;
     use crate::records::{ContainerRow, Records};
 
-    async fn with(test: impl FnOnce(&Connection) -> Result<()> + Send + 'static) {
-        let records = Records::in_memory().unwrap();
+    async fn with(records: Records, test: impl FnOnce(&Database) -> Result<()> + Send + 'static) {
         for (id, owner) in [("one", "ann"), ("two", "ann"), ("hers", "eve")] {
             let row = ContainerRow {
                 id: id.to_owned(),
@@ -121,76 +110,75 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_key_leads_to_the_container_that_was_used_last() {
-        with(|connection| {
-            let session = key("session", false);
-            assert_eq!(by_key(connection, &session, true, 1)?, None);
-            bind(connection, &session, "one", 2)?;
-            assert_eq!(by_key(connection, &session, false, 3)?.as_deref(), Some("one"));
-            bind(connection, &session, "two", 4)?;
-            // A session is one whatever begins in it.
-            assert_eq!(by_key(connection, &session, true, 5)?.as_deref(), Some("two"));
-            // Nothing leads to the container of somebody else.
-            bind(connection, &session, "hers", 6)?;
-            assert_eq!(by_key(connection, &session, true, 7)?.as_deref(), Some("two"));
-            let eve = ConversationKey {
-                owner: "eve".to_owned(),
-                ..session.clone()
-            };
-            assert_eq!(by_key(connection, &eve, true, 8)?, None);
-            forget(connection, 8)?;
-            assert_eq!(by_key(connection, &session, true, 9)?, None);
-            Ok(())
-        })
-        .await;
-    }
+    over_each_database! {
+        async fn a_key_leads_to_the_container_that_was_used_last(records: Records) {
+            with(records, |connection| {
+                let session = key("session", false);
+                assert_eq!(by_key(connection, &session, true, 1)?, None);
+                bind(connection, &session, "one", 2)?;
+                assert_eq!(by_key(connection, &session, false, 3)?.as_deref(), Some("one"));
+                bind(connection, &session, "two", 4)?;
+                // A session is one whatever begins in it.
+                assert_eq!(by_key(connection, &session, true, 5)?.as_deref(), Some("two"));
+                // Nothing leads to the container of somebody else.
+                bind(connection, &session, "hers", 6)?;
+                assert_eq!(by_key(connection, &session, true, 7)?.as_deref(), Some("two"));
+                let eve = ConversationKey {
+                    owner: "eve".to_owned(),
+                    ..session.clone()
+                };
+                assert_eq!(by_key(connection, &eve, true, 8)?, None);
+                forget(connection, 8)?;
+                assert_eq!(by_key(connection, &session, true, 9)?, None);
+                Ok(())
+            })
+            .await;
+        }
 
-    #[tokio::test]
-    async fn a_key_that_begins_two_conversations_leads_to_neither() {
-        with(|connection| {
-            let cache = key("cache", true);
-            assert_eq!(by_key(connection, &cache, true, 1)?, None);
-            bind(connection, &cache, "one", 2)?;
-            assert_eq!(by_key(connection, &cache, false, 3)?.as_deref(), Some("one"));
-            assert_eq!(by_key(connection, &cache, true, 4)?, None);
-            assert_eq!(by_key(connection, &cache, false, 5)?, None);
-            bind(connection, &cache, "two", 6)?;
-            assert_eq!(by_key(connection, &cache, false, 7)?, None);
-            Ok(())
-        })
-        .await;
-    }
+        async fn a_key_that_begins_two_conversations_leads_to_neither(records: Records) {
+            with(records, |connection| {
+                let cache = key("cache", true);
+                assert_eq!(by_key(connection, &cache, true, 1)?, None);
+                bind(connection, &cache, "one", 2)?;
+                assert_eq!(by_key(connection, &cache, false, 3)?.as_deref(), Some("one"));
+                assert_eq!(by_key(connection, &cache, true, 4)?, None);
+                assert_eq!(by_key(connection, &cache, false, 5)?, None);
+                bind(connection, &cache, "two", 6)?;
+                assert_eq!(by_key(connection, &cache, false, 7)?, None);
+                Ok(())
+            })
+            .await;
+        }
 
-    #[tokio::test]
-    async fn the_last_lead_to_a_container_of_the_owner_counts() {
-        with(|connection| {
-            let container = |id: &str| Lead::Container(id.to_owned());
-            let item = Lead::Item("msg_1".to_owned());
-            let found = |leads: &[Lead]| by_leads(connection, "ann", leads).unwrap();
-            assert_eq!(
-                found(&[container("one"), container("two")]).as_deref(),
-                Some("two")
-            );
-            assert_eq!(
-                found(&[
-                    container("one"),
-                    container("hers"),
-                    container("gone"),
-                    item.clone()
-                ])
-                .as_deref(),
-                Some("one")
-            );
-            connection.execute_batch(
-                "INSERT INTO responses VALUES ('r', 'ann', 'completed', 1, '', '', NULL);
-                 INSERT INTO turns (id, owner, items, container) VALUES ('r', 'ann', '[]', 'two');
-                 INSERT INTO output_items VALUES ('ann', 'msg_1', 'r', '[]');",
-            )?;
-            assert_eq!(found(&[container("one"), item.clone()]).as_deref(), Some("two"));
-            assert_eq!(by_leads(connection, "eve", &[item])?, None);
-            Ok(())
-        })
-        .await;
+        async fn the_last_lead_to_a_container_of_the_owner_counts(records: Records) {
+            with(records, |connection| {
+                let container = |id: &str| Lead::Container(id.to_owned());
+                let item = Lead::Item("msg_1".to_owned());
+                let found = |leads: &[Lead]| by_leads(connection, "ann", leads).unwrap();
+                assert_eq!(
+                    found(&[container("one"), container("two")]).as_deref(),
+                    Some("two")
+                );
+                assert_eq!(
+                    found(&[
+                        container("one"),
+                        container("hers"),
+                        container("gone"),
+                        item.clone()
+                    ])
+                    .as_deref(),
+                    Some("one")
+                );
+                connection.batch(
+                    "INSERT INTO responses VALUES ('r', 'ann', 'completed', 1, '', '', NULL);
+                     INSERT INTO turns (id, owner, items, container) VALUES ('r', 'ann', '[]', 'two');
+                     INSERT INTO output_items VALUES ('ann', 'msg_1', 'r', '[]');",
+                )?;
+                assert_eq!(found(&[container("one"), item.clone()]).as_deref(), Some("two"));
+                assert_eq!(by_leads(connection, "eve", &[item])?, None);
+                Ok(())
+            })
+            .await;
+        }
     }
 }

@@ -189,7 +189,7 @@ async fn save(gateway: &Gateway, ended: Ended) -> Result<bool, RecordsError> {
             .records
             .with(move |connection| responses::end(connection, &ended));
         match saved.await {
-            Err(RecordsError::Statement { .. }) if tries < TRIES => {
+            Err(error) if error.may_pass() && tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
             }

@@ -102,7 +102,7 @@ pub(super) async fn referenced(
     let owner = caller.owner.clone();
     let found = gateway.records.with(move |connection| {
         let found = ids.iter().map(|id| responses::evidence(connection, &owner, id));
-        found.collect::<rusqlite::Result<Vec<_>>>()
+        found.collect::<Result<Vec<_>, _>>()
     });
     let mut kept: Vec<String> = found.await?.into_iter().flatten().collect();
     kept.dedup();

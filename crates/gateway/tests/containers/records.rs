@@ -17,11 +17,8 @@ async fn records(bench: &Bench) -> String {
             "SELECT items FROM turns",
             "SELECT items FROM output_items",
         ] {
-            let mut statement = connection.prepare(sql)?;
-            let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
-            for row in rows {
-                all += &row?;
-            }
+            let rows = connection.query(sql, &[], |row| row.get::<String>(0))?;
+            all.extend(rows);
         }
         Ok(all)
     });

@@ -1,6 +1,7 @@
 //! Records that cannot be written: no response is left unfinished, and the gateway says that it is not ready.
 
 use cellblock_agent::provider::scripted::ScriptedAnswer;
+use cellblock_gateway::records::Database;
 use cellblock_testkit::wait::until_ok;
 use serde_json::{Value, json};
 
@@ -11,17 +12,15 @@ const LONG: usize = 1 << 17;
 
 /// Leaves so little room in the records that a response can begin, but not end.
 async fn fill(server: &Server) {
-    let fill = |connection: &mut rusqlite::Connection| {
-        let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        connection.pragma_update_and_check(None, "max_page_count", pages + 40, |_| Ok(()))
+    let fill = |database: &mut Database| {
+        let pages = database.first("PRAGMA page_count", &[], |row| row.get::<i64>(0))?;
+        database.batch(&format!("PRAGMA max_page_count = {}", pages.unwrap() + 40))
     };
     server.gateway().records.with(fill).await.unwrap();
 }
 
 async fn make_room(server: &Server) {
-    let grow = |connection: &mut rusqlite::Connection| {
-        connection.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
-    };
+    let grow = |database: &mut Database| database.batch("PRAGMA max_page_count = 1000000");
     server.gateway().records.with(grow).await.unwrap();
 }
 
@@ -91,10 +90,11 @@ fn a_response_that_cannot_be_stored_has_failed_and_is_written_when_there_is_room
         make_room(&server).await;
         until_ready(&server).await;
         assert_failed(&server.get(&path).await.ok());
-        let status = server.gateway().records.with(|connection| {
-            connection.query_row("SELECT status FROM responses", [], |row| row.get::<_, String>(0))
-        });
-        assert_eq!(status.await.unwrap(), "failed");
+        let status = server
+            .gateway()
+            .records
+            .with(|database| database.first("SELECT status FROM responses", &[], |row| row.get::<String>(0)));
+        assert_eq!(status.await.unwrap().as_deref(), Some("failed"));
     });
 }
 

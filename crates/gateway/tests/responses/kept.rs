@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_gateway::Options;
-use cellblock_gateway::records::Records;
+use cellblock_gateway::records::{Records, ToDatabaseValue as _};
 use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
@@ -200,11 +200,9 @@ fn old_responses_are_gone_when_the_gateway_starts() {
         let records = Records::open(&path).unwrap();
         let aged = id.clone();
         records
-            .with(move |connection| {
-                connection.execute(
-                    "UPDATE responses SET created_at = created_at - 2678400 WHERE id = ?1",
-                    [aged],
-                )
+            .with(move |database| {
+                let sql = "UPDATE responses SET created_at = created_at - 2678400 WHERE id = ?1";
+                database.execute(sql, &[aged.value()])
             })
             .await
             .unwrap();

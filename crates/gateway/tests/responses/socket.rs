@@ -298,13 +298,13 @@ fn a_connection_that_closes_cancels_its_turn() {
         drop(socket);
         server.gateway().tasks.close();
         server.gateway().tasks.wait().await;
-        let status: String = server
+        let status: Option<String> = server
             .gateway()
             .records
-            .with(|connection| connection.query_row("SELECT status FROM responses", [], |row| row.get(0)))
+            .with(|database| database.first("SELECT status FROM responses", &[], |row| row.get(0)))
             .await
             .unwrap();
-        assert_eq!(status, "cancelled");
+        assert_eq!(status.as_deref(), Some("cancelled"));
     });
 }
 

@@ -122,13 +122,13 @@ fn a_client_that_does_not_wait_for_its_answer_cancels_the_response() {
         assert!(request.send().await.unwrap_err().is_timeout());
         server.gateway().tasks.close();
         server.gateway().tasks.wait().await;
-        let status: String = server
+        let status: Option<String> = server
             .gateway()
             .records
-            .with(|connection| connection.query_row("SELECT status FROM responses", [], |row| row.get(0)))
+            .with(|database| database.first("SELECT status FROM responses", &[], |row| row.get(0)))
             .await
             .unwrap();
-        assert_eq!(status, "cancelled");
+        assert_eq!(status.as_deref(), Some("cancelled"));
     });
 }
 

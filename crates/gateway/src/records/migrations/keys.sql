@@ -9,4 +9,5 @@ CREATE TABLE keys (
     revoked_at INTEGER,
     last_used_at INTEGER
 ) STRICT;
+-- postgres: ALTER TABLE keys ADD COLUMN rowid BIGINT GENERATED ALWAYS AS IDENTITY;
 CREATE UNIQUE INDEX keys_by_name ON keys (name) WHERE revoked_at IS NULL;

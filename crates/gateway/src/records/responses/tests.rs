@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::records::Records;
+use crate::records::conformance::over_each_database;
 
 fn begun(id: &str, owner: &str) -> Begun {
     Begun {
@@ -33,7 +34,7 @@ fn ended(id: &str, previous: Option<&str>) -> Ended {
 }
 
 /// Keeps responses, each of which goes on from the one before.
-fn keep(connection: &mut Connection, ids: &[&str]) {
+fn keep(connection: &mut Database, ids: &[&str]) {
     let mut previous = None;
     for id in ids {
         begin(connection, &begun(id, "ann")).unwrap();
@@ -42,8 +43,7 @@ fn keep(connection: &mut Connection, ids: &[&str]) {
     }
 }
 
-async fn with(test: impl FnOnce(&mut Connection) + Send + 'static) {
-    let records = Records::in_memory().unwrap();
+async fn with(records: Records, test: impl FnOnce(&mut Database) + Send + 'static) {
     records
         .with(move |connection| {
             test(connection);
@@ -53,150 +53,140 @@ async fn with(test: impl FnOnce(&mut Connection) + Send + 'static) {
         .unwrap();
 }
 
-#[tokio::test]
-async fn objects_of_other_owners_do_not_exist() {
-    with(|connection| {
-        keep(connection, &["r1"]);
-        assert!(find(connection, "ann", "r1").unwrap().is_some());
-        assert_eq!(find(connection, "bob", "r1").unwrap(), None);
-        assert_eq!(conversation(connection, "bob", "r1").unwrap(), None);
-        assert_eq!(item(connection, "bob", "msg_r1").unwrap(), None);
-        assert!(delete(connection, "bob", "r1").unwrap().is_none());
-        // Nor can somebody else end it.
-        begin(connection, &begun("r2", "bob")).unwrap();
-        end(connection, &ended("r2", None)).unwrap();
-        assert_eq!(
-            find(connection, "bob", "r2").unwrap().unwrap().status,
-            "in_progress"
-        );
-    })
-    .await;
-}
+over_each_database! {
+    async fn objects_of_other_owners_do_not_exist(records: Records) {
+        with(records, |connection| {
+            keep(connection, &["r1"]);
+            assert!(find(connection, "ann", "r1").unwrap().is_some());
+            assert_eq!(find(connection, "bob", "r1").unwrap(), None);
+            assert_eq!(conversation(connection, "bob", "r1").unwrap(), None);
+            assert_eq!(item(connection, "bob", "msg_r1").unwrap(), None);
+            assert!(delete(connection, "bob", "r1").unwrap().is_none());
+            // Nor can somebody else end it.
+            begin(connection, &begun("r2", "bob")).unwrap();
+            end(connection, &ended("r2", None)).unwrap();
+            assert_eq!(
+                find(connection, "bob", "r2").unwrap().unwrap().status,
+                "in_progress"
+            );
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn a_conversation_is_whole_after_its_beginning_was_deleted() {
-    with(|connection| {
-        keep(connection, &["r1", "r2", "r3"]);
-        assert!(delete(connection, "ann", "r1").unwrap().is_some());
-        assert!(delete(connection, "ann", "r2").unwrap().is_some());
-        let kept = conversation(connection, "ann", "r3").unwrap().unwrap();
-        assert_eq!(kept.turns, ["[\"r1\"]", "[\"r2\"]", "[\"r3\"]"]);
-        assert_eq!(conversation(connection, "ann", "r2").unwrap(), None);
-        assert_eq!(item(connection, "ann", "msg_r2").unwrap(), None);
-        // And nothing is left when the last one goes.
-        assert!(delete(connection, "ann", "r3").unwrap().is_some());
-        let left: u32 = connection
-            .query_row("SELECT count(*) FROM turns", [], |row| row.get(0))
-            .unwrap();
-        assert_eq!(left, 0);
-    })
-    .await;
-}
+    async fn a_conversation_is_whole_after_its_beginning_was_deleted(records: Records) {
+        with(records, |connection| {
+            keep(connection, &["r1", "r2", "r3"]);
+            assert!(delete(connection, "ann", "r1").unwrap().is_some());
+            assert!(delete(connection, "ann", "r2").unwrap().is_some());
+            let kept = conversation(connection, "ann", "r3").unwrap().unwrap();
+            assert_eq!(kept.turns, ["[\"r1\"]", "[\"r2\"]", "[\"r3\"]"]);
+            assert_eq!(conversation(connection, "ann", "r2").unwrap(), None);
+            assert_eq!(item(connection, "ann", "msg_r2").unwrap(), None);
+            // And nothing is left when the last one goes.
+            assert!(delete(connection, "ann", "r3").unwrap().is_some());
+            assert!(!connection.exists("SELECT 1 FROM turns", &[]).unwrap());
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn a_turn_whose_previous_one_is_gone_has_to_be_kept_whole() {
-    with(|connection| {
-        keep(connection, &["r1"]);
-        begin(connection, &begun("r2", "ann")).unwrap();
-        delete(connection, "ann", "r1").unwrap();
-        assert!(!end(connection, &ended("r2", Some("r1"))).unwrap());
-        assert_eq!(
-            find(connection, "ann", "r2").unwrap().unwrap().status,
-            "in_progress"
-        );
-        assert!(end(connection, &ended("r2", None)).unwrap());
-        let kept = conversation(connection, "ann", "r2").unwrap().unwrap();
-        assert_eq!(kept.turns, ["[\"r2\"]"]);
-    })
-    .await;
-}
+    async fn a_turn_whose_previous_one_is_gone_has_to_be_kept_whole(records: Records) {
+        with(records, |connection| {
+            keep(connection, &["r1"]);
+            begin(connection, &begun("r2", "ann")).unwrap();
+            delete(connection, "ann", "r1").unwrap();
+            assert!(!end(connection, &ended("r2", Some("r1"))).unwrap());
+            assert_eq!(
+                find(connection, "ann", "r2").unwrap().unwrap().status,
+                "in_progress"
+            );
+            assert!(end(connection, &ended("r2", None)).unwrap());
+            let kept = conversation(connection, "ann", "r2").unwrap().unwrap();
+            assert_eq!(kept.turns, ["[\"r2\"]"]);
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn a_response_that_was_deleted_while_it_ran_stays_deleted() {
-    with(|connection| {
-        begin(connection, &begun("r1", "ann")).unwrap();
-        delete(connection, "ann", "r1").unwrap();
-        end(connection, &ended("r1", None)).unwrap();
-        assert_eq!(find(connection, "ann", "r1").unwrap(), None);
-        assert_eq!(item(connection, "ann", "msg_r1").unwrap(), None);
-    })
-    .await;
-}
+    async fn a_response_that_was_deleted_while_it_ran_stays_deleted(records: Records) {
+        with(records, |connection| {
+            begin(connection, &begun("r1", "ann")).unwrap();
+            delete(connection, "ann", "r1").unwrap();
+            end(connection, &ended("r1", None)).unwrap();
+            assert_eq!(find(connection, "ann", "r1").unwrap(), None);
+            assert_eq!(item(connection, "ann", "msg_r1").unwrap(), None);
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn responses_that_ran_when_the_process_ended_have_failed() {
-    with(|connection| {
-        keep(connection, &["r1"]);
-        begin(connection, &begun("r2", "ann")).unwrap();
-        assert_eq!(recover(connection).unwrap(), 1);
-        let whole = find(connection, "ann", "r1").unwrap().unwrap();
-        assert_eq!(whole.status, "completed");
-        let broken = find(connection, "ann", "r2").unwrap().unwrap();
-        assert_eq!(broken.status, "failed");
-        let body: Value = serde_json::from_str(&broken.body).unwrap();
-        assert_eq!(body["status"], "failed");
-        assert_eq!(body["error"]["code"], "server_error");
-        assert_eq!(recover(connection).unwrap(), 0);
-    })
-    .await;
-}
+    async fn responses_that_ran_when_the_process_ended_have_failed(records: Records) {
+        with(records, |connection| {
+            keep(connection, &["r1"]);
+            begin(connection, &begun("r2", "ann")).unwrap();
+            assert_eq!(recover(connection).unwrap(), 1);
+            let whole = find(connection, "ann", "r1").unwrap().unwrap();
+            assert_eq!(whole.status, "completed");
+            let broken = find(connection, "ann", "r2").unwrap().unwrap();
+            assert_eq!(broken.status, "failed");
+            let body: Value = serde_json::from_str(&broken.body).unwrap();
+            assert_eq!(body["status"], "failed");
+            assert_eq!(body["error"]["code"], "server_error");
+            assert_eq!(recover(connection).unwrap(), 0);
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn old_responses_are_swept_but_not_those_that_run() {
-    with(|connection| {
-        keep(connection, &["r1"]);
-        begin(connection, &begun("r2", "ann")).unwrap();
-        assert_eq!(sweep(connection, 1000).unwrap().0.len(), 0);
-        assert_eq!(sweep(connection, 1001).unwrap().0.len(), 1);
-        assert_eq!(find(connection, "ann", "r1").unwrap(), None);
-        assert!(find(connection, "ann", "r2").unwrap().is_some());
-    })
-    .await;
-}
+    async fn old_responses_are_swept_but_not_those_that_run(records: Records) {
+        with(records, |connection| {
+            keep(connection, &["r1"]);
+            begin(connection, &begun("r2", "ann")).unwrap();
+            assert_eq!(sweep(connection, 1000).unwrap().0.len(), 0);
+            assert_eq!(sweep(connection, 1001).unwrap().0.len(), 1);
+            assert_eq!(find(connection, "ann", "r1").unwrap(), None);
+            assert!(find(connection, "ann", "r2").unwrap().is_some());
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn a_secret_is_the_one_that_was_brought_first() {
-    with(|connection| {
-        assert_eq!(secret(connection, "compaction", b"first").unwrap(), b"first");
-        assert_eq!(secret(connection, "compaction", b"second").unwrap(), b"first");
-    })
-    .await;
-}
+    async fn a_secret_is_the_one_that_was_brought_first(records: Records) {
+        with(records, |connection| {
+            assert_eq!(secret(connection, "compaction", b"first").unwrap(), b"first");
+            assert_eq!(secret(connection, "compaction", b"second").unwrap(), b"first");
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn an_item_is_found_in_its_turn_or_as_older_records_have_it() {
-    with(|connection| {
-        begin(connection, &begun("r1", "ann")).unwrap();
-        let r1 = Ended {
-            turn: r#"[{"n": 0}, {"n": 1}, {"n": 2}]"#.to_owned(),
-            items: vec![
-                ("ci_1".to_owned(), "[1,2]".to_owned()),
-                ("msg_1".to_owned(), r#"[{"n": "own"}]"#.to_owned()),
-            ],
-            ..ended("r1", None)
-        };
-        assert!(end(connection, &r1).unwrap());
-        let found = |id: &str| item(connection, "ann", id).unwrap().unwrap();
-        assert_eq!(found("ci_1"), r#"[{"n":1},{"n":2}]"#);
-        assert_eq!(found("msg_1"), r#"[{"n": "own"}]"#);
-    })
-    .await;
-}
+    async fn an_item_is_found_in_its_turn_or_as_older_records_have_it(records: Records) {
+        with(records, |connection| {
+            begin(connection, &begun("r1", "ann")).unwrap();
+            let r1 = Ended {
+                turn: r#"[{"n": 0}, {"n": 1}, {"n": 2}]"#.to_owned(),
+                items: vec![
+                    ("ci_1".to_owned(), "[1,2]".to_owned()),
+                    ("msg_1".to_owned(), r#"[{"n": "own"}]"#.to_owned()),
+                ],
+                ..ended("r1", None)
+            };
+            assert!(end(connection, &r1).unwrap());
+            let found = |id: &str| item(connection, "ann", id).unwrap().unwrap();
+            assert_eq!(found("ci_1"), r#"[{"n":1},{"n":2}]"#);
+            assert_eq!(found("msg_1"), r#"[{"n": "own"}]"#);
+        })
+        .await;
+    }
 
-#[tokio::test]
-async fn turns_that_are_no_longer_needed_are_returned() {
-    with(|connection| {
-        keep(connection, &["r1", "r2"]);
-        begin(connection, &begun("r3", "ann")).unwrap();
-        // A later turn needs the first one; one that never ended has none.
-        assert_eq!(delete(connection, "ann", "r1").unwrap(), Some(Vec::new()));
-        assert_eq!(
-            delete(connection, "ann", "r3").unwrap(),
-            Some(vec!["r3".to_owned()])
-        );
-        let mut both = delete(connection, "ann", "r2").unwrap().unwrap();
-        both.sort();
-        assert_eq!(both, ["r1", "r2"]);
-    })
-    .await;
+    async fn turns_that_are_no_longer_needed_are_returned(records: Records) {
+        with(records, |connection| {
+            keep(connection, &["r1", "r2"]);
+            begin(connection, &begun("r3", "ann")).unwrap();
+            // A later turn needs the first one; one that never ended has none.
+            assert_eq!(delete(connection, "ann", "r1").unwrap(), Some(Vec::new()));
+            assert_eq!(
+                delete(connection, "ann", "r3").unwrap(),
+                Some(vec!["r3".to_owned()])
+            );
+            let mut both = delete(connection, "ann", "r2").unwrap().unwrap();
+            both.sort();
+            assert_eq!(both, ["r1", "r2"]);
+        })
+        .await;
+    }
 }

@@ -1,0 +1,193 @@
+//! The databases that records can be in: an `SQLite` file of one gateway, or a Postgres database that several share.
+//!
+//! Statements are written once, in the SQL that both understand, with placeholders `?1`, `?2`, …. What differs is here: placeholders and types
+//! ([`postgres`]), how a schema is written ([`schema`]), and [locks](DatabaseTransaction::lock).
+//!
+//! ```text
+//! records.with(|database| { let transaction = database.transaction()?; …; transaction.commit() })
+//!          │  on a thread that may block, to its end, even if nobody waits for it any more
+//!          └─ SQLite: the one connection of the process        Postgres: a connection of the pool
+//! ```
+
+pub(super) mod postgres;
+pub(super) mod schema;
+pub(super) mod sqlite;
+pub(super) mod url;
+mod value;
+
+use std::ops::Deref;
+
+pub use value::{DatabaseRow, DatabaseValue, ToDatabaseValue};
+
+use postgres::PostgresSession;
+
+/// A result of a statement.
+pub(crate) type Result<T, E = DatabaseError> = std::result::Result<T, E>;
+
+/// Lists the values of a statement's placeholders.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        &[$($crate::records::ToDatabaseValue::value(&$value)),*]
+    };
+}
+pub(crate) use params;
+
+/// A connection to a database.
+#[derive(Debug)]
+pub struct Database(Connected);
+
+#[derive(Debug)]
+enum Connected {
+    Sqlite(rusqlite::Connection),
+    Postgres(PostgresSession),
+}
+
+/// Why a statement failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// `SQLite` reports it.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// Postgres reports it, or the connection to it.
+    #[error(transparent)]
+    Postgres(#[from] tokio_postgres::Error),
+    /// Postgres does not answer.
+    #[error("Postgres did not answer within {0} seconds")]
+    Silent(u64),
+    /// A statement before has broken the connection.
+    #[error("the connection to Postgres is broken")]
+    Broken,
+    /// A text that Postgres cannot store.
+    #[error("a text contains the character U+0000, which Postgres cannot store")]
+    Nul,
+}
+
+impl Database {
+    /// Runs a statement, and returns the number of rows that it changed.
+    pub fn execute(&self, sql: &str, values: &[DatabaseValue<'_>]) -> Result<u64> {
+        match &self.0 {
+            Connected::Sqlite(connection) => sqlite::execute(connection, sql, values),
+            Connected::Postgres(session) => session.execute(sql, values),
+        }
+    }
+
+    /// Runs a statement, and reads the rows that it returns.
+    pub fn query<T>(
+        &self,
+        sql: &str,
+        values: &[DatabaseValue<'_>],
+        mut read: impl FnMut(&DatabaseRow<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        match &self.0 {
+            Connected::Sqlite(connection) => sqlite::query(connection, sql, values, read),
+            Connected::Postgres(session) => {
+                let rows = session.query(sql, values)?;
+                rows.iter().map(|row| read(&DatabaseRow::Postgres(row))).collect()
+            }
+        }
+    }
+
+    /// Runs a statement, and reads the first row, if it returns one.
+    pub fn first<T>(
+        &self,
+        sql: &str,
+        values: &[DatabaseValue<'_>],
+        read: impl FnMut(&DatabaseRow<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.query(sql, values, read)?.into_iter().next())
+    }
+
+    /// Returns whether a statement returns a row.
+    pub fn exists(&self, sql: &str, values: &[DatabaseValue<'_>]) -> Result<bool> {
+        Ok(self.first(sql, values, |_| Ok(()))?.is_some())
+    }
+
+    /// Runs statements without values.
+    pub fn batch(&self, sql: &str) -> Result<()> {
+        match &self.0 {
+            Connected::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
+            Connected::Postgres(session) => session.batch(sql),
+        }
+    }
+
+    /// Begins a transaction, which is rolled back unless it is committed.
+    pub fn transaction(&mut self) -> Result<DatabaseTransaction<'_>> {
+        self.begin("BEGIN")
+    }
+
+    fn begin(&self, sql: &str) -> Result<DatabaseTransaction<'_>> {
+        self.batch(sql)?;
+        Ok(DatabaseTransaction {
+            database: self,
+            open: true,
+        })
+    }
+}
+
+/// A transaction.
+#[derive(Debug)]
+pub struct DatabaseTransaction<'a> {
+    database: &'a Database,
+    open: bool,
+}
+
+impl Deref for DatabaseTransaction<'_> {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self.database
+    }
+}
+
+impl DatabaseTransaction<'_> {
+    /// Keeps what the transaction has done.
+    pub fn commit(mut self) -> Result<()> {
+        self.batch("COMMIT")?;
+        self.open = false;
+        Ok(())
+    }
+
+    /// Waits until no other transaction holds or shares what has this name, and holds it to its end. `SQLite` has one writer anyway.
+    pub fn lock(&self, name: &str) -> Result<()> {
+        self.advise("SELECT pg_advisory_xact_lock(hashtextextended(?1, 0))", name)
+    }
+
+    /// Waits until no other transaction holds what has this name, and shares it to its end.
+    pub fn share(&self, name: &str) -> Result<()> {
+        self.advise(
+            "SELECT pg_advisory_xact_lock_shared(hashtextextended(?1, 0))",
+            name,
+        )
+    }
+
+    fn advise(&self, sql: &str, name: &str) -> Result<()> {
+        match &self.0 {
+            Connected::Sqlite(_) => Ok(()),
+            // Other programs may use locks of the same database.
+            Connected::Postgres(session) => {
+                session.query(sql, params![format!("cellblock {name}")]).map(drop)
+            }
+        }
+    }
+}
+
+impl Drop for DatabaseTransaction<'_> {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        match &self.0 {
+            // Some errors have rolled it back already.
+            Connected::Sqlite(connection) if connection.is_autocommit() => {}
+            Connected::Sqlite(_) => {
+                if let Err(error) = self.batch("ROLLBACK") {
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "roll back a transaction"
+                    );
+                }
+            }
+            Connected::Postgres(session) => session.roll_back(),
+        }
+    }
+}
