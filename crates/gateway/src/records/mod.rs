@@ -13,6 +13,8 @@ pub(crate) mod database;
 mod error;
 mod files;
 pub mod keys;
+#[cfg(test)]
+mod outages;
 mod page;
 pub(crate) mod responses;
 pub(crate) mod results;
@@ -21,6 +23,7 @@ pub(crate) mod whereabouts;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use containers::{ContainerFileRow, ContainerRow};
@@ -33,7 +36,7 @@ pub use error::RecordsError;
 pub(crate) use files::FileRow;
 pub(crate) use page::{Page, Paged};
 
-use database::postgres::PostgresPool;
+use database::postgres::{PostgresPool, WAIT};
 use database::sqlite;
 
 /// Stands for the file in errors of records without one.
@@ -75,7 +78,7 @@ impl RecordsPlace {
         match self {
             Self::File(path) => Records::look(path),
             Self::Postgres(url) => {
-                let records = Records::unprepared(url)?;
+                let records = Records::unprepared(url, WAIT)?;
                 let (found, has_keys) = records
                     .with(|database| Ok((database.version()?, database.has_keys()?)))
                     .await?;
@@ -120,14 +123,14 @@ impl Records {
 
     /// Connects to a Postgres database, and brings it up to date where that is needed.
     pub async fn connect(url: &PostgresUrl) -> Result<Self, RecordsError> {
-        let records = Self::unprepared(url)?;
+        let records = Self::unprepared(url, WAIT)?;
         let found = records.with(Database::migrate).await?;
         RecordsError::newer(&url.to_string(), found)?;
         Ok(records)
     }
 
-    fn unprepared(url: &PostgresUrl) -> Result<Self, RecordsError> {
-        let pool = PostgresPool::new(url).map_err(|source| RecordsError::Roots {
+    fn unprepared(url: &PostgresUrl, wait: Duration) -> Result<Self, RecordsError> {
+        let pool = PostgresPool::new(url, wait).map_err(|source| RecordsError::Roots {
             place: url.to_string(),
             source,
         })?;

@@ -254,6 +254,6 @@ async fn records_of_every_older_version_are_brought_up_to_date_in_postgres() {
     cellblock_testkit::require!(Postgres);
     for step in 0..=known() {
         let database = PostgresDatabase::create().await;
-        grown_from(Records::unprepared(&database.url).unwrap(), step).await;
+        grown_from(Records::unprepared(&database.url, WAIT).unwrap(), step).await;
     }
 }

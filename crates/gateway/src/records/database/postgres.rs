@@ -21,7 +21,7 @@ use super::{Connected, Database, DatabaseError, DatabaseValue, Result};
 /// Maximum number of connections of a gateway. A server has 100 by default, which all gateways share.
 pub(in crate::records) const CONNECTIONS: usize = 8;
 /// How long work waits for one of them, and for a new one.
-const WAIT: Duration = Duration::from_secs(10);
+pub(in crate::records) const WAIT: Duration = Duration::from_secs(10);
 /// How long a statement may take: the server ends it earlier, if it is alive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -33,8 +33,8 @@ pub(in crate::records) struct PostgresPool {
 }
 
 impl PostgresPool {
-    /// Connects to nothing yet.
-    pub(in crate::records) fn new(url: &PostgresUrl) -> Result<Self, RootsError> {
+    /// Connects to nothing yet. Work will wait so long for a connection while all are in use.
+    pub(in crate::records) fn new(url: &PostgresUrl, wait: Duration) -> Result<Self, RootsError> {
         let how = ManagerConfig {
             // Statements say whether a connection is broken, and one that its server has closed is not used again.
             recycling_method: RecyclingMethod::Fast,
@@ -44,7 +44,7 @@ impl PostgresPool {
             None => Manager::from_config(url.config.clone(), NoTls, how),
         };
         let timeouts = Timeouts {
-            wait: Some(WAIT),
+            wait: Some(wait),
             create: Some(WAIT),
             recycle: Some(WAIT),
         };
