@@ -195,9 +195,14 @@ impl Error {
             }
             // Its message says what to do.
             Self::Serve(ServeError::Exposed { .. }) => {}
-            Self::Records(RecordsError::Damaged { path, .. })
-            | Self::Serve(ServeError::Records(RecordsError::Damaged { path, .. }))
-            | Self::Keys(KeysError::Records(RecordsError::Damaged { path, .. })) => hints.push(repair(path)),
+            Self::Records(error)
+            | Self::Serve(ServeError::Records(error))
+            | Self::Keys(KeysError::Records(error)) => {
+                // The message of any other says what to do.
+                if let RecordsError::Damaged { path, .. } = error {
+                    hints.push(repair(path));
+                }
+            }
             // Nothing of this machine is at fault.
             Self::Connect(_) => hints.push(
                 "see that `sandbox_url` is the address of a server that runs, and that its key is right".to_owned(),

@@ -14,6 +14,9 @@ pub(crate) struct KeyArgs {
     /// Configuration of the server that uses the keys [default: as for `serve`]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
+    /// Postgres database with the server's records [default: as for `serve`]
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) records: Option<String>,
     #[command(subcommand)]
     pub(crate) command: KeyCommand,
 }

@@ -15,6 +15,10 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<Listen>,
+    /// Postgres database for records, `postgres://USER@HOST/DATABASE`; if it needs a password, set
+    /// `records` in the configuration instead [default: a file in the directory of the state]
+    #[arg(long, value_name = "URL")]
+    pub(crate) records: Option<String>,
     /// Answer without a language model: `demo` runs the Python block of a message, or a small
     /// analysis of its own
     #[arg(long)]

@@ -6,13 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys, Secret};
 use cellblock_gateway::quotas::Allowance;
-use cellblock_gateway::records::Records;
 use cellblock_image::Home;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::args::key::{KeyArgs, KeyCommand};
-use crate::config::{RECORDS, Sources};
+use crate::config::Sources;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
@@ -32,9 +31,10 @@ pub(crate) async fn run(args: KeyArgs) -> ExitCode {
 }
 
 async fn act(args: KeyArgs) -> Result<()> {
-    let loaded = Sources::of_process(args.config, None).load()?;
-    let state = loaded.state(Home::find()?.root());
-    let keys = Keys::new(Records::open(&state.join(RECORDS))?);
+    let loaded = Sources::of_process(args.config, None)
+        .with_records(args.records)
+        .load()?;
+    let keys = Keys::new(loaded.records(Home::find()?.root())?.open().await?);
     let mut screen = Screen::new();
     match args.command {
         KeyCommand::Create {

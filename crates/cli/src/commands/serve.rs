@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use cellblock_artifact::Store;
-use cellblock_gateway::records::Records;
+use cellblock_gateway::records::{Records, RecordsPlace};
 use cellblock_gateway::remote::{self, FoundServer, Site};
 use cellblock_gateway::server;
 use cellblock_gateway::{Elsewhere, Engine, Gateway};
@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::image;
 use crate::args::serve::ServeArgs;
 use crate::artifact_store;
-use crate::config::{Loaded, RECORDS};
+use crate::config::Loaded;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
@@ -71,7 +71,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
     let start = async {
         let home = Home::find()?;
-        let (records, lock) = records(&loaded, &home)?;
+        let (records, lock) = records(&loaded, &home).await?;
         server::check(&options, &records).await?;
         let engine = match &pods {
             Some(pods) => pods::engine(&loaded, pods, &home).await?,
@@ -106,8 +106,13 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     Ok(serving.run().await?)
 }
 
-/// What is remembered, and the lock that keeps others away from it as long as it is held.
-fn records(loaded: &Loaded, home: &Home) -> Result<(Records, File)> {
+/// What is remembered, and the lock that keeps others away from a file as long as it is held.
+async fn records(loaded: &Loaded, home: &Home) -> Result<(Records, Option<File>)> {
+    let place = loaded.records(home.root())?;
+    if let RecordsPlace::Postgres(url) = &place {
+        tracing::info!(%url, "records are in Postgres");
+        return Ok((place.open().await?, None));
+    }
     let state = loaded.state(home.root());
     std::fs::create_dir_all(&state).map_err(Error::own_file("make the directory of the state", &state))?;
     let path = state.join("lock");
@@ -117,8 +122,7 @@ fn records(loaded: &Loaded, home: &Home) -> Result<(Records, File)> {
         Err(TryLockError::WouldBlock) => return Err(Error::Refused(in_use(&state))),
         Err(TryLockError::Error(error)) => return Err(Error::own_file("lock the state", &path)(error)),
     }
-    let records = Records::open(&state.join(RECORDS)).map_err(Error::Records)?;
-    Ok((records, lock))
+    Ok((place.open().await?, Some(lock)))
 }
 
 fn in_use(state: &Path) -> String {

@@ -140,7 +140,12 @@ impl Loaded {
     }
 
     /// Reads a secret, which is at this path.
-    fn secret(&self, path: &[&str], source: &SecretSource, check: &mut Check<'_>) -> Option<String> {
+    pub(super) fn secret(
+        &self,
+        path: &[&str],
+        source: &SecretSource,
+        check: &mut Check<'_>,
+    ) -> Option<String> {
         let read: Result<String, SecretError> = match (&source.env, &source.file) {
             (Some(name), _) => variable(name),
             (None, Some(path)) => file(&self.path(path)),

@@ -16,8 +16,6 @@ use super::{Settings, env, renamed, yaml};
 
 /// The file that is read where none is named, if it is there.
 pub(crate) const DEFAULT_FILE: &str = "cellblock.yaml";
-/// The records, below the directory of the state.
-pub(crate) const RECORDS: &str = "records.sqlite";
 /// Maximum size of a configuration in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -28,6 +26,8 @@ pub(crate) struct Sources {
     pub(crate) file: Option<PathBuf>,
     /// What the command line says.
     pub(crate) listen: Option<Listen>,
+    /// The database of records that the command line names.
+    pub(crate) records: Option<String>,
     /// Environment variables.
     pub(crate) variables: Vec<(String, String)>,
 }
@@ -70,11 +70,17 @@ impl Sources {
         Self {
             file,
             listen,
+            records: None,
             // A variable that is no text is none of ours: it could not be read.
             variables: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
         }
+    }
+
+    /// With the database of records that the command line names.
+    pub(crate) fn with_records(self, records: Option<String>) -> Self {
+        Self { records, ..self }
     }
 
     /// Reads and checks.
@@ -103,6 +109,13 @@ impl Sources {
                 origin: Origin::Argument("--listen"),
             };
             tree.set(&["listen".to_owned()], listen);
+        }
+        if let Some(url) = self.records {
+            let records = Node {
+                value: Value::Text(url),
+                origin: Origin::Argument("--records"),
+            };
+            tree.set(&["records".to_owned()], records);
         }
         found.add(renamed::rename(&mut tree));
         let mut check = Check::new(&tree);

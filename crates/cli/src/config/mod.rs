@@ -15,6 +15,7 @@ mod mcp;
 mod mistake;
 mod node;
 mod offer;
+mod records;
 #[cfg(test)]
 pub(crate) mod reference;
 mod renamed;
@@ -30,6 +31,7 @@ mod yaml;
 use std::path::PathBuf;
 
 use cellblock_agent::tools::TurnOptions;
+use cellblock_connector::GivenValue;
 use cellblock_gateway::options::{
     AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions,
     MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
@@ -49,7 +51,7 @@ use cellblock_interpreter::walls::gvisor::GvisorOptions;
 use cellblock_interpreter::walls::microvm::MicrovmOptions;
 use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 pub(crate) use cells::snippet;
-pub(crate) use file::{ConfigError, Loaded, RECORDS, Sources};
+pub(crate) use file::{ConfigError, Loaded, Sources};
 pub(crate) use kubernetes::PodSite;
 use listen::Listen;
 pub(crate) use schema::schema;
@@ -70,6 +72,9 @@ pub(crate) struct Settings {
     /// Directory for the state that the server keeps across restarts. Default: `gateway` below
     /// `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
+    /// Postgres database for the server's records, which several servers can share: an environment variable or a file with its URL, such as
+    /// `postgres://user:password@host/database`, or the URL itself if it has no password. Default: the file `records.sqlite` in `state`.
+    pub(crate) records: Option<GivenValue>,
     /// Image for sandboxes: a name, an ID, or a TOML file that describes one. `CELLBLOCK_IMAGE` changes the default.
     #[schemars(with = "String")]
     pub(crate) image: ImageName,
@@ -171,6 +176,7 @@ impl Settings {
 
     fn check(&self, check: &mut check::Check<'_>) {
         self.providers.check(check);
+        self.check_records(check);
         self.check_mirror(check);
         self.check_site(check);
         self.check_kubernetes(check);

@@ -89,6 +89,7 @@ mod tests {
         let sources = Sources {
             file: Some(file),
             listen: None,
+            records: None,
             variables: variables.collect(),
         };
         let told = |error: String| error.replace(&format!("{}/", folder.path().display()), "");

@@ -20,6 +20,7 @@ fn load(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, String> {
     let sources = Sources {
         file: Some(file),
         listen: None,
+        records: None,
         variables: variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -318,9 +319,60 @@ fn variables_and_the_command_line_count_more_than_the_file() {
     let sources = Sources {
         file: None,
         listen: Some(argument),
+        records: Some("postgres://ann@db/argument".to_owned()),
         variables: vec![("CELLBLOCK_SERVE__LISTEN".to_owned(), "2".to_owned())],
     };
-    assert_eq!(sources.load().unwrap().settings.listen, argument);
+    let loaded = sources.load().unwrap();
+    assert_eq!(loaded.settings.listen, argument);
+    let records = loaded.records(Path::new("/data")).unwrap();
+    assert_eq!(
+        format!("{records:?}"),
+        "Postgres(postgres://db:5432/argument)"
+    );
+}
+
+#[test]
+fn records_are_in_a_file_or_in_the_database_of_a_url_whose_password_is_elsewhere() {
+    let home = Path::new("/data");
+    let place = |text: &str| format!("{:?}", load(text, &[]).unwrap().records(home).unwrap());
+    assert_eq!(place("state: /s"), "File(\"/s/records.sqlite\")");
+    assert_eq!(
+        place("records: postgres://ann@db.example:6000/x"),
+        "Postgres(postgres://db.example:6000/x)"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("url");
+    std::fs::write(&file, "postgres://ann:s3cret@db.example/x\n").unwrap();
+    assert_eq!(
+        place(&format!("records: {{file: {}}}", file.display())),
+        "Postgres(postgres://db.example:5432/x)"
+    );
+    std::fs::write(&file, "mysql://ann:s3cret@db.example/x\n").unwrap();
+    let loaded = load(&format!("records: {{file: {}}}", file.display()), &[]).unwrap();
+    let error = loaded.records(home).unwrap_err().to_string();
+    assert!(
+        error.contains("`records`: must be a URL such as") && !error.contains("s3cret"),
+        "{error}"
+    );
+    for (text, expected) in [
+        (
+            "records: postgres://ann:s3cret@db.example/x",
+            "must not contain a password; read the URL with `{env: NAME}` or `{file: PATH}`",
+        ),
+        (
+            "records: postgres://ann@db.example/x?sslmode=prefer",
+            "has an `sslmode` that could send everything unencrypted",
+        ),
+        ("records: {env: A, file: b}", "must have `env`, an environment variable, or `file`"),
+        ("records: records.sqlite", "must be a URL such as"),
+    ] {
+        let error = load(text, &[]).unwrap_err();
+        assert!(
+            error.contains("cellblock.yaml:1:") && error.contains("`records`") && error.contains(expected),
+            "{error}"
+        );
+        assert!(!error.contains("s3cret"), "{error}");
+    }
 }
 
 #[test]

@@ -48,10 +48,11 @@ fn validate(documents: &[Value]) -> Result<()> {
     Ok(())
 }
 
-const EVERYTHING: [&str; 6] = [
+const EVERYTHING: [&str; 7] = [
     "podKeySecret=keys",
     "gateway.replicas=3",
     "gateway.envSecret=models",
+    "gateway.recordsSecret=records",
     "serviceMonitor.enabled=true",
     "serviceMonitor.keySecret=scraper",
     "pods.runtimeClassName=gvisor",
@@ -172,7 +173,11 @@ fn gateway_and_pods_read_the_configuration_that_the_chart_writes() -> Result<()>
     require!(Helm);
     let documents = render(&EVERYTHING)?;
     let config = find(&documents, "ConfigMap")?;
-    for (file, line) in [("cellblock.yaml", "warm_pool: demo"), ("pod.yaml", "serve: true")] {
+    for (file, line) in [
+        ("cellblock.yaml", "warm_pool: demo"),
+        ("cellblock.yaml", "file: /run/secrets/records/url"),
+        ("pod.yaml", "serve: true"),
+    ] {
         let text = config["data"][file].as_str().context("a configuration")?;
         let (_folder, path) = crate::support::folder(&[("cellblock.yaml", text.as_bytes())])?;
         let finished = Cli::new(["config", "show"]).folder(&path).run()?;

@@ -24,13 +24,13 @@ async fn make_room(server: &Server) {
     server.gateway().records.with(grow).await.unwrap();
 }
 
-async fn ready(server: &Server) -> (u16, Value) {
+pub(crate) async fn ready(server: &Server) -> (u16, Value) {
     let url = format!("http://{}/readyz", server.address);
     let answer = reqwest::get(url).await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 
-async fn until_ready(server: &Server) {
+pub(crate) async fn until_ready(server: &Server) {
     until_ok(async || match ready(server).await {
         (200, _) => Ok(()),
         (status, told) => Err(format!("{status}: {told}")),

@@ -21,6 +21,7 @@ mod models;
 mod namespaces;
 #[path = "../../../agent/src/wire/order.rs"]
 mod order;
+mod outage;
 mod programmatic;
 mod research;
 mod returned;

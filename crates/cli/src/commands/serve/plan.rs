@@ -8,14 +8,13 @@ use cellblock_agent::provider::demo::Demo;
 use cellblock_agent::tools::{ConfiguredServer, Tools};
 use cellblock_gateway::Models;
 use cellblock_gateway::options::Options;
-use cellblock_gateway::records::Records;
 use cellblock_gateway::remote::Site;
 use cellblock_gateway::server;
 use cellblock_image::{Home, ImageStore};
 use cellblock_mcp::Options as McpOptions;
 
 use crate::args::serve::ServeArgs;
-use crate::config::{Loaded, OfferPolicy, OfferedServer, PodSite, RECORDS, Sources};
+use crate::config::{Loaded, OfferPolicy, OfferedServer, PodSite, Sources};
 use crate::error::{Error, Result};
 use crate::warm::setting::WarmSetting;
 
@@ -48,7 +47,9 @@ pub(in crate::commands) struct Plan {
 impl Plan {
     /// Reads and checks everything that needs no other file of the state, and starts nothing.
     pub(in crate::commands) fn of(args: &ServeArgs) -> Result<Self> {
-        let loaded = Sources::of_process(args.config.clone(), args.listen).load()?;
+        let loaded = Sources::of_process(args.config.clone(), args.listen)
+            .with_records(args.records.clone())
+            .load()?;
         let models = models(&loaded, args)?;
         let site = loaded.site()?;
         let pods = loaded.pods()?;
@@ -81,7 +82,7 @@ impl Plan {
     /// image.
     pub(in crate::commands) async fn check(&self) -> Result<()> {
         let home = Home::find()?;
-        let records = Records::look(&self.loaded.state(home.root()).join(RECORDS))?;
+        let records = self.loaded.records(home.root())?.look().await?;
         server::check(&self.options, &records).await?;
         if self.site.is_none() && self.pods.is_none() {
             ImageStore::new(home).check(&self.loaded.settings.image.0)?;

@@ -224,7 +224,7 @@ fn check_given(path: &[&str], value: &GivenValue, check: &mut Check<'_>) {
     }
 }
 
-fn check_source(path: &[&str], source: &SecretSource, check: &mut Check<'_>) {
+pub(in crate::config) fn check_source(path: &[&str], source: &SecretSource, check: &mut Check<'_>) {
     if source.env.is_some() == source.file.is_some() {
         let text = "must have `env`, an environment variable, or `file`, and not both";
         check.wrong(path, text);
