@@ -1,11 +1,11 @@
 //! What owners have and use, in memory, and what of it is not in the records yet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Allowance, Quota};
-use crate::records::usage::Used;
+use crate::records::usage::{self, Used};
 use crate::records::{Database, DatabaseError};
 
 /// What is known about all owners.
@@ -13,7 +13,7 @@ use crate::records::{Database, DatabaseError};
 pub(super) struct Ledger {
     accounts: HashMap<String, Account>,
     /// When keys were last used, since that was last written.
-    pub(super) seen: HashMap<String, u64>,
+    pub(super) seen: BTreeMap<String, u64>,
 }
 
 /// What is known about an owner.
@@ -37,7 +37,7 @@ pub(super) struct Account {
 #[derive(Clone, Debug)]
 pub(super) struct Unwritten {
     used: Vec<(String, u64, Used)>,
-    seen: HashMap<String, u64>,
+    seen: BTreeMap<String, u64>,
 }
 
 /// How often something was done lately: a bucket that fills itself.
@@ -71,11 +71,24 @@ impl Ledger {
     pub(super) fn take_unwritten(&mut self) -> Unwritten {
         let changed = self.accounts.iter_mut();
         let changed = changed.filter(|(_, account)| account.unwritten != Used::default());
+        let used = changed
+            .map(|(owner, account)| (owner.clone(), account.day, std::mem::take(&mut account.unwritten)));
+        let mut used: Vec<_> = used.collect();
+        // Gateways that write the same rows at the same time do it in the same order.
+        used.sort_by(|(one, ..), (other, ..)| one.cmp(other));
         Unwritten {
-            used: changed
-                .map(|(owner, account)| (owner.clone(), account.day, std::mem::take(&mut account.unwritten)))
-                .collect(),
+            used,
             seen: std::mem::take(&mut self.seen),
+        }
+    }
+
+    /// Takes over what owners have used in all gateways.
+    pub(super) fn settle(&mut self, totals: Vec<(String, u64, Used)>) {
+        for (owner, day, total) in totals {
+            let account = self.account(&owner);
+            if account.day == day {
+                account.used = sum(total, account.unwritten);
+            }
         }
     }
 
@@ -108,16 +121,19 @@ impl Unwritten {
         self.used.is_empty() && self.seen.is_empty()
     }
 
-    /// Writes all of it or nothing.
-    pub(super) fn write(&self, database: &mut Database) -> Result<(), DatabaseError> {
+    /// Writes all of it or nothing, and returns what these owners have used in all gateways.
+    pub(super) fn write(&self, database: &mut Database) -> Result<Vec<(String, u64, Used)>, DatabaseError> {
         let transaction = database.transaction()?;
+        let mut totals = Vec::new();
         for (owner, day, used) in &self.used {
-            crate::records::usage::add(&transaction, owner, *day, *used)?;
+            usage::add(&transaction, owner, *day, *used)?;
+            totals.push((owner.clone(), *day, usage::used(&transaction, owner, *day)?));
         }
         for (owner, at) in &self.seen {
             crate::records::keys::used(&transaction, owner, *at)?;
         }
-        transaction.commit()
+        transaction.commit()?;
+        Ok(totals)
     }
 }
 

@@ -215,10 +215,16 @@ impl Quotas {
             .records
             .with(move |connection| rows.write(connection))
             .await;
-        if done.is_err() {
-            self.ledger().put_back(written);
+        match done {
+            Ok(totals) => {
+                self.ledger().settle(totals);
+                Ok(())
+            }
+            Err(error) => {
+                self.ledger().put_back(written);
+                Err(error)
+            }
         }
-        done
     }
 
     /// Makes sure that an owner's quotas, and what it used today, are in memory.

@@ -70,6 +70,19 @@ over_each_database! {
         assert_eq!(quotas.used("key_2").await.unwrap(), Used::default());
     }
 
+    async fn gateways_that_share_records_count_the_use_of_a_day_together(records: Records) {
+        let per_key = Allowance::default().with(Quota::UploadBytesPerDay, Some(100));
+        let [one, two] = [(); 2].map(|()| Quotas::new(per_key.clone(), records.clone()));
+        one.upload("key_1", 1).await.unwrap();
+        two.upload("key_1", 60).await.unwrap();
+        two.flush().await.unwrap();
+        one.upload("key_1", 9).await.unwrap();
+        one.flush().await.unwrap();
+        assert_eq!(one.used("key_1").await.unwrap().upload_bytes, 70);
+        used_up(one.upload("key_1", 31).await);
+        one.upload("key_1", 30).await.unwrap();
+    }
+
     async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none(records: Records) {
         let own = Allowance::default()
             .with(Quota::ConcurrentCells, None)

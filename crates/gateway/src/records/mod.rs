@@ -12,6 +12,7 @@ mod conversations;
 pub(crate) mod database;
 mod error;
 mod files;
+pub(crate) mod holders;
 pub mod keys;
 #[cfg(test)]
 mod outages;

@@ -161,36 +161,29 @@ async fn committed_rows_survive_a_kill_of_the_server_and_records_work_again_when
     let records = Records::connect(&url(&server.create_database("records").await))
         .await
         .unwrap();
-    let (noted, mut notes) = tokio::sync::mpsc::unbounded_channel();
+    let kept = Arc::new(Mutex::new(Vec::new()));
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..4 {
-        let (records, noted) = (records.clone(), noted.clone());
+        let (records, kept) = (records.clone(), Arc::clone(&kept));
         writers.spawn(async move {
-            for number in 0.. {
+            let mut number = 0;
+            loop {
+                number += 1;
                 let sha256 = format!("{writer}-{number}");
-                match records
-                    .grant_artifacts("ann", vec![sha256.clone(), format!("{sha256}-twin")])
-                    .await
-                {
-                    Ok(()) => noted.send(sha256).unwrap(),
-                    Err(error) => return error,
+                let twin = format!("{sha256}-twin");
+                if let Err(error) = records.grant_artifacts("ann", vec![sha256.clone(), twin]).await {
+                    return error;
                 }
+                kept.lock().unwrap().push(sha256);
             }
-            unreachable!()
         });
     }
-    let mut kept = Vec::new();
-    for _ in 0..50 {
-        kept.push(notes.recv().await.unwrap());
-    }
+    wait::until("50 writes", || kept.lock().unwrap().len() >= 50).await;
     server.kill();
     for error in writers.join_all().await {
         assert!(error.is_unavailable(), "{error:?}");
     }
-    drop(noted);
-    while let Some(note) = notes.recv().await {
-        kept.push(note);
-    }
+    let kept = std::mem::take(&mut *kept.lock().unwrap());
     let error = records.owns_artifact("ann", "0-0").await.unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
     server.restart_postgres().await;
@@ -219,7 +212,7 @@ async fn work_waits_for_a_connection_and_fails_if_all_are_in_use_for_too_long() 
     let database = PostgresDatabase::create().await;
     let records = Records::unprepared(&database.url, Duration::from_millis(100)).unwrap();
     let mut holders = tokio::task::JoinSet::new();
-    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let (begun, mut begins) = tokio::sync::mpsc::channel(CONNECTIONS);
     let mut ends = Vec::new();
     for _ in 0..CONNECTIONS {
         let (go, goes) = mpsc::channel::<()>();
@@ -227,7 +220,7 @@ async fn work_waits_for_a_connection_and_fails_if_all_are_in_use_for_too_long() 
         let (records, begun) = (records.clone(), begun.clone());
         holders.spawn(async move {
             let hold = records.with(move |_| {
-                begun.send(()).unwrap();
+                begun.try_send(()).unwrap();
                 // Until the test lets it go.
                 let _ = goes.recv();
                 Ok(())

@@ -3,7 +3,7 @@
 use cellblock_agent::turn::KeptResult;
 use serde_json::{Value, json};
 
-use super::database::{Database, Result, params};
+use super::database::{Database, DatabaseTransaction, Result, params};
 use super::results;
 
 /// A response that begins.
@@ -11,6 +11,8 @@ use super::results;
 pub(crate) struct Begun {
     pub(crate) id: String,
     pub(crate) owner: String,
+    /// The gateway that writes it.
+    pub(crate) holder: String,
     /// `queued` or `in_progress`.
     pub(crate) status: &'static str,
     pub(crate) created_at: u64,
@@ -70,10 +72,11 @@ const TURNS: &str = "turns";
 pub(crate) fn begin(database: &Database, begun: &Begun) -> Result<()> {
     let created_at = i64::try_from(begun.created_at).unwrap_or(i64::MAX);
     database.execute(
-        "INSERT INTO responses (id, owner, status, created_at, body, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO responses (id, owner, holder, status, created_at, body, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             begun.id,
             begun.owner,
+            begun.holder,
             begun.status,
             created_at,
             begun.body,
@@ -260,11 +263,11 @@ fn forget_turns(database: &Database, deleted: &[String]) -> Result<Vec<String>> 
     Ok(unneeded)
 }
 
-/// Fails the responses that ran when the process ended, and says how many.
-pub(crate) fn recover(database: &mut Database) -> Result<usize> {
-    let transaction = database.transaction()?;
-    let sql = "SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress')";
-    let broken: Vec<(String, String)> = transaction.query(sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+/// Fails the responses that are not finished and fulfill a condition: nobody writes them any more. Returns how many.
+pub(crate) fn fail_unfinished(transaction: &DatabaseTransaction<'_>, condition: &str) -> Result<usize> {
+    let sql =
+        format!("SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress') AND {condition}");
+    let broken: Vec<(String, String)> = transaction.query(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (id, body) in &broken {
         // What cannot be read is told as an object without fields rather than not at all.
         let mut body: Value = serde_json::from_str(body).unwrap_or_else(|_| json!({"id": id}));
@@ -273,16 +276,15 @@ pub(crate) fn recover(database: &mut Database) -> Result<usize> {
             "code": "server_error",
             "message": "the gateway ended while this response was being written; send the request again",
         });
-        update(&transaction, id, "failed", &body.to_string())?;
+        update(transaction, id, "failed", &body.to_string())?;
     }
-    transaction.commit()?;
     Ok(broken.len())
 }
 
 /// Writes something and deletes it: fails where nothing can be written, as on a disk that is full.
 pub(crate) fn probe(database: &Database) -> Result<()> {
     let sql = "INSERT INTO secrets (name, key) VALUES ('probe', ?1) ON CONFLICT (name) DO UPDATE SET key = excluded.key";
-    database.execute(sql, params![[0; 65536]])?;
+    database.execute(sql, params![vec![0; 65536].as_slice()])?;
     database.execute("DELETE FROM secrets WHERE name = 'probe'", &[])?;
     Ok(())
 }

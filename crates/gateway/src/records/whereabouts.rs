@@ -170,7 +170,7 @@ mod tests {
                     Some("one")
                 );
                 connection.batch(
-                    "INSERT INTO responses VALUES ('r', 'ann', 'completed', 1, '', '', NULL);
+                    "INSERT INTO responses (id, owner, status, created_at, body, input) VALUES ('r', 'ann', 'completed', 1, '', '');
                      INSERT INTO turns (id, owner, items, container) VALUES ('r', 'ann', '[]', 'two');
                      INSERT INTO output_items VALUES ('ann', 'msg_1', 'r', '[]');",
                 )?;

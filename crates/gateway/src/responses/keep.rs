@@ -41,6 +41,7 @@ pub(super) async fn begun(
     let begun = Begun {
         id: response.id.clone(),
         owner: owner.to_owned(),
+        holder: gateway.id.clone(),
         status,
         created_at: response.created_at,
         body: json!(body).to_string(),

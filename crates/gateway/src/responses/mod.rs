@@ -35,7 +35,7 @@ pub(crate) use create::read;
 pub(crate) use keep::read as kept;
 pub(crate) use resolve::resolve;
 
-pub(crate) use start::start;
+pub(crate) use start::{hold, release, start};
 
 use crate::state::Gateway;
 

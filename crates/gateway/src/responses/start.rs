@@ -7,20 +7,60 @@ use cellblock_settings::Time;
 use super::{conversation, retrieve};
 use crate::files::fetch;
 use crate::now;
-use crate::records::{RecordsError, responses};
+use crate::records::{RecordsError, holders, responses};
 use crate::state::Gateway;
 
 /// How often old responses are looked for.
 const HOUR: Duration = Duration::from_hours(1);
 
+/// What is logged of responses that nobody writes any more.
+const LOST: &str = "a process ended while responses were being written";
+
+/// Renews what says that this gateway writes its responses, until the task is aborted.
+pub(crate) async fn hold(gateway: Gateway) {
+    let mut pace = tokio::time::interval(holders::RENEWAL);
+    loop {
+        pace.tick().await;
+        let id = gateway.id.clone();
+        match gateway
+            .records
+            .with(move |database| holders::renew(database, &id))
+            .await
+        {
+            Ok(0) => {}
+            Ok(responses) => tracing::warn!(responses, "{LOST}"),
+            Err(error) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "renew the gateway's lease"
+            ),
+        }
+    }
+}
+
+/// Says that this gateway writes no response any more.
+pub(crate) async fn release(gateway: &Gateway) {
+    let id = gateway.id.clone();
+    let released = gateway
+        .records
+        .with(move |database| holders::release(database, &id));
+    if let Err(error) = released.await {
+        // It expires.
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "end the gateway's lease"
+        );
+    }
+}
+
 /// Fails the responses that ran when the process ended last time, and deletes old ones, now and every hour until the gateway stops.
 pub(crate) async fn start(gateway: &Gateway) -> Result<(), RecordsError> {
-    let broken = gateway.records.with(responses::recover).await?;
+    let id = gateway.id.clone();
+    let broken = gateway
+        .records
+        .with(move |database| holders::start(database, &id))
+        .await?;
     if broken > 0 {
-        tracing::warn!(
-            responses = broken,
-            "the last process ended while responses were being written"
-        );
+        tracing::warn!(responses = broken, "{LOST}");
     }
     let Some(Time(retention)) = gateway.options.responses.retention else {
         return Ok(());

@@ -48,11 +48,14 @@ impl Serving {
             tokio::spawn(metrics.run(listener));
         }
         let writing = tokio::spawn(gateway.clone().write_usage());
+        let holding = tokio::spawn(crate::responses::hold(gateway.clone()));
         acceptor.clone().run(self.listener).await;
         gateway.drain(&acceptor).await;
         gateway.containers.close().await;
         writing.abort();
+        holding.abort();
         gateway.quotas.flush().await?;
+        crate::responses::release(&gateway).await;
         Ok(())
     }
 }

@@ -35,6 +35,8 @@ pub struct Gateway(Arc<GatewayState>);
 /// What routes share.
 #[derive(Debug)]
 pub struct GatewayState {
+    /// Its name among the gateways that share its records.
+    pub(crate) id: String,
     /// How it is set up.
     pub options: Options,
     /// What it remembers.
@@ -83,6 +85,7 @@ impl Gateway {
         let containers = Containers::new(&options.containers);
         let engine = engine.into();
         Self(Arc::new(GatewayState {
+            id: format!("{:032x}", u128::from_be_bytes(crate::random())),
             keys: Keys::new(records.clone()),
             quotas: Quotas::new(Allowance::from(&options.quotas), records.clone()),
             sessions: Sessions::new(&options.sessions),

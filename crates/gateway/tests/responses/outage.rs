@@ -34,7 +34,10 @@ fn a_gateway_says_that_its_database_is_down_and_loses_no_end_when_it_is_back() {
         assert_eq!(reason.0, 503);
         assert_eq!(reason.1["reason"], "the records cannot be read", "{}", reason.1);
         let answer = server.request("GET", &whole).send().await.unwrap();
-        assert_eq!((answer.status().as_u16(), &answer.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["retry-after"]),
+            (503, &"1".parse().unwrap())
+        );
         let next = server.create(json!({"input": "next"})).await;
         assert_eq!(next.error(), (503, "records_unavailable"));
         // The model ends while nothing can be kept.

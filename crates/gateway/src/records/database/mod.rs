@@ -42,6 +42,15 @@ enum Connected {
     Postgres(PostgresSession),
 }
 
+/// The clock of a database that several gateways share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DatabaseClock {
+    /// Milliseconds since 1970.
+    pub(crate) now_ms: i64,
+    /// Milliseconds since the server started.
+    pub(crate) up_ms: i64,
+}
+
 /// Why a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
@@ -108,6 +117,21 @@ impl Database {
             Connected::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
             Connected::Postgres(session) => session.batch(sql),
         }
+    }
+
+    /// Returns the clock that all gateways of this database share; `None` if it has only one gateway.
+    pub(crate) fn clock(&self) -> Result<Option<DatabaseClock>> {
+        if let Connected::Sqlite(_) = &self.0 {
+            return Ok(None);
+        }
+        let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT), \
+                   CAST(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000 AS BIGINT)";
+        self.first(sql, &[], |row| {
+            Ok(DatabaseClock {
+                now_ms: row.get(0)?,
+                up_ms: row.get(1)?,
+            })
+        })
     }
 
     /// Begins a transaction, which is rolled back unless it is committed.

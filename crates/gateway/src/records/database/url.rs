@@ -28,8 +28,15 @@ const LIMITS: &str =
 #[derive(Clone)]
 pub struct PostgresUrl {
     pub(super) config: Config,
-    /// Whether connections are encrypted, and verified with the certificates of a file instead of the machine's.
-    encryption: Option<Option<PathBuf>>,
+    encryption: Encryption,
+}
+
+/// How connections are protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Encryption {
+    None,
+    /// TLS; the certificate and the name in it are verified, with the roots of this file instead of the machine's.
+    Verified(Option<PathBuf>),
 }
 
 /// Why a text is not the URL of a database. The message continues a sentence that starts with the name of the setting, and does not repeat
@@ -104,9 +111,9 @@ impl PostgresUrl {
         }
         let local = config.get_hosts().iter().all(is_local);
         let encryption = match mode {
-            Some("disable") => None,
-            None if local && roots.is_none() => None,
-            None | Some("require" | "verify-ca" | "verify-full") => Some(roots),
+            Some("disable") => Encryption::None,
+            None if local && roots.is_none() => Encryption::None,
+            None | Some("require" | "verify-ca" | "verify-full") => Encryption::Verified(roots),
             Some("allow" | "prefer") => {
                 return Err(InvalidPostgresUrl(
                     "has an `sslmode` that could send everything unencrypted; write `verify-full`, or `disable` if the network is trusted",
@@ -118,10 +125,9 @@ impl PostgresUrl {
                 ));
             }
         };
-        config.ssl_mode(if encryption.is_some() {
-            SslMode::Require
-        } else {
-            SslMode::Disable
+        config.ssl_mode(match encryption {
+            Encryption::None => SslMode::Disable,
+            Encryption::Verified(_) => SslMode::Require,
         });
         let options = config.get_options().map(|own| format!("{LIMITS} {own}"));
         config
@@ -150,7 +156,7 @@ impl PostgresUrl {
 
     /// Returns how connections are encrypted, if they are: the server's certificate and the name in it are verified.
     pub(super) fn tls(&self) -> Result<Option<ClientConfig>, RootsError> {
-        let Some(file) = &self.encryption else {
+        let Encryption::Verified(file) = &self.encryption else {
             return Ok(None);
         };
         let certificates = match file {
@@ -226,19 +232,25 @@ mod tests {
     #[test]
     fn other_machines_are_verified_unless_the_url_says_otherwise() {
         for (text, encryption) in [
-            ("postgres://u@db.example/x", Some(None)),
-            ("postgres://u@db.example/x?sslmode=require", Some(None)),
-            ("postgres://u@db.example/x?sslmode=disable", None),
+            ("postgres://u@db.example/x", Encryption::Verified(None)),
+            (
+                "postgres://u@db.example/x?sslmode=require",
+                Encryption::Verified(None),
+            ),
+            ("postgres://u@db.example/x?sslmode=disable", Encryption::None),
             (
                 "postgres://u@db.example/x?sslrootcert=certs%2Fca.pem",
-                Some(Some(PathBuf::from("/etc/cellblock/certs/ca.pem"))),
+                Encryption::Verified(Some(PathBuf::from("/etc/cellblock/certs/ca.pem"))),
             ),
-            ("postgresql://u@127.0.0.1:5433/x", None),
-            ("postgres://u@localhost/x", None),
-            ("postgres://u@localhost/x?sslmode=verify-full", Some(None)),
-            ("postgres:///x?user=u&host=/run/postgresql", None),
+            ("postgresql://u@127.0.0.1:5433/x", Encryption::None),
+            ("postgres://u@localhost/x", Encryption::None),
+            (
+                "postgres://u@localhost/x?sslmode=verify-full",
+                Encryption::Verified(None),
+            ),
+            ("postgres:///x?user=u&host=/run/postgresql", Encryption::None),
             // One of the two is elsewhere.
-            ("postgres://u@localhost,db.example/x", Some(None)),
+            ("postgres://u@localhost,db.example/x", Encryption::Verified(None)),
         ] {
             assert_eq!(url(text).unwrap().encryption, encryption, "{text}");
         }

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::records::Records;
 use crate::records::conformance::over_each_database;
+use crate::records::holders;
 
 fn begun(id: &str, owner: &str) -> Begun {
     Begun {
         id: id.to_owned(),
         owner: owner.to_owned(),
+        holder: "gateway".to_owned(),
         status: "in_progress",
         created_at: 1000,
         body: json!({"id": id, "status": "in_progress", "error": null}).to_string(),
@@ -121,7 +123,7 @@ over_each_database! {
         with(records, |connection| {
             keep(connection, &["r1"]);
             begin(connection, &begun("r2", "ann")).unwrap();
-            assert_eq!(recover(connection).unwrap(), 1);
+            assert_eq!(holders::start(connection, "next").unwrap(), 1);
             let whole = find(connection, "ann", "r1").unwrap().unwrap();
             assert_eq!(whole.status, "completed");
             let broken = find(connection, "ann", "r2").unwrap().unwrap();
@@ -129,7 +131,7 @@ over_each_database! {
             let body: Value = serde_json::from_str(&broken.body).unwrap();
             assert_eq!(body["status"], "failed");
             assert_eq!(body["error"]["code"], "server_error");
-            assert_eq!(recover(connection).unwrap(), 0);
+            assert_eq!(holders::start(connection, "next").unwrap(), 0);
         })
         .await;
     }

@@ -1,0 +1,128 @@
+//! Gateways that share a database, and what becomes of the responses of one that has ended.
+//!
+//! Each gateway has a lease, which it renews. Where one has expired, its responses have failed. A file has one gateway, and no leases.
+
+use std::time::Duration;
+
+use super::database::{Database, Result, params};
+use super::responses;
+
+/// How long a lease holds, by the clock of the database.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often it is renewed.
+pub(crate) const RENEWAL: Duration = Duration::from_secs(5);
+
+/// Begins or renews the lease of a gateway, and fails the responses of gateways that have none any more. Returns how many.
+pub(crate) fn renew(database: &mut Database, holder: &str) -> Result<usize> {
+    let transaction = database.transaction()?;
+    // Of two gateways, one fails a response.
+    transaction.lock("gateways")?;
+    let Some(clock) = transaction.clock()? else {
+        return Ok(0);
+    };
+    let lease = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
+    let sql = "INSERT INTO gateways (id, expires_ms) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET expires_ms = excluded.expires_ms";
+    transaction.execute(sql, params![holder, clock.now_ms.saturating_add(lease)])?;
+    // While the database was down, nobody could renew.
+    let failed = if clock.up_ms > lease {
+        transaction.execute(
+            "DELETE FROM gateways WHERE expires_ms < ?1",
+            params![clock.now_ms],
+        )?;
+        let gone = "NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = responses.holder)";
+        responses::fail_unfinished(&transaction, gone)?
+    } else {
+        0
+    };
+    transaction.commit()?;
+    Ok(failed)
+}
+
+/// Ends the lease of a gateway.
+pub(crate) fn release(database: &Database, holder: &str) -> Result<()> {
+    database.execute("DELETE FROM gateways WHERE id = ?1", params![holder])?;
+    Ok(())
+}
+
+/// Does what is needed when a gateway starts: fails the responses that nobody writes any more. Returns how many.
+pub(crate) fn start(database: &mut Database, holder: &str) -> Result<usize> {
+    if database.clock()?.is_some() {
+        return renew(database, holder);
+    }
+    let transaction = database.transaction()?;
+    let failed = responses::fail_unfinished(&transaction, "1 = 1")?;
+    transaction.commit()?;
+    Ok(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use cellblock_testkit::require;
+
+    use super::*;
+    use crate::records::Records;
+    use crate::records::conformance::{PostgresDatabase, over_each_database};
+    use crate::records::responses::Begun;
+
+    async fn begin(records: &Records, id: &'static str, holder: &'static str) {
+        let begun = Begun {
+            id: id.to_owned(),
+            owner: "ann".to_owned(),
+            holder: holder.to_owned(),
+            status: "in_progress",
+            created_at: 1000,
+            body: "{}".to_owned(),
+            input: "[]".to_owned(),
+        };
+        let kept = records.with(move |database| responses::begin(database, &begun));
+        kept.await.unwrap();
+    }
+
+    async fn status(records: &Records, id: &'static str) -> String {
+        let find = records.with(|database| responses::find(database, "ann", id));
+        find.await.unwrap().unwrap().status
+    }
+
+    over_each_database! {
+        async fn responses_of_a_gateway_without_a_lease_fail_when_another_one_starts(records: Records) {
+            begin(&records, "r1", "gone").await;
+            assert_eq!(records.with(|database| start(database, "one")).await.unwrap(), 1);
+            assert_eq!(status(&records, "r1").await, "failed");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_gateway_that_starts_leaves_the_responses_of_others_alone_until_their_lease_expires() {
+        require!(Postgres);
+        let records = PostgresDatabase::create().await.records().await;
+        for holder in ["one", "two"] {
+            assert_eq!(
+                records
+                    .with(move |database| start(database, holder))
+                    .await
+                    .unwrap(),
+                0
+            );
+        }
+        begin(&records, "r1", "one").await;
+        begin(&records, "r2", "two").await;
+        assert_eq!(
+            records.with(|database| start(database, "three")).await.unwrap(),
+            0
+        );
+        let expire = "UPDATE gateways SET expires_ms = 0 WHERE id = 'one'";
+        records.with(|database| database.batch(expire)).await.unwrap();
+        assert_eq!(records.with(|database| renew(database, "two")).await.unwrap(), 1);
+        assert_eq!(status(&records, "r1").await, "failed");
+        assert_eq!(status(&records, "r2").await, "in_progress");
+        // A gateway that stops in order says so.
+        records.with(|database| release(database, "two")).await.unwrap();
+        assert_eq!(
+            records.with(|database| renew(database, "three")).await.unwrap(),
+            1
+        );
+        assert_eq!(status(&records, "r2").await, "failed");
+        // One that was only slow has a lease again.
+        assert_eq!(records.with(|database| renew(database, "one")).await.unwrap(), 0);
+    }
+}
