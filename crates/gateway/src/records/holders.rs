@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::database::{Database, Result, params};
+use super::database::{Database, DatabaseClock, Result, params};
 use super::responses;
 
 /// How long a lease holds, by the clock of the database.
@@ -14,21 +14,23 @@ pub(crate) const RENEWAL: Duration = Duration::from_secs(5);
 
 /// Begins or renews the lease of a gateway, and fails the responses of gateways that have none any more. Returns how many.
 pub(crate) fn renew(database: &mut Database, holder: &str) -> Result<usize> {
+    match database.clock()? {
+        Some(clock) => renew_at(database, holder, clock),
+        None => Ok(0),
+    }
+}
+
+fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> Result<usize> {
     let transaction = database.transaction()?;
     // Of two gateways, one fails a response.
     transaction.lock("gateways")?;
-    let Some(clock) = transaction.clock()? else {
-        return Ok(0);
-    };
     let lease = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
     let sql = "INSERT INTO gateways (id, expires_ms) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET expires_ms = excluded.expires_ms";
     transaction.execute(sql, params![holder, clock.now_ms.saturating_add(lease)])?;
     // While the database was down, nobody could renew.
     let failed = if clock.up_ms > lease {
-        transaction.execute(
-            "DELETE FROM gateways WHERE expires_ms < ?1",
-            params![clock.now_ms],
-        )?;
+        let sql = "DELETE FROM gateways WHERE expires_ms < ?1";
+        transaction.execute(sql, params![clock.now_ms])?;
         let gone = "NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = responses.holder)";
         responses::fail_unfinished(&transaction, gone)?
     } else {
@@ -61,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::records::Records;
-    use crate::records::conformance::{PostgresDatabase, over_each_database};
+    use crate::records::conformance::PostgresDatabase;
     use crate::records::responses::Begun;
 
     async fn begin(records: &Records, id: &'static str, holder: &'static str) {
@@ -83,18 +85,29 @@ mod tests {
         find.await.unwrap().unwrap().status
     }
 
-    over_each_database! {
-        async fn responses_of_a_gateway_without_a_lease_fail_when_another_one_starts(records: Records) {
-            begin(&records, "r1", "gone").await;
-            assert_eq!(records.with(|database| start(database, "one")).await.unwrap(), 1);
-            assert_eq!(status(&records, "r1").await, "failed");
-        }
+    /// Renews a lease of a database that has been up for so long.
+    async fn renewed(records: &Records, holder: &'static str, up_ms: i64) -> usize {
+        let renewed = records.with(move |database| {
+            let clock = database.clock()?.unwrap();
+            renew_at(database, holder, DatabaseClock { up_ms, ..clock })
+        });
+        renewed.await.unwrap()
     }
 
     #[tokio::test]
-    async fn a_gateway_that_starts_leaves_the_responses_of_others_alone_until_their_lease_expires() {
+    async fn unfinished_responses_of_a_file_fail_when_its_gateway_starts() {
+        let records = Records::in_memory().unwrap();
+        begin(&records, "r1", "gone").await;
+        let started = records.with(|database| start(database, "one"));
+        assert_eq!(started.await.unwrap(), 1);
+        assert_eq!(status(&records, "r1").await, "failed");
+    }
+
+    #[tokio::test]
+    async fn a_gateway_leaves_the_responses_of_others_alone_until_their_lease_expires() {
         require!(Postgres);
-        let records = PostgresDatabase::create().await.records().await;
+        let database = PostgresDatabase::create().await;
+        let records = database.records().await;
         for holder in ["one", "two"] {
             assert_eq!(
                 records
@@ -106,23 +119,17 @@ mod tests {
         }
         begin(&records, "r1", "one").await;
         begin(&records, "r2", "two").await;
-        assert_eq!(
-            records.with(|database| start(database, "three")).await.unwrap(),
-            0
-        );
+        assert_eq!(renewed(&records, "three", i64::MAX).await, 0);
         let expire = "UPDATE gateways SET expires_ms = 0 WHERE id = 'one'";
         records.with(|database| database.batch(expire)).await.unwrap();
-        assert_eq!(records.with(|database| renew(database, "two")).await.unwrap(), 1);
+        // The server has just started, so that the other one could not renew its lease.
+        assert_eq!(renewed(&records, "two", 29_000).await, 0);
+        assert_eq!(renewed(&records, "two", 31_000).await, 1);
         assert_eq!(status(&records, "r1").await, "failed");
         assert_eq!(status(&records, "r2").await, "in_progress");
         // A gateway that stops in order says so.
         records.with(|database| release(database, "two")).await.unwrap();
-        assert_eq!(
-            records.with(|database| renew(database, "three")).await.unwrap(),
-            1
-        );
+        assert_eq!(renewed(&records, "three", i64::MAX).await, 1);
         assert_eq!(status(&records, "r2").await, "failed");
-        // One that was only slow has a lease again.
-        assert_eq!(records.with(|database| renew(database, "one")).await.unwrap(), 0);
     }
 }

@@ -254,7 +254,8 @@ async fn work_waits_for_a_connection_and_fails_if_all_are_in_use_for_too_long() 
 #[tokio::test]
 async fn a_text_with_a_nul_is_refused_before_it_is_sent() {
     require!(Postgres);
-    let records = PostgresDatabase::create().await.records().await;
+    let database = PostgresDatabase::create().await;
+    let records = database.records().await;
     let error = records.owns_artifact("ann", "a\0b").await.unwrap_err();
     assert!(error.is_nul(), "{error:?}");
 }

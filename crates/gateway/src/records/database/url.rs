@@ -76,7 +76,12 @@ impl PostgresUrl {
         if !Self::is_one(text) {
             return Err(FORM);
         }
-        let (address, settings) = text.split_once('?').unwrap_or((text, ""));
+        // A password may have a `?`.
+        let host = text.find('@').unwrap_or(0);
+        let (address, settings) = match text[host..].find('?') {
+            Some(at) => (&text[..host + at], &text[host + at + 1..]),
+            None => (text, ""),
+        };
         let mut mode = None;
         let mut roots = None;
         let mut others = Vec::new();
@@ -266,8 +271,10 @@ mod tests {
         assert_eq!(shown.to_string(), "postgres://db.example:6000/x");
         assert_eq!(format!("{shown:?}"), "postgres://db.example:6000/x");
         assert!(shown.has_password());
+        let odd = url("postgres://ann:s3cr?et@db.example/x?sslmode=disable").unwrap();
+        assert_eq!(odd.to_string(), "postgres://db.example:5432/x");
+        assert_eq!(odd.encryption, Encryption::None);
         for text in [
-            "postgres://ann:s3cr?et@db.example/x",
             "postgres://ann:s3cret@db.example/x?s3cret=1",
             "mysql://ann:s3cret@db.example/x",
             "postgres://ann:s3cret@db.example",

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::records::Records;
 use crate::records::conformance::over_each_database;
-use crate::records::holders;
 
 fn begun(id: &str, owner: &str) -> Begun {
     Begun {
@@ -43,6 +42,14 @@ fn keep(connection: &mut Database, ids: &[&str]) {
         assert!(end(connection, &ended(id, previous)).unwrap());
         previous = Some(*id);
     }
+}
+
+/// Fails what is not finished.
+fn recovered(connection: &mut Database) -> usize {
+    let transaction = connection.transaction().unwrap();
+    let failed = fail_unfinished(&transaction, "1 = 1").unwrap();
+    transaction.commit().unwrap();
+    failed
 }
 
 async fn with(records: Records, test: impl FnOnce(&mut Database) + Send + 'static) {
@@ -123,7 +130,7 @@ over_each_database! {
         with(records, |connection| {
             keep(connection, &["r1"]);
             begin(connection, &begun("r2", "ann")).unwrap();
-            assert_eq!(holders::start(connection, "next").unwrap(), 1);
+            assert_eq!(recovered(connection), 1);
             let whole = find(connection, "ann", "r1").unwrap().unwrap();
             assert_eq!(whole.status, "completed");
             let broken = find(connection, "ann", "r2").unwrap().unwrap();
@@ -131,7 +138,7 @@ over_each_database! {
             let body: Value = serde_json::from_str(&broken.body).unwrap();
             assert_eq!(body["status"], "failed");
             assert_eq!(body["error"]["code"], "server_error");
-            assert_eq!(holders::start(connection, "next").unwrap(), 0);
+            assert_eq!(recovered(connection), 0);
         })
         .await;
     }
