@@ -209,3 +209,11 @@ impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
         })
     }
 }
+
+/// An error that blames the archive.
+pub(crate) fn invalid(origin: &str, problem: impl Into<String>) -> ImageError {
+    ImageError::Archive {
+        origin: origin.to_owned(),
+        problem: problem.into(),
+    }
+}

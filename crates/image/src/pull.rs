@@ -10,7 +10,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::archive::{Expected, invalid};
+use crate::archive::Expected;
+use crate::error::invalid;
 use crate::lock::Lock;
 use crate::mirror::Mirror;
 use crate::{ImageError, ImageSpec, ImageStore, Manifest, OpenImage, Result, Sink, build};

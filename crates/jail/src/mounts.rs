@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Result};
 use crate::ids::ROOM_USER;
-use crate::scratch::write_file;
 
 mod image;
 
@@ -434,6 +433,15 @@ fn devices(root: &Path) -> Result<()> {
         ("stderr", "fd/2"),
     ] {
         symlink(target, dev.join(name)).during_on("link", dev.join(name))?;
+    }
+    Ok(())
+}
+
+/// Writes one of the files that a sandbox starts with; a file in a folder `bin` is executable.
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    fs::write(path, content).during_on("write", path)?;
+    if path.parent().is_some_and(|folder| folder.ends_with("bin")) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).during_on("make executable", path)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::cgroup::Trees;
 use crate::error::{During, Error, Result};
+use crate::mounts::write_file;
 use crate::walled;
 
 /// Suffix of the lock file beside a launcher's directory.
@@ -201,15 +202,6 @@ fn sweep(parent: &Path) {
             let _ = fs::remove_file(&beside);
         }
     }
-}
-
-/// Writes one of the files that a sandbox starts with; a file in a folder `bin` is executable.
-pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    fs::write(path, content).during_on("write", path)?;
-    if path.parent().is_some_and(|folder| folder.ends_with("bin")) {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).during_on("make executable", path)?;
-    }
-    Ok(())
 }
 
 fn make(path: &Path, mode: u32) -> Result<()> {

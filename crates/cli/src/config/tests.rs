@@ -325,10 +325,7 @@ fn variables_and_the_command_line_count_more_than_the_file() {
     let loaded = sources.load().unwrap();
     assert_eq!(loaded.settings.listen, argument);
     let records = loaded.records(Path::new("/data")).unwrap();
-    assert_eq!(
-        format!("{records:?}"),
-        "Postgres(postgres://db:5432/argument)"
-    );
+    assert_eq!(format!("{records:?}"), "Postgres(postgres://db:5432/argument)");
 }
 
 #[test]
@@ -363,7 +360,10 @@ fn records_are_in_a_file_or_in_the_database_of_a_url_whose_password_is_elsewhere
             "records: postgres://ann@db.example/x?sslmode=prefer",
             "has an `sslmode` that could send everything unencrypted",
         ),
-        ("records: {env: A, file: b}", "must have `env`, an environment variable, or `file`"),
+        (
+            "records: {env: A, file: b}",
+            "must have `env`, an environment variable, or `file`",
+        ),
         ("records: records.sqlite", "must be a URL such as"),
     ] {
         let error = load(text, &[]).unwrap_err();

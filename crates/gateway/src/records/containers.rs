@@ -1,6 +1,6 @@
 //! What is remembered of containers and of their files.
 
-use super::database::{Database, DatabaseRow, Result, params};
+use super::database::{Database, DatabaseResult, DatabaseRow, params};
 use super::page::{self, Page, Paged};
 use super::{Records, RecordsError};
 
@@ -38,7 +38,7 @@ pub(crate) struct ContainerFileRow {
 const COLUMNS: &str = "id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic";
 const FILE_COLUMNS: &str = "id, container, owner, path, bytes, sha256, created_ms, source";
 
-fn container(row: &DatabaseRow<'_>) -> Result<ContainerRow> {
+fn container(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerRow> {
     Ok(ContainerRow {
         id: row.get("id")?,
         owner: row.get("owner")?,
@@ -51,7 +51,7 @@ fn container(row: &DatabaseRow<'_>) -> Result<ContainerRow> {
     })
 }
 
-fn file(row: &DatabaseRow<'_>) -> Result<ContainerFileRow> {
+fn file(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerFileRow> {
     Ok(ContainerFileRow {
         id: row.get("id")?,
         container: row.get("container")?,
@@ -246,7 +246,7 @@ impl Records {
     }
 }
 
-fn file_ids(database: &Database, id: &str) -> Result<Vec<String>> {
+fn file_ids(database: &Database, id: &str) -> DatabaseResult<Vec<String>> {
     let sql = "SELECT id FROM container_files WHERE container = ?1 ORDER BY number";
     database.query(sql, params![id], |row| row.get(0))
 }

@@ -1,6 +1,6 @@
 //! Conversations and their items.
 
-use super::database::{Database, DatabaseRow, Result, params};
+use super::database::{Database, DatabaseResult, DatabaseRow, params};
 use super::page::{self, Page, Paged};
 use super::{Records, RecordsError};
 
@@ -51,7 +51,7 @@ pub(crate) enum AddedItems {
 const COLUMNS: &str = "id, owner, created_at, metadata, container, evidence";
 const ITEM_COLUMNS: &str = "id, body, items";
 
-fn conversation(row: &DatabaseRow<'_>) -> Result<ConversationRow> {
+fn conversation(row: &DatabaseRow<'_>) -> DatabaseResult<ConversationRow> {
     Ok(ConversationRow {
         id: row.get("id")?,
         owner: row.get("owner")?,
@@ -62,7 +62,7 @@ fn conversation(row: &DatabaseRow<'_>) -> Result<ConversationRow> {
     })
 }
 
-fn item(row: &DatabaseRow<'_>) -> Result<ItemRow> {
+fn item(row: &DatabaseRow<'_>) -> DatabaseResult<ItemRow> {
     Ok(ItemRow {
         id: row.get("id")?,
         body: row.get("body")?,
@@ -233,7 +233,7 @@ impl Records {
     }
 }
 
-fn insert(database: &Database, owner: &str, conversation: &str, items: &[ItemRow]) -> Result<()> {
+fn insert(database: &Database, owner: &str, conversation: &str, items: &[ItemRow]) -> DatabaseResult<()> {
     // What is there already under its id is not added again.
     let sql = "INSERT INTO conversation_items (id, owner, conversation, body, items) VALUES (?1, ?2, ?3, ?4, ?5) \
                ON CONFLICT DO NOTHING";

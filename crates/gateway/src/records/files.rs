@@ -1,6 +1,6 @@
 //! What is remembered of uploaded files.
 
-use super::database::{DatabaseRow, Result, params};
+use super::database::{DatabaseResult, DatabaseRow, params};
 use super::page::{self, Page, Paged};
 use super::{Records, RecordsError};
 
@@ -20,7 +20,7 @@ pub(crate) struct FileRow {
 
 const COLUMNS: &str = "id, owner, filename, purpose, bytes, sha256, created_ms, expires_ms";
 
-fn file(row: &DatabaseRow<'_>) -> Result<FileRow> {
+fn file(row: &DatabaseRow<'_>) -> DatabaseResult<FileRow> {
     Ok(FileRow {
         id: row.get("id")?,
         owner: row.get("owner")?,

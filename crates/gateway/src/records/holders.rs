@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::database::{Database, DatabaseClock, Result, params};
+use super::database::{Database, DatabaseClock, DatabaseResult, params};
 use super::responses;
 
 /// How long a lease holds, by the clock of the database.
@@ -13,14 +13,14 @@ const LEASE: Duration = Duration::from_secs(30);
 pub(crate) const RENEWAL: Duration = Duration::from_secs(5);
 
 /// Begins or renews the lease of a gateway, and fails the responses of gateways that have none any more. Returns how many.
-pub(crate) fn renew(database: &mut Database, holder: &str) -> Result<usize> {
+pub(crate) fn renew(database: &mut Database, holder: &str) -> DatabaseResult<usize> {
     match database.clock()? {
         Some(clock) => renew_at(database, holder, clock),
         None => Ok(0),
     }
 }
 
-fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> Result<usize> {
+fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> DatabaseResult<usize> {
     let transaction = database.transaction()?;
     // Of two gateways, one fails a response.
     transaction.lock("gateways")?;
@@ -41,13 +41,13 @@ fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> Resu
 }
 
 /// Ends the lease of a gateway.
-pub(crate) fn release(database: &Database, holder: &str) -> Result<()> {
+pub(crate) fn release(database: &Database, holder: &str) -> DatabaseResult<()> {
     database.execute("DELETE FROM gateways WHERE id = ?1", params![holder])?;
     Ok(())
 }
 
 /// Does what is needed when a gateway starts: fails the responses that nobody writes any more. Returns how many.
-pub(crate) fn start(database: &mut Database, holder: &str) -> Result<usize> {
+pub(crate) fn start(database: &mut Database, holder: &str) -> DatabaseResult<usize> {
     if database.clock()?.is_some() {
         return renew(database, holder);
     }

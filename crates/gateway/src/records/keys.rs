@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::Allowance;
-use super::database::{Database, DatabaseRow, Result, params};
+use super::database::{Database, DatabaseResult, DatabaseRow, params};
 
 /// Connectors that code of a key may call. A key without a grant has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +85,7 @@ const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, 
      max_network";
 
 /// Adds a key, unless one that was not revoked has its name.
-pub(crate) fn insert(database: &Database, key: &ApiKey, hash: [u8; 32]) -> Result<bool> {
+pub(crate) fn insert(database: &Database, key: &ApiKey, hash: [u8; 32]) -> DatabaseResult<bool> {
     let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend, max_network) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
                ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
@@ -108,13 +108,13 @@ pub(crate) fn insert(database: &Database, key: &ApiKey, hash: [u8; 32]) -> Resul
 }
 
 /// All keys, the oldest first.
-pub(crate) fn list(database: &Database) -> Result<Vec<ApiKey>> {
+pub(crate) fn list(database: &Database) -> DatabaseResult<Vec<ApiKey>> {
     let sql = format!("SELECT {COLUMNS} FROM keys ORDER BY created_at, rowid");
     database.query(&sql, &[], key)
 }
 
 /// Revokes a usable key by its id or name.
-pub(crate) fn revoke(database: &Database, wanted: &str, now: u64) -> Result<Option<ApiKey>> {
+pub(crate) fn revoke(database: &Database, wanted: &str, now: u64) -> DatabaseResult<Option<ApiKey>> {
     let sql = format!(
         "UPDATE keys SET revoked_at = ?2 WHERE revoked_at IS NULL AND (id = ?1 OR name = ?1) RETURNING {COLUMNS}"
     );
@@ -122,7 +122,7 @@ pub(crate) fn revoke(database: &Database, wanted: &str, now: u64) -> Result<Opti
 }
 
 /// Looks for a key by the hash of its secret.
-pub(crate) fn find(database: &Database, hash: Option<[u8; 32]>, now: u64) -> Result<KeyLookup> {
+pub(crate) fn find(database: &Database, hash: Option<[u8; 32]>, now: u64) -> DatabaseResult<KeyLookup> {
     let sql = "SELECT id, expires_at, revoked_at, minimum_backend FROM keys WHERE hash = ?1";
     let row = match hash {
         Some(hash) => {
@@ -144,34 +144,34 @@ pub(crate) fn find(database: &Database, hash: Option<[u8; 32]>, now: u64) -> Res
 }
 
 /// What a key's quotas are, where it says so; `None` where there is no such key.
-pub(crate) fn allowance(database: &Database, id: &str) -> Result<Option<Allowance>> {
+pub(crate) fn allowance(database: &Database, id: &str) -> DatabaseResult<Option<Allowance>> {
     let sql = "SELECT allowance FROM keys WHERE id = ?1";
     database.first(sql, params![id], |row| Ok(parse(&row.get::<String>(0)?)))
 }
 
 /// Returns the connectors of a key; none if there is no such key.
-pub(crate) fn connectors(database: &Database, id: &str) -> Result<ConnectorGrant> {
+pub(crate) fn connectors(database: &Database, id: &str) -> DatabaseResult<ConnectorGrant> {
     let sql = "SELECT connectors FROM keys WHERE id = ?1";
     let found = database.first(sql, params![id], |row| Ok(grant(&row.get::<String>(0)?)));
     Ok(found?.unwrap_or_default())
 }
 
 /// Returns the widest network policy of a key; `None` if there is no such key, or it has none of its own.
-pub(crate) fn max_network(database: &Database, id: &str) -> Result<Option<NetworkPolicy>> {
+pub(crate) fn max_network(database: &Database, id: &str) -> DatabaseResult<Option<NetworkPolicy>> {
     let sql = "SELECT max_network FROM keys WHERE id = ?1";
     let found = database.first(sql, params![id], |row| network(row, 0))?;
     Ok(found.flatten())
 }
 
 /// Remembers when a key was last used.
-pub(crate) fn used(database: &Database, id: &str, at: u64) -> Result<()> {
+pub(crate) fn used(database: &Database, id: &str, at: u64) -> DatabaseResult<()> {
     let sql =
         "UPDATE keys SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)";
     database.execute(sql, params![id, signed(at)])?;
     Ok(())
 }
 
-fn key(row: &DatabaseRow<'_>) -> Result<ApiKey> {
+fn key(row: &DatabaseRow<'_>) -> DatabaseResult<ApiKey> {
     Ok(ApiKey {
         id: row.get(0)?,
         name: row.get(1)?,
@@ -187,13 +187,13 @@ fn key(row: &DatabaseRow<'_>) -> Result<ApiKey> {
 }
 
 /// What cannot be read stands for the strongest backend.
-fn minimum(row: &DatabaseRow<'_>, index: usize) -> Result<Option<BackendKind>> {
+fn minimum(row: &DatabaseRow<'_>, index: usize) -> DatabaseResult<Option<BackendKind>> {
     let name: Option<String> = row.get(index)?;
     Ok(name.map(|name| name.parse().unwrap_or(BackendKind::Microvm)))
 }
 
 /// What cannot be read stands for no network.
-fn network(row: &DatabaseRow<'_>, index: usize) -> Result<Option<NetworkPolicy>> {
+fn network(row: &DatabaseRow<'_>, index: usize) -> DatabaseResult<Option<NetworkPolicy>> {
     let name: Option<String> = row.get(index)?;
     Ok(name.map(|name| name.parse().unwrap_or_default()))
 }
@@ -208,7 +208,7 @@ fn grant(connectors: &str) -> ConnectorGrant {
     serde_json::from_str(connectors).unwrap_or_default()
 }
 
-fn time(row: &DatabaseRow<'_>, column: usize) -> Result<Option<u64>> {
+fn time(row: &DatabaseRow<'_>, column: usize) -> DatabaseResult<Option<u64>> {
     let seconds: Option<i64> = row.get(column)?;
     Ok(seconds.map(|seconds| u64::try_from(seconds).unwrap_or(0)))
 }

@@ -143,7 +143,7 @@ impl Records {
         Self::prepare(sqlite::in_memory(), Path::new(IN_MEMORY))
     }
 
-    fn prepare(database: database::Result<Database>, path: &Path) -> Result<Self, RecordsError> {
+    fn prepare(database: database::DatabaseResult<Database>, path: &Path) -> Result<Self, RecordsError> {
         let place = path.display().to_string();
         let failed = |error| RecordsError::failed(&place, error);
         let mut database = database.map_err(failed)?;
@@ -174,7 +174,7 @@ impl Records {
     pub async fn with<T, F>(&self, work: F) -> Result<T, RecordsError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Database) -> database::Result<T> + Send + 'static,
+        F: FnOnce(&mut Database) -> database::DatabaseResult<T> + Send + 'static,
     {
         let (done, place) = match &self.0 {
             Opened::Sqlite { connection, path } => {

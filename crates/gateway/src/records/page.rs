@@ -1,6 +1,6 @@
 //! A part of a long list.
 
-use super::database::{Database, DatabaseRow, DatabaseValue, Result, params};
+use super::database::{Database, DatabaseResult, DatabaseRow, DatabaseValue, params};
 
 /// Which part of a list is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub(super) fn read<T>(
     (condition, values): (&str, &[DatabaseValue<'_>]),
     owner: &str,
     page: &Page,
-    row: fn(&DatabaseRow<'_>) -> Result<T>,
-) -> Result<Option<Paged<T>>> {
+    row: fn(&DatabaseRow<'_>) -> DatabaseResult<T>,
+) -> DatabaseResult<Option<Paged<T>>> {
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX).saturating_add(1);
     let after: Option<i64> = match &page.after {
         None => None,

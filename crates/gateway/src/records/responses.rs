@@ -3,7 +3,7 @@
 use cellblock_agent::turn::KeptResult;
 use serde_json::{Value, json};
 
-use super::database::{Database, DatabaseTransaction, Result, params};
+use super::database::{Database, DatabaseResult, DatabaseTransaction, params};
 use super::results;
 
 /// A response that begins.
@@ -69,7 +69,7 @@ pub(crate) struct StoredConversation {
 const TURNS: &str = "turns";
 
 /// Keeps a response that begins.
-pub(crate) fn begin(database: &Database, begun: &Begun) -> Result<()> {
+pub(crate) fn begin(database: &Database, begun: &Begun) -> DatabaseResult<()> {
     let created_at = i64::try_from(begun.created_at).unwrap_or(i64::MAX);
     database.execute(
         "INSERT INTO responses (id, owner, holder, status, created_at, body, input) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -87,7 +87,7 @@ pub(crate) fn begin(database: &Database, begun: &Begun) -> Result<()> {
 }
 
 /// Notes how far a response is.
-pub(crate) fn update(database: &Database, id: &str, status: &str, body: &str) -> Result<()> {
+pub(crate) fn update(database: &Database, id: &str, status: &str, body: &str) -> DatabaseResult<()> {
     database.execute(
         "UPDATE responses SET status = ?2, body = ?3 WHERE id = ?1",
         params![id, status, body],
@@ -97,7 +97,7 @@ pub(crate) fn update(database: &Database, id: &str, status: &str, body: &str) ->
 
 /// Keeps what came of a response: all of it or nothing. One that was deleted meanwhile stays so. Says whether the turn before is still there:
 /// else nothing is kept, and the whole conversation has to be.
-pub(crate) fn end(database: &mut Database, ended: &Ended) -> Result<bool> {
+pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<bool> {
     let transaction = database.transaction()?;
     transaction.share(TURNS)?;
     let changed = transaction.execute(
@@ -138,7 +138,7 @@ pub(crate) fn end(database: &mut Database, ended: &Ended) -> Result<bool> {
 }
 
 /// A response of an owner.
-pub(crate) fn find(database: &Database, owner: &str, id: &str) -> Result<Option<Kept>> {
+pub(crate) fn find(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<Kept>> {
     let sql = "SELECT status, body, input FROM responses WHERE id = ?1 AND owner = ?2";
     database.first(sql, params![id, owner], |row| {
         Ok(Kept {
@@ -150,13 +150,17 @@ pub(crate) fn find(database: &Database, owner: &str, id: &str) -> Result<Option<
 }
 
 /// What was streamed of an owner's response, if that was kept.
-pub(crate) fn events(database: &Database, owner: &str, id: &str) -> Result<Option<String>> {
+pub(crate) fn events(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<String>> {
     let sql = "SELECT events FROM responses WHERE id = ?1 AND owner = ?2 AND events IS NOT NULL";
     database.first(sql, params![id, owner], |row| row.get(0))
 }
 
 /// The conversation that led to a response of an owner.
-pub(crate) fn conversation(database: &Database, owner: &str, id: &str) -> Result<Option<StoredConversation>> {
+pub(crate) fn conversation(
+    database: &Database,
+    owner: &str,
+    id: &str,
+) -> DatabaseResult<Option<StoredConversation>> {
     let sql = "SELECT status FROM responses WHERE id = ?1 AND owner = ?2";
     let Some(status) = database.first(sql, params![id, owner], |row| row.get(0))? else {
         return Ok(None);
@@ -188,7 +192,7 @@ pub(crate) fn conversation(database: &Database, owner: &str, id: &str) -> Result
 }
 
 /// What a model knows an item of an owner's responses as.
-pub(crate) fn item(database: &Database, owner: &str, id: &str) -> Result<Option<String>> {
+pub(crate) fn item(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<String>> {
     let sql = "SELECT output_items.items, turns.items FROM output_items LEFT JOIN turns ON turns.id = output_items.response
          WHERE output_items.owner = ?1 AND output_items.id = ?2";
     let found: Option<(String, Option<String>)> =
@@ -205,7 +209,7 @@ fn at_places(places: &str, turn: Option<&str>) -> Option<String> {
 }
 
 /// What the response of an owner that an item belongs to remembers of results of tools.
-pub(crate) fn evidence(database: &Database, owner: &str, item: &str) -> Result<Option<String>> {
+pub(crate) fn evidence(database: &Database, owner: &str, item: &str) -> DatabaseResult<Option<String>> {
     let sql = "SELECT turns.evidence FROM output_items JOIN turns ON turns.id = output_items.response
          WHERE output_items.owner = ?1 AND output_items.id = ?2 AND turns.evidence IS NOT NULL";
     database.first(sql, params![owner, item], |row| row.get(0))
@@ -213,7 +217,7 @@ pub(crate) fn evidence(database: &Database, owner: &str, item: &str) -> Result<O
 
 /// Deletes a response of an owner; gives the turns that nothing needs any more, or nothing where there was no such response. What later responses
 /// need of it stays.
-pub(crate) fn delete(database: &mut Database, owner: &str, id: &str) -> Result<Option<Vec<String>>> {
+pub(crate) fn delete(database: &mut Database, owner: &str, id: &str) -> DatabaseResult<Option<Vec<String>>> {
     let transaction = database.transaction()?;
     transaction.lock(TURNS)?;
     let deleted = transaction.execute(
@@ -227,7 +231,7 @@ pub(crate) fn delete(database: &mut Database, owner: &str, id: &str) -> Result<O
 
 /// Deletes the responses that started before a time, in seconds since 1970, except running ones;
 /// returns their ids, and the turns that are no longer needed.
-pub(crate) fn sweep(database: &mut Database, before: u64) -> Result<(Vec<String>, Vec<String>)> {
+pub(crate) fn sweep(database: &mut Database, before: u64) -> DatabaseResult<(Vec<String>, Vec<String>)> {
     let transaction = database.transaction()?;
     transaction.lock(TURNS)?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);
@@ -243,7 +247,7 @@ pub(crate) fn sweep(database: &mut Database, before: u64) -> Result<(Vec<String>
 }
 
 /// Forgets turns that neither a response nor a later turn needs; gives them, and the deleted responses that had none. Each round may free those before.
-fn forget_turns(database: &Database, deleted: &[String]) -> Result<Vec<String>> {
+fn forget_turns(database: &Database, deleted: &[String]) -> DatabaseResult<Vec<String>> {
     let sql = "DELETE FROM turns WHERE id NOT IN (SELECT id FROM responses)
          AND id NOT IN (SELECT previous FROM turns WHERE previous IS NOT NULL) RETURNING id";
     let mut unneeded: Vec<String> = Vec::new();
@@ -264,7 +268,10 @@ fn forget_turns(database: &Database, deleted: &[String]) -> Result<Vec<String>> 
 }
 
 /// Fails the responses that are not finished and fulfill a condition: nobody writes them any more. Returns how many.
-pub(crate) fn fail_unfinished(transaction: &DatabaseTransaction<'_>, condition: &str) -> Result<usize> {
+pub(crate) fn fail_unfinished(
+    transaction: &DatabaseTransaction<'_>,
+    condition: &str,
+) -> DatabaseResult<usize> {
     let sql =
         format!("SELECT id, body FROM responses WHERE status IN ('queued', 'in_progress') AND {condition}");
     let broken: Vec<(String, String)> = transaction.query(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -282,7 +289,7 @@ pub(crate) fn fail_unfinished(transaction: &DatabaseTransaction<'_>, condition: 
 }
 
 /// Writes something and deletes it: fails where nothing can be written, as on a disk that is full.
-pub(crate) fn probe(database: &Database) -> Result<()> {
+pub(crate) fn probe(database: &Database) -> DatabaseResult<()> {
     let sql = "INSERT INTO secrets (name, key) VALUES ('probe', ?1) ON CONFLICT (name) DO UPDATE SET key = excluded.key";
     database.execute(sql, params![vec![0; 65536].as_slice()])?;
     database.execute("DELETE FROM secrets WHERE name = 'probe'", &[])?;
@@ -290,7 +297,7 @@ pub(crate) fn probe(database: &Database) -> Result<()> {
 }
 
 /// A key by its name; the first who asks for it brings it along.
-pub(crate) fn secret(database: &Database, name: &str, new: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn secret(database: &Database, name: &str, new: &[u8]) -> DatabaseResult<Vec<u8>> {
     database.execute(
         "INSERT INTO secrets (name, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         params![name, new],

@@ -1,11 +1,16 @@
 //! What is remembered of the results of tools that turns keep.
 
-use super::database::{Database, Result, params};
+use super::database::{Database, DatabaseResult, params};
 use super::{Records, RecordsError};
 use cellblock_agent::turn::KeptResult;
 
 /// Keeps results for as long as a turn.
-pub(super) fn keep(database: &Database, owner: &str, turn: &str, results: &[KeptResult]) -> Result<()> {
+pub(super) fn keep(
+    database: &Database,
+    owner: &str,
+    turn: &str,
+    results: &[KeptResult],
+) -> DatabaseResult<()> {
     let sql = "INSERT INTO turn_results (owner, sha256, turn, bytes) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     for result in results {
         let bytes = i64::try_from(result.bytes).unwrap_or(i64::MAX);

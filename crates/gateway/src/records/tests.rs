@@ -129,7 +129,7 @@ over_each_database! {
             transaction.commit()
         });
         assert!(matches!(failed.await, Err(RecordsError::Statement { .. })));
-        let panicked = records.with(|database| -> database::Result<()> {
+        let panicked = records.with(|database| -> database::DatabaseResult<()> {
             let transaction = database.transaction()?;
             transaction.execute("INSERT INTO notes VALUES (?1)", params!["panicked"])?;
             panic!("in the middle of a transaction");

@@ -1,6 +1,6 @@
 //! What owners used, by day, in the records.
 
-use super::database::{Database, Result, params};
+use super::database::{Database, DatabaseResult, params};
 
 /// What an owner used on a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Used {
 }
 
 /// What was used on a day so far.
-pub(crate) fn used(database: &Database, owner: &str, day: u64) -> Result<Used> {
+pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult<Used> {
     let sql = "SELECT cells, cell_millis, upload_bytes, fetches, fetched_bytes FROM usage WHERE owner = ?1 AND day = ?2";
     let used = database.first(sql, params![owner, signed(day)], |row| {
         let number = |column: usize| row.get::<i64>(column).map(|it| u64::try_from(it).unwrap_or(0));
@@ -34,7 +34,7 @@ pub(crate) fn used(database: &Database, owner: &str, day: u64) -> Result<Used> {
 }
 
 /// Adds to what was used.
-pub(crate) fn add(database: &Database, owner: &str, day: u64, more: Used) -> Result<()> {
+pub(crate) fn add(database: &Database, owner: &str, day: u64, more: Used) -> DatabaseResult<()> {
     let sql = "INSERT INTO usage (owner, day, cells, cell_millis, upload_bytes, fetches, fetched_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
                ON CONFLICT (owner, day) DO UPDATE SET cells = usage.cells + excluded.cells, \
                cell_millis = usage.cell_millis + excluded.cell_millis, upload_bytes = usage.upload_bytes + excluded.upload_bytes, \

@@ -1,6 +1,6 @@
 //! Which container a conversation uses: by its items, and by a key that its client repeats.
 
-use super::database::{Database, Result, params};
+use super::database::{Database, DatabaseResult, params};
 
 /// Something in a conversation that can lead to its container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct ConversationKey {
 }
 
 /// Returns the container that the last of these leads to; leads to containers of others, or that were deleted, are passed over.
-pub(crate) fn by_leads(database: &Database, owner: &str, leads: &[Lead]) -> Result<Option<String>> {
+pub(crate) fn by_leads(database: &Database, owner: &str, leads: &[Lead]) -> DatabaseResult<Option<String>> {
     let by_id = "SELECT id FROM containers WHERE id = ?1 AND owner = ?2";
     let by_item = "SELECT containers.id FROM output_items
          JOIN turns ON turns.id = output_items.response
@@ -48,7 +48,7 @@ pub(crate) fn by_key(
     key: &ConversationKey,
     begins: bool,
     now_ms: i64,
-) -> Result<Option<String>> {
+) -> DatabaseResult<Option<String>> {
     let begins = key.one_conversation && begins;
     let sql = "INSERT INTO container_keys (owner, key, used_ms) VALUES (?1, ?2, ?3)
          ON CONFLICT (owner, key) DO UPDATE SET used_ms = ?3, shared = CASE WHEN ?4 = 1 THEN 1 ELSE container_keys.shared END";
@@ -62,7 +62,12 @@ pub(crate) fn by_key(
 }
 
 /// Notes the container that a conversation with a key has used. One that is forgotten already is passed over.
-pub(crate) fn bind(database: &Database, key: &ConversationKey, container: &str, now_ms: i64) -> Result<()> {
+pub(crate) fn bind(
+    database: &Database,
+    key: &ConversationKey,
+    container: &str,
+    now_ms: i64,
+) -> DatabaseResult<()> {
     let sql = "INSERT INTO container_keys (owner, key, container, used_ms)
          SELECT ?1, ?2, id, ?4 FROM containers WHERE id = ?3 AND owner = ?1
          ON CONFLICT (owner, key) DO UPDATE SET container = excluded.container, used_ms = excluded.used_ms";
@@ -71,7 +76,7 @@ pub(crate) fn bind(database: &Database, key: &ConversationKey, container: &str, 
 }
 
 /// Forgets keys that nobody has used since a time.
-pub(crate) fn forget(database: &Database, before_ms: i64) -> Result<()> {
+pub(crate) fn forget(database: &Database, before_ms: i64) -> DatabaseResult<()> {
     database.execute(
         "DELETE FROM container_keys WHERE used_ms < ?1",
         params![before_ms],
@@ -85,7 +90,7 @@ mod tests {
     use crate::records::conformance::over_each_database;
     use crate::records::{ContainerRow, Records};
 
-    async fn with(records: Records, test: impl FnOnce(&Database) -> Result<()> + Send + 'static) {
+    async fn with(records: Records, test: impl FnOnce(&Database) -> DatabaseResult<()> + Send + 'static) {
         for (id, owner) in [("one", "ann"), ("two", "ann"), ("hers", "eve")] {
             let row = ContainerRow {
                 id: id.to_owned(),

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use tar::{Archive, Entry, EntryType};
 
+use super::MANIFEST;
 use super::unpack::{MAX_TEXT, read_text, unpack};
-use super::{MANIFEST, invalid};
 use crate::digest::HashingReader;
 use crate::error::At as _;
+use crate::error::invalid;
 use crate::libraries::{MissingLibraries, described};
 use crate::lock::Lock;
 use crate::stop::Running;

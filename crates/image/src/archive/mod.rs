@@ -17,7 +17,7 @@ mod unpack;
 
 use std::path::Path;
 
-use crate::{ImageError, Manifest};
+use crate::Manifest;
 
 pub use export::Exported;
 pub(crate) use import::Expected;
@@ -35,14 +35,6 @@ pub fn archive_name(manifest: &Manifest) -> String {
         manifest.machine,
         manifest.short_id()
     )
-}
-
-/// An error that blames the archive.
-pub(crate) fn invalid(origin: &str, problem: impl Into<String>) -> ImageError {
-    ImageError::Archive {
-        origin: origin.to_owned(),
-        problem: problem.into(),
-    }
 }
 
 /// Whether a link inside an archive leads to a path inside the same archive.

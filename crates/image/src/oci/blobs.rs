@@ -15,9 +15,9 @@ use tar::{Archive, EntryType};
 
 use super::beneath::relative;
 use super::documents::Descriptor;
-use crate::archive::invalid;
 use crate::digest::hex;
 use crate::error::At as _;
+use crate::error::invalid;
 use crate::{Result, stop};
 
 /// Maximum size of a document in bytes.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::beneath::Beneath;
 use super::{Limits, Tally};
-use crate::archive::invalid;
 use crate::error::At as _;
+use crate::error::invalid;
 use crate::{Result, Sink, stop};
 
 /// Copies everything below a folder, except for what is mounted there, and what is neither file, folder nor link.

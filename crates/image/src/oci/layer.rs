@@ -10,7 +10,7 @@ use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::beneath::{Beneath, relative};
 use super::{Limits, Tally};
-use crate::archive::invalid;
+use crate::error::invalid;
 use crate::{ImageError, Result, Sink, stop};
 
 /// Beginning of the name of a member that removes another one.

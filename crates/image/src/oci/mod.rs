@@ -29,9 +29,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::archive::invalid;
 use crate::digest::hex;
 use crate::error::At as _;
+use crate::error::invalid;
 use crate::manifest::{LAYOUT, RootFilesystem};
 use crate::spec::is_name;
 use crate::stop::Running;

@@ -7,8 +7,8 @@ use super::blobs::{self, Blobs, blob_path, decompressed, expect, parse};
 use super::documents::{Configuration, Descriptor, DockerImage, ImageManifest, Index, Platform};
 use super::layer::Unpacker;
 use super::{Config, RootFormat, RootSource};
-use crate::archive::invalid;
 use crate::digest::HashingReader;
+use crate::error::invalid;
 use crate::{ImageError, Result};
 
 /// Maximum number of layers.

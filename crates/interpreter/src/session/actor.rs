@@ -65,7 +65,7 @@ pub struct SessionOptions {
     pub seen: Vec<String>,
 }
 
-/// Concludes a request with its result, and answers whoever made it.
+/// Concludes a request with its result, which is its answer.
 macro_rules! reply {
     ($actor:ident, $answer:ident, $result:expr) => {{
         let result = $result;

@@ -22,7 +22,7 @@ pub use value::{DatabaseRow, DatabaseValue, ToDatabaseValue};
 use postgres::PostgresSession;
 
 /// A result of a statement.
-pub(crate) type Result<T, E = DatabaseError> = std::result::Result<T, E>;
+pub(crate) type DatabaseResult<T> = Result<T, DatabaseError>;
 
 /// Lists the values of a statement's placeholders.
 macro_rules! params {
@@ -73,7 +73,7 @@ pub enum DatabaseError {
 
 impl Database {
     /// Runs a statement, and returns the number of rows that it changed.
-    pub fn execute(&self, sql: &str, values: &[DatabaseValue<'_>]) -> Result<u64> {
+    pub fn execute(&self, sql: &str, values: &[DatabaseValue<'_>]) -> DatabaseResult<u64> {
         match &self.0 {
             Connected::Sqlite(connection) => sqlite::execute(connection, sql, values),
             Connected::Postgres(session) => session.execute(sql, values),
@@ -85,8 +85,8 @@ impl Database {
         &self,
         sql: &str,
         values: &[DatabaseValue<'_>],
-        mut read: impl FnMut(&DatabaseRow<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
+        mut read: impl FnMut(&DatabaseRow<'_>) -> DatabaseResult<T>,
+    ) -> DatabaseResult<Vec<T>> {
         match &self.0 {
             Connected::Sqlite(connection) => sqlite::query(connection, sql, values, read),
             Connected::Postgres(session) => {
@@ -101,18 +101,18 @@ impl Database {
         &self,
         sql: &str,
         values: &[DatabaseValue<'_>],
-        read: impl FnMut(&DatabaseRow<'_>) -> Result<T>,
-    ) -> Result<Option<T>> {
+        read: impl FnMut(&DatabaseRow<'_>) -> DatabaseResult<T>,
+    ) -> DatabaseResult<Option<T>> {
         Ok(self.query(sql, values, read)?.into_iter().next())
     }
 
     /// Returns whether a statement returns a row.
-    pub fn exists(&self, sql: &str, values: &[DatabaseValue<'_>]) -> Result<bool> {
+    pub fn exists(&self, sql: &str, values: &[DatabaseValue<'_>]) -> DatabaseResult<bool> {
         Ok(self.first(sql, values, |_| Ok(()))?.is_some())
     }
 
     /// Runs statements without values.
-    pub fn batch(&self, sql: &str) -> Result<()> {
+    pub fn batch(&self, sql: &str) -> DatabaseResult<()> {
         match &self.0 {
             Connected::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
             Connected::Postgres(session) => session.batch(sql),
@@ -120,7 +120,7 @@ impl Database {
     }
 
     /// Returns the clock that all gateways of this database share; `None` if it has only one gateway.
-    pub(crate) fn clock(&self) -> Result<Option<DatabaseClock>> {
+    pub(crate) fn clock(&self) -> DatabaseResult<Option<DatabaseClock>> {
         if let Connected::Sqlite(_) = &self.0 {
             return Ok(None);
         }
@@ -135,11 +135,11 @@ impl Database {
     }
 
     /// Begins a transaction, which is rolled back unless it is committed.
-    pub fn transaction(&mut self) -> Result<DatabaseTransaction<'_>> {
+    pub fn transaction(&mut self) -> DatabaseResult<DatabaseTransaction<'_>> {
         self.begin("BEGIN")
     }
 
-    fn begin(&self, sql: &str) -> Result<DatabaseTransaction<'_>> {
+    fn begin(&self, sql: &str) -> DatabaseResult<DatabaseTransaction<'_>> {
         self.batch(sql)?;
         Ok(DatabaseTransaction {
             database: self,
@@ -165,26 +165,26 @@ impl Deref for DatabaseTransaction<'_> {
 
 impl DatabaseTransaction<'_> {
     /// Keeps what the transaction has done.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(mut self) -> DatabaseResult<()> {
         self.batch("COMMIT")?;
         self.open = false;
         Ok(())
     }
 
     /// Waits until no other transaction holds or shares what has this name, and holds it to its end. `SQLite` has one writer anyway.
-    pub fn lock(&self, name: &str) -> Result<()> {
+    pub fn lock(&self, name: &str) -> DatabaseResult<()> {
         self.advise("SELECT pg_advisory_xact_lock(hashtextextended(?1, 0))", name)
     }
 
     /// Waits until no other transaction holds what has this name, and shares it to its end.
-    pub fn share(&self, name: &str) -> Result<()> {
+    pub fn share(&self, name: &str) -> DatabaseResult<()> {
         self.advise(
             "SELECT pg_advisory_xact_lock_shared(hashtextextended(?1, 0))",
             name,
         )
     }
 
-    fn advise(&self, sql: &str, name: &str) -> Result<()> {
+    fn advise(&self, sql: &str, name: &str) -> DatabaseResult<()> {
         match &self.0 {
             Connected::Sqlite(_) => Ok(()),
             // Other programs may use locks of the same database.

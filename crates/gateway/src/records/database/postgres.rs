@@ -16,7 +16,7 @@ use tokio_postgres::{Error, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::url::{PostgresUrl, RootsError};
-use super::{Connected, Database, DatabaseError, DatabaseValue, Result};
+use super::{Connected, Database, DatabaseError, DatabaseResult, DatabaseValue};
 
 /// Maximum number of connections of a gateway. A server has 100 by default, which all gateways share.
 pub(in crate::records) const CONNECTIONS: usize = 8;
@@ -97,21 +97,21 @@ pub(super) struct PostgresSession {
 }
 
 impl PostgresSession {
-    pub(super) fn execute(&self, sql: &str, values: &[DatabaseValue<'_>]) -> Result<u64> {
+    pub(super) fn execute(&self, sql: &str, values: &[DatabaseValue<'_>]) -> DatabaseResult<u64> {
         self.run(sql, values, async |client, sql, kinds, values| {
             let statement = client.prepare_typed_cached(sql, kinds).await?;
             client.execute(&statement, values).await
         })
     }
 
-    pub(super) fn query(&self, sql: &str, values: &[DatabaseValue<'_>]) -> Result<Vec<Row>> {
+    pub(super) fn query(&self, sql: &str, values: &[DatabaseValue<'_>]) -> DatabaseResult<Vec<Row>> {
         self.run(sql, values, async |client, sql, kinds, values| {
             let statement = client.prepare_typed_cached(sql, kinds).await?;
             client.query(&statement, values).await
         })
     }
 
-    pub(super) fn batch(&self, sql: &str) -> Result<()> {
+    pub(super) fn batch(&self, sql: &str) -> DatabaseResult<()> {
         self.wait(async |client| client.batch_execute(sql).await)
     }
 
@@ -127,7 +127,7 @@ impl PostgresSession {
         sql: &str,
         values: &[DatabaseValue<'_>],
         work: impl AsyncFnOnce(&Object, &str, &[Type], &[&(dyn ToSql + Sync)]) -> Result<T, Error>,
-    ) -> Result<T> {
+    ) -> DatabaseResult<T> {
         if values.iter().any(has_nul) {
             return Err(DatabaseError::Nul);
         }
@@ -137,7 +137,7 @@ impl PostgresSession {
         self.wait(async |client| work(client, &sql, &kinds, &values).await)
     }
 
-    fn wait<T>(&self, work: impl AsyncFnOnce(&Object) -> Result<T, Error>) -> Result<T> {
+    fn wait<T>(&self, work: impl AsyncFnOnce(&Object) -> Result<T, Error>) -> DatabaseResult<T> {
         let client = self.client.as_ref().filter(|_| !self.broken.get());
         let client = client.ok_or(DatabaseError::Broken)?;
         let done = async { tokio::time::timeout(PATIENCE, work(client)).await };

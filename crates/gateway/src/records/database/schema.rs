@@ -2,7 +2,7 @@
 //!
 //! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is a statement for Postgres alone.
 
-use super::{Connected, Database, Result, params};
+use super::{Connected, Database, DatabaseResult, params};
 
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
 const MIGRATIONS: &[&str] = &[
@@ -50,7 +50,7 @@ fn for_postgres(step: &str) -> String {
 
 impl Database {
     /// Returns the version of the schema of this database: 0 if there is none yet.
-    pub(in crate::records) fn version(&self) -> Result<u32> {
+    pub(in crate::records) fn version(&self) -> DatabaseResult<u32> {
         let version = match &self.0 {
             Connected::Sqlite(connection) => {
                 return Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?);
@@ -71,12 +71,12 @@ impl Database {
 
     /// Brings the schema up to date. Processes that start at the same time apply each step once. Returns the version that was found: if it is
     /// newer than the known one, nothing has been changed.
-    pub(in crate::records) fn migrate(&mut self) -> Result<u32> {
+    pub(in crate::records) fn migrate(&mut self) -> DatabaseResult<u32> {
         self.migrate_to(known())
     }
 
     /// The same up to a version.
-    pub(in crate::records) fn migrate_to(&mut self, wanted: u32) -> Result<u32> {
+    pub(in crate::records) fn migrate_to(&mut self, wanted: u32) -> DatabaseResult<u32> {
         if let Connected::Sqlite(_) = &self.0 {
             let transaction = self.begin("BEGIN IMMEDIATE")?;
             let found = transaction.version()?;
@@ -106,7 +106,7 @@ impl Database {
     }
 
     /// Returns whether there is a table for keys, without which there can be no keys.
-    pub(in crate::records) fn has_keys(&self) -> Result<bool> {
+    pub(in crate::records) fn has_keys(&self) -> DatabaseResult<bool> {
         match &self.0 {
             Connected::Sqlite(_) => self.exists("SELECT 1 FROM sqlite_schema WHERE name = 'keys'", &[]),
             Connected::Postgres(_) => Ok(self.version()? > 0),

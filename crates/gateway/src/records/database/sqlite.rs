@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 
-use super::{Connected, Database, DatabaseRow, DatabaseValue, Result};
+use super::{Connected, Database, DatabaseResult, DatabaseRow, DatabaseValue};
 
 /// How long a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);
@@ -28,23 +28,23 @@ pub(in crate::records) fn make(path: &Path) -> std::io::Result<()> {
 }
 
 /// Opens a file that is there.
-pub(in crate::records) fn open(path: &Path) -> Result<Database> {
+pub(in crate::records) fn open(path: &Path) -> DatabaseResult<Database> {
     set_up(Connection::open(path)?)
 }
 
 /// Opens a file to read it.
-pub(in crate::records) fn open_to_read(path: &Path) -> Result<Database> {
+pub(in crate::records) fn open_to_read(path: &Path) -> DatabaseResult<Database> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.busy_timeout(BUSY)?;
     Ok(Database(Connected::Sqlite(connection)))
 }
 
 /// Makes a database that ends with the process.
-pub(in crate::records) fn in_memory() -> Result<Database> {
+pub(in crate::records) fn in_memory() -> DatabaseResult<Database> {
     set_up(Connection::open_in_memory()?)
 }
 
-fn set_up(connection: Connection) -> Result<Database> {
+fn set_up(connection: Connection) -> DatabaseResult<Database> {
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     // With a write-ahead log this survives a crash of the process; a crash of the machine may cost the last moments.
@@ -53,7 +53,11 @@ fn set_up(connection: Connection) -> Result<Database> {
     Ok(Database(Connected::Sqlite(connection)))
 }
 
-pub(super) fn execute(connection: &Connection, sql: &str, values: &[DatabaseValue<'_>]) -> Result<u64> {
+pub(super) fn execute(
+    connection: &Connection,
+    sql: &str,
+    values: &[DatabaseValue<'_>],
+) -> DatabaseResult<u64> {
     let changed = connection
         .prepare_cached(sql)?
         .execute(params_from_iter(values))?;
@@ -64,8 +68,8 @@ pub(super) fn query<T>(
     connection: &Connection,
     sql: &str,
     values: &[DatabaseValue<'_>],
-    mut read: impl FnMut(&DatabaseRow<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
+    mut read: impl FnMut(&DatabaseRow<'_>) -> DatabaseResult<T>,
+) -> DatabaseResult<Vec<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut all = Vec::new();
@@ -77,12 +81,12 @@ pub(super) fn query<T>(
 
 impl Database {
     /// Returns the first damage that is found in the file within a few seconds. A server looks after its own files.
-    pub(in crate::records) fn damage(&mut self) -> Result<Option<String>> {
+    pub(in crate::records) fn damage(&mut self) -> DatabaseResult<Option<String>> {
         self.damage_within(CHECK)
     }
 
     /// The same within another time.
-    pub(in crate::records) fn damage_within(&mut self, limit: Duration) -> Result<Option<String>> {
+    pub(in crate::records) fn damage_within(&mut self, limit: Duration) -> DatabaseResult<Option<String>> {
         match &mut self.0 {
             Connected::Sqlite(connection) => quick_check(connection, limit),
             Connected::Postgres(_) => Ok(None),
@@ -91,7 +95,7 @@ impl Database {
 }
 
 /// The first damage found within a time, if any.
-fn quick_check(connection: &mut Connection, limit: Duration) -> Result<Option<String>> {
+fn quick_check(connection: &mut Connection, limit: Duration) -> DatabaseResult<Option<String>> {
     let end = Instant::now() + limit;
     connection.progress_handler(CHECK_STEPS, Some(move || Instant::now() >= end))?;
     let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));

@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::Result;
+use super::DatabaseResult;
 
 /// A value of a statement's placeholder.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +141,7 @@ impl DatabaseRow<'_> {
     pub fn get<T>(
         &self,
         column: impl rusqlite::RowIndex + tokio_postgres::row::RowIndex + Display,
-    ) -> Result<T>
+    ) -> DatabaseResult<T>
     where
         T: rusqlite::types::FromSql + for<'row> tokio_postgres::types::FromSql<'row>,
     {
@@ -155,7 +155,7 @@ impl DatabaseRow<'_> {
     pub fn is(
         &self,
         column: impl rusqlite::RowIndex + tokio_postgres::row::RowIndex + Display,
-    ) -> Result<bool> {
+    ) -> DatabaseResult<bool> {
         Ok(self.get::<i64>(column)? != 0)
     }
 }
