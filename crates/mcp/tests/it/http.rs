@@ -109,6 +109,8 @@ fn an_owner_sees_nothing_of_another() {
             ("interrupt_session", json!({"session": session})),
             ("close_session", json!({"session": session})),
             ("list_files", json!({"session": session})),
+            ("start_process", json!({"session": session, "command": ["true"]})),
+            ("use_process", json!({"session": session, "action": "list"})),
             ("download_file", json!({"session": session, "path": "a.csv"})),
             (
                 "upload_file",
