@@ -14,6 +14,10 @@ const MODULES: [&str; 3] = ["virtio_mmio", "virtio_blk", "virtio_console"];
 const DEPENDENCIES: &str = "modules.dep";
 const ELF: &[u8] = b"\x7fELF";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// Begins a stream of LZ4's older format, which the kernel's build writes.
+const LZ4: &[u8] = b"\x02\x21\x4c\x18";
+/// Maximum size of one of its blocks when it is unpacked.
+const LZ4_BLOCK: usize = 8 << 20;
 /// Maximum size of an unpacked kernel.
 const MAX: u64 = 512 << 20;
 
@@ -49,14 +53,12 @@ impl Kernel {
         if Self::is_unpacked(&image) {
             return Ok(image);
         }
-        let starts = image.windows(ZSTD.len()).enumerate();
-        for (at, _) in starts.filter(|(_, found)| *found == ZSTD) {
-            let Ok(decoder) = zstd::Decoder::new(&image[at..]) else {
-                continue;
+        for at in 0..image.len() {
+            let unpacked = match &image[at..] {
+                stream if stream.starts_with(ZSTD) => unzstd(stream),
+                stream if stream.starts_with(LZ4) => unlz4(&stream[LZ4.len()..]),
+                _ => continue,
             };
-            // The image goes on after the stream, where reading fails.
-            let mut unpacked = Vec::new();
-            let _ = decoder.take(MAX).read_to_end(&mut unpacked);
             if Self::is_unpacked(&unpacked) {
                 return Ok(unpacked);
             }
@@ -93,6 +95,30 @@ impl Kernel {
         }
         found
     }
+}
+
+/// Unpacks a stream. The image goes on after it, where reading fails.
+fn unzstd(stream: &[u8]) -> Vec<u8> {
+    let mut unpacked = Vec::new();
+    if let Ok(decoder) = zstd::Decoder::new(stream) {
+        let _ = decoder.take(MAX).read_to_end(&mut unpacked);
+    }
+    unpacked
+}
+
+/// Unpacks blocks, each after its packed size, to the first that is none.
+fn unlz4(mut blocks: &[u8]) -> Vec<u8> {
+    let mut unpacked = Vec::new();
+    let mut buffer = vec![0; LZ4_BLOCK];
+    while let Some((size, rest)) = blocks.split_first_chunk()
+        && let Some((block, rest)) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)
+        && let Ok(length @ 1..) = lz4_flex::block::decompress_into(block, &mut buffer)
+        && unpacked.len() as u64 <= MAX
+    {
+        unpacked.extend_from_slice(&buffer[..length]);
+        blocks = rest;
+    }
+    unpacked
 }
 
 /// Returns the files that loading a module takes, those that it needs first.
@@ -144,7 +170,42 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_unpacked_and_its_modules_are_found() {
+    fn a_kernel_is_unpacked() {
+        let boot = tempfile::tempdir().unwrap();
+        let path = boot.path().join("vmlinuz-6.1-x");
+        let elf = [ELF, &[7; 9 << 20]].concat();
+        let blocks = elf.chunks(LZ4_BLOCK).flat_map(|chunk| {
+            let block = lz4_flex::block::compress(chunk);
+            [&u32::try_from(block.len()).unwrap().to_le_bytes()[..], &block].concat()
+        });
+        for packed in [
+            zstd::encode_all(&*elf, 3).unwrap(),
+            LZ4.iter().copied().chain(blocks).collect(),
+        ] {
+            let image = [
+                b"MZ setup ",
+                ZSTD,
+                b" none ",
+                LZ4,
+                b" none ",
+                &*packed,
+                b"what follows",
+            ]
+            .concat();
+            fs::write(&path, image).unwrap();
+            let kernel = Kernel::find(Some(&path)).unwrap();
+            assert_eq!(kernel.release, "6.1-x");
+            assert!(kernel.unpacked().unwrap() == elf);
+        }
+        fs::write(&path, "packed in another way").unwrap();
+        let kernel = Kernel::find(Some(&path)).unwrap();
+        assert_eq!(kernel.unpacked().unwrap(), b"packed in another way");
+        let missing = Kernel::find(Some(Path::new("/nowhere/vmlinuz"))).unwrap_err();
+        assert_eq!(missing, "the kernel `/nowhere/vmlinuz` is not a file");
+    }
+
+    #[test]
+    fn modules_are_found_with_those_that_they_need() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("lib/modules/6.1-x");
         fs::create_dir_all(&folder).unwrap();
@@ -153,14 +214,8 @@ mod tests {
             a/virtio_ring.ko.xz:\nb/virtio_blk.ko.xz: a/virtio.ko.xz a/virtio_ring.ko.xz\nc/vsock.ko.xz:\nc/other.ko.xz:\n";
         fs::write(folder.join("modules.dep"), lines).unwrap();
         let path = root.path().join("boot/vmlinuz-6.1-x");
-        let elf = [ELF, b" and more"].concat();
-        let mut image = b"MZ setup \x28\xb5\x2f\xfd no stream".to_vec();
-        image.extend(zstd::encode_all(&*elf, 3).unwrap());
-        image.extend(b"what follows");
-        fs::write(&path, image).unwrap();
+        fs::write(&path, "").unwrap();
         let kernel = Kernel::find(Some(&path)).unwrap();
-        assert_eq!(kernel.release, "6.1-x");
-        assert_eq!(kernel.unpacked().unwrap(), elf);
         let modules = [
             "a/virtio_ring.ko.xz",
             "a/virtio.ko.xz",
@@ -169,7 +224,5 @@ mod tests {
             "c/vsock.ko.xz",
         ];
         assert_eq!(kernel.modules(&["vsock"]), modules.map(|it| folder.join(it)));
-        let missing = Kernel::find(Some(Path::new("/nowhere/vmlinuz"))).unwrap_err();
-        assert_eq!(missing, "the kernel `/nowhere/vmlinuz` is not a file");
     }
 }
