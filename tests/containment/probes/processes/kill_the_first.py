@@ -10,6 +10,7 @@ from probe import held, holds_if
 with holds_if(OSError):
     for number in (15, 1, 19, 11, 9):
         os.kill(1, number)
-        # TERM, HUP, STOP, SEGV, KILL. The kernel drops them, unless they come from outside: where it does not, this process ends with the first one.
+        # TERM, HUP, STOP, SEGV, KILL. The kernel drops them unless they come from outside; where it does not,
+        # this process ends with the first one.
         time.sleep(0.1)
 held("signals to it are dropped")
