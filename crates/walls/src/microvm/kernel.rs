@@ -173,7 +173,11 @@ mod tests {
     fn a_kernel_is_unpacked() {
         let boot = tempfile::tempdir().unwrap();
         let path = boot.path().join("vmlinuz-6.1-x");
-        let elf = [ELF, &[7; 9 << 20]].concat();
+        let elf: Vec<u8> = ELF
+            .iter()
+            .copied()
+            .chain(std::iter::repeat_n(7, 9 << 20))
+            .collect();
         let blocks = elf.chunks(LZ4_BLOCK).flat_map(|chunk| {
             let block = lz4_flex::block::compress(chunk);
             [&u32::try_from(block.len()).unwrap().to_le_bytes()[..], &block].concat()
