@@ -63,7 +63,7 @@ impl Kernel {
                 return Ok(unpacked);
             }
         }
-        // Compressed by other means: the machine unpacks it itself, more slowly.
+        // Compressed by other means.
         Ok(image)
     }
 

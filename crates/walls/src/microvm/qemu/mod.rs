@@ -1,6 +1,5 @@
 //! QEMU: finding it, deciding whether KVM works, and the command lines of machines.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use cellblock_jail::machine::counter_khz;
@@ -196,10 +195,6 @@ fn escaped(path: &Path) -> String {
 /// Boots the kernel in KVM until it looks for its disk.
 async fn kvm(path: &Path, kernel: &Kernel) -> Result<(), String> {
     kvm_opens()?;
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let image = folder.path().join("kernel");
-    let written = kernel.unpacked().and_then(|bytes| fs::write(&image, bytes));
-    written.map_err(|error| format!("unpack `{}`: {error}", kernel.path.display()))?;
     let qemu = Qemu {
         path: path.to_owned(),
         version: String::new(),
@@ -212,7 +207,7 @@ async fn kvm(path: &Path, kernel: &Kernel) -> Result<(), String> {
         .args(&words[1..])
         .args(["-m", "256M", "-machine", MACHINE, "-append"])
         .args(["console=ttyS0 panic=-1 reboot=t", "-kernel"])
-        .arg(&image);
+        .arg(&kernel.path);
     boots(command).await
 }
 
