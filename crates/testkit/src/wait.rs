@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a test asks, on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a test asks, on a machine that may download and emulate other things meanwhile.
+const PATIENCE: Duration = Duration::from_mins(3);
 /// How long nobody asks in between.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 ///
-/// Panics with `what` if it is not so within a minute.
+/// Panics with `what` if it is not so within three minutes.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     until_ok(async || told(what, is_so())).await;
 }
@@ -22,7 +22,7 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 ///
 /// # Panics
 ///
-/// Panics with the last error if there is no good answer within a minute.
+/// Panics with the last error if there is no good answer within three minutes.
 pub async fn until_ok<T, E: Display>(mut ask: impl AsyncFnMut() -> Result<T, E>) -> T {
     let begun = Instant::now();
     loop {
@@ -38,7 +38,7 @@ pub async fn until_ok<T, E: Display>(mut ask: impl AsyncFnMut() -> Result<T, E>)
 ///
 /// # Panics
 ///
-/// Panics with `what` if it is not so within a minute.
+/// Panics with `what` if it is not so within three minutes.
 pub fn block_until(what: &str, mut is_so: impl FnMut() -> bool) {
     block_until_ok(|| told(what, is_so()));
 }
@@ -47,7 +47,7 @@ pub fn block_until(what: &str, mut is_so: impl FnMut() -> bool) {
 ///
 /// # Panics
 ///
-/// Panics with the last error if there is no good answer within a minute.
+/// Panics with the last error if there is no good answer within three minutes.
 pub fn block_until_ok<T, E: Display>(mut ask: impl FnMut() -> Result<T, E>) -> T {
     let begun = Instant::now();
     loop {

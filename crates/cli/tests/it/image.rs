@@ -234,7 +234,9 @@ fn a_command_that_is_ended_during_a_build_leaves_no_compiler_running_and_no_pack
                     .any(|(_, it)| it.contains("Compiles modules")),
             )
         };
-        block_until("packages are compiled", || compiles().unwrap());
+        block_until(&format!("packages are compiled by {arguments:?}"), || {
+            compiles().unwrap()
+        });
         assert!(packages(&staging) > 0);
         // To this process alone, as a service manager may do it: what it started is not told.
         let id = i32::try_from(running.id())?;
