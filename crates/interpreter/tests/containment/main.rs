@@ -15,6 +15,7 @@ mod pairs;
 mod probe;
 mod processes;
 mod repeating;
+mod scripts;
 mod seeds;
 mod support;
 mod uncontained;

@@ -7,11 +7,8 @@ use cellblock_interpreter::Session;
 use cellblock_interpreter::session::processes::{MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessState};
 use cellblock_testkit::require;
 
-use crate::bait::Bait;
-use crate::commands::{DIFFERENT, GROUPS};
-use crate::probe::{self, Probe};
-use crate::support::{block_on, image, interpreter, python, session};
-use crate::verdict::Verdict;
+use crate::scripts::{Ran, SCRIPT, Scripts, complaints};
+use crate::support::{block_on, session};
 
 fn order(command: &[&str]) -> ProcessOrder {
     ProcessOrder {
@@ -24,59 +21,35 @@ fn order(command: &[&str]) -> ProcessOrder {
 fn no_probe_reaches_anything_as_a_process_beside_cells() {
     require!(UserNamespaces);
     require!(CgroupV1);
-    let complaints = block_on(run());
+    let complaints = block_on(complaints::<Session>());
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-async fn run() -> Vec<String> {
-    let bait = Bait::lay(&python(&image().await));
-    interpreter().await;
-    let mut complaints = Vec::new();
-    let mut held = 0;
-    for group in GROUPS {
-        let session = session(None, &bait.told).await;
-        for probe in probe::chosen() {
-            let plain = probe.group == group && probe.ends.is_empty() && probe.limits.is_none();
-            let different = DIFFERENT.iter().any(|(name, _)| *name == probe.name);
-            if !plain || different {
-                continue;
-            }
-            match complaint(&session, &probe, &bait).await {
-                None => held += 1,
-                Some(complaint) => complaints.push(format!("{}: {complaint}", probe.name)),
-            }
-        }
-        session.close().await.unwrap();
+impl Scripts for Session {
+    fn of(session: Session) -> Self {
+        session
     }
-    if held <= 60 && std::env::var_os("CELLBLOCK_PROBES").is_none() {
-        complaints.push(format!("only {held} probes held"));
-    }
-    complaints
-}
 
-async fn complaint(session: &Session, probe: &Probe, bait: &Bait) -> Option<String> {
-    session
-        .write_file("/tmp/attempt.py", probe.code.as_bytes())
-        .await
-        .unwrap();
-    let mut attempt = order(&["python", "/tmp/attempt.py"]);
-    attempt.env = BTreeMap::from([("PYTHONPATH".to_owned(), "/tmp/shared".to_owned())]);
-    let processes = session.processes();
-    let id = processes.start(attempt).await.unwrap().id;
-    let ended = processes.wait(&id, MAX_WAIT).await.unwrap();
-    let output = processes
-        .output(&id, 0, MAX_OUTPUT, Duration::ZERO)
-        .await
-        .unwrap();
-    let (told, _) = output.into_text();
-    if told.contains(&bait.secret) {
-        return Some("a secret of the host came out".to_owned());
+    async fn run(&self, code: &str) -> Ran {
+        self.write_file(SCRIPT, code.as_bytes()).await.unwrap();
+        let mut attempt = order(&["python", SCRIPT]);
+        attempt.env = BTreeMap::from([("PYTHONPATH".to_owned(), "/tmp/shared".to_owned())]);
+        let processes = self.processes();
+        let id = processes.start(attempt).await.unwrap().id;
+        let ended = processes.wait(&id, MAX_WAIT).await.unwrap();
+        let output = processes
+            .output(&id, 0, MAX_OUTPUT, Duration::ZERO)
+            .await
+            .unwrap();
+        let (stdout, _) = output.into_text();
+        Ran {
+            all: format!("{ended:?} {stdout}"),
+            stdout,
+        }
     }
-    match Verdict::said(&told) {
-        Some(Verdict::Held(_)) => None,
-        Some(Verdict::Reached(_)) if probe.residue.is_some() => None,
-        Some(Verdict::Reached(what)) => Some(format!("reached {what}")),
-        _ => Some(format!("it said nothing: {ended:?} {told}")),
+
+    async fn end(self) {
+        self.close().await.unwrap();
     }
 }
 
