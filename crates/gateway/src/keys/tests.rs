@@ -56,7 +56,7 @@ over_each_database! {
         assert_eq!(revoked.id, key.id);
         assert!(revoked.revoked_at.is_some());
         assert_eq!(keys.find(Some(secret)).await.unwrap(), KeyLookup::Revoked);
-        // Without any usable key, a key is still asked for.
+        // Without any usable key, a key is still required.
         assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);
         assert!(!keys.any_usable().await.unwrap());
         assert!(matches!(keys.revoke("ci").await, Err(KeysError::Missing { .. })));

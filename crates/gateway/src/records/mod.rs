@@ -159,6 +159,11 @@ impl Records {
         })
     }
 
+    /// Returns whether other gateways may use them, too.
+    pub(crate) const fn is_shared(&self) -> bool {
+        matches!(self.0, Opened::Postgres(_))
+    }
+
     /// Looks for damage in the whole file, for a few seconds. What is not read by then is found when it is used.
     pub async fn check(&self) -> Result<(), RecordsError> {
         match (self.with(Database::damage).await?, &self.0) {

@@ -18,6 +18,9 @@ const LOST: &str = "a process ended while responses were being written";
 
 /// Renews what says that this gateway writes its responses, until the task is aborted.
 pub(crate) async fn hold(gateway: Gateway) {
+    if !gateway.records.is_shared() {
+        return;
+    }
     let mut pace = tokio::time::interval(holders::RENEWAL);
     loop {
         pace.tick().await;
