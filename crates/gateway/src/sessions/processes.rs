@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::session::processes::{
-    MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessReport, ProcessSignal,
+    MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessReport, ProcessSignal, wait_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -325,8 +325,6 @@ pub(crate) async fn wait(
 
 fn patience(param: &str, seconds: f64) -> Result<Duration, Problem> {
     let most = MAX_WAIT.as_secs();
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|wait| *wait <= MAX_WAIT)
+    wait_of(seconds)
         .ok_or_else(|| Problem::invalid(param, format!("`{seconds}` is not between 0 and {most} seconds")))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::render::CHARS_PER_TOKEN;
 use cellblock_interpreter::session::processes::{
-    MAX_WAIT, ProcessOrder, ProcessOutput, ProcessReport, ProcessSignal,
+    MAX_WAIT, ProcessOrder, ProcessOutput, ProcessReport, ProcessSignal, wait_of,
 };
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
@@ -247,12 +247,9 @@ fn read_out(
 
 fn patience(seconds: f64) -> Result<Duration, Refusal> {
     let most = MAX_WAIT.as_secs();
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|wait| *wait <= MAX_WAIT)
-        .ok_or_else(|| {
-            Refusal::new(format!(
-                "`timeout` is {seconds}: give between 0 and {most} seconds"
-            ))
-        })
+    wait_of(seconds).ok_or_else(|| {
+        Refusal::new(format!(
+            "`timeout` is {seconds}: give between 0 and {most} seconds"
+        ))
+    })
 }

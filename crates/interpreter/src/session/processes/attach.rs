@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 impl Actor {
     /// Makes sure that there is a sandbox for processes.
     pub(in crate::session) async fn attach(&mut self) -> Result<GuestLink> {
-        // Whoever runs a cell or a command next is told what was lost.
+        // The next cell or command reports what was lost.
         self.lost_files = self.settled().await?.pop();
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         Ok(sandbox.guest().link())

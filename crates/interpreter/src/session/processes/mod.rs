@@ -283,6 +283,12 @@ impl ProcessOrder {
     }
 }
 
+/// Returns so many seconds as a time to wait; `None` if it is negative, not finite, or more than [`MAX_WAIT`].
+pub fn wait_of(seconds: f64) -> Option<Duration> {
+    let wait = Duration::try_from_secs_f64(seconds).ok()?;
+    (wait <= MAX_WAIT).then_some(wait)
+}
+
 /// The file that keeps a process's output.
 fn output_file(id: &str) -> String {
     format!("{OUTPUTS}/{id}.log")
