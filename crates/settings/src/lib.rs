@@ -1,4 +1,5 @@
-//! How settings are written: [`Time`] and [`Size`], with units, and the names that were [`renamed`].
+//! How settings are written: [`Time`] and [`Size`], with units, and the names that were [`renamed`];
+//! and which addresses need a permission ([`is_public`]).
 //!
 //! An options struct describes each of its settings once: the field is read from a configuration, its default is the struct's, its doc
 //! comment becomes the reference, and its type the JSON Schema. Fields that the program calculates with stay plain numbers and durations:
@@ -23,9 +24,11 @@
 //! # }
 //! ```
 
+mod address;
 pub mod renamed;
 mod size;
 mod time;
 
+pub use address::is_public;
 pub use size::{ParseSizeError, Size};
 pub use time::Time;

@@ -108,6 +108,7 @@ const RULES: &[Rule] = &[
             "cellblock-protocol",
             "cellblock-artifact",
             "cellblock-chart",
+            "cellblock-egress",
             // Tests of containment use one; Cargo rejects any other cycle.
             "cellblock-connector",
         ],
@@ -122,6 +123,12 @@ const RULES: &[Rule] = &[
             "cellblock-settings",
         ],
         never: &["hyper", "tower-http", "pyo3"],
+    },
+    Rule {
+        package: "cellblock-egress",
+        // It serves streams, and knows neither sandboxes nor sessions.
+        ours: &["cellblock-settings"],
+        never: &["axum", "reqwest", "pyo3"],
     },
     Rule {
         package: "cellblock-agent",

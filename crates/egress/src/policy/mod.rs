@@ -1,0 +1,141 @@
+//! What code in a sandbox may reach, the secrets that the proxy adds, and how much may be transferred.
+
+mod host;
+mod rule;
+mod secret;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use host::HostPattern;
+pub use rule::{AllowRule, RuleError};
+pub use secret::{EgressSecret, SecretRule};
+
+pub(crate) use rule::DEFAULT_PORTS;
+pub(crate) use secret::SecretHeader;
+
+/// The rules of a proxy. The default allows nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EgressPolicy {
+    /// Hosts that code may send requests to.
+    pub allow: Vec<AllowRule>,
+    /// Headers with secret values, added to requests.
+    pub secrets: Vec<SecretRule>,
+    /// Limits of a session.
+    pub quotas: EgressQuotas,
+}
+
+/// How much a session may transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EgressQuotas {
+    /// Maximum number of requests and tunnels; unlimited if absent.
+    pub max_requests: Option<u64>,
+    /// Maximum number of bytes sent and received, together; unlimited if absent.
+    pub max_bytes: Option<u64>,
+}
+
+/// The reason why a policy is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// A rule of `allow` is invalid.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The header of a secret is invalid.
+    #[error("invalid egress secret `{header}` for `{host}`: {why}")]
+    Secret {
+        /// The secret's hosts.
+        host: String,
+        /// The secret's header.
+        header: String,
+        /// The problem.
+        why: &'static str,
+    },
+    /// No rule allows the hosts of a secret.
+    #[error(
+        "invalid egress secret `{header}` for `{host}`: no rule allows this host; add `{host}` to `allow`"
+    )]
+    NotAllowed {
+        /// The secret's hosts.
+        host: String,
+        /// The secret's header.
+        header: String,
+    },
+}
+
+impl EgressPolicy {
+    /// Reads the rules of a command line: each is `host` or `host:port`.
+    pub fn from_rules<I>(rules: I) -> Result<Self, PolicyError>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        let allow: Result<_, RuleError> = rules.into_iter().map(|rule| rule.as_ref().parse()).collect();
+        Ok(Self {
+            allow: allow?,
+            ..Self::default()
+        })
+    }
+
+    /// Checks the secrets: their headers are valid, and rules allow their hosts.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        self.secret_headers().map(drop)
+    }
+
+    pub(crate) fn secret_headers(&self) -> Result<Vec<SecretHeader>, PolicyError> {
+        let read = |secret: &SecretRule| {
+            let (host, header) = (secret.host.to_string(), secret.header.clone());
+            if !self.allow.iter().any(|rule| rule.host.overlaps(&secret.host)) {
+                return Err(PolicyError::NotAllowed { host, header });
+            }
+            secret
+                .read()
+                .map_err(|why| PolicyError::Secret { host, header, why })
+        };
+        self.secrets.iter().map(read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_read_and_unknown_fields_are_errors() {
+        let policy: EgressPolicy = serde_json::from_value(serde_json::json!({
+            "allow": ["*.example.com"],
+            "secrets": [{ "host": "api.example.com", "header": "Authorization", "value": "Bearer hunter2" }],
+            "quotas": { "max_requests": 5, "max_bytes": 1000 },
+        }))
+        .unwrap();
+        assert_eq!(policy.check(), Ok(()));
+        assert_eq!(policy.quotas.max_bytes, Some(1000));
+        assert!(!format!("{policy:?}").contains("hunter2"));
+        let unknown = serde_json::from_value::<EgressPolicy>(serde_json::json!({ "deny": [] }));
+        assert!(unknown.unwrap_err().to_string().contains("unknown field `deny`"));
+    }
+
+    #[test]
+    fn a_secret_needs_a_rule_that_allows_its_host() {
+        let mut policy = EgressPolicy::from_rules(["a.example"]).unwrap();
+        policy.secrets.push(SecretRule {
+            host: "b.example".parse().unwrap(),
+            header: "X-Key".to_owned(),
+            value: EgressSecret::new("hunter2"),
+            allow_http: false,
+        });
+        let error = policy.check().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "invalid egress secret `X-Key` for `b.example`: no rule allows this host; add `b.example` to `allow`"
+        );
+    }
+
+    #[test]
+    fn an_invalid_rule_of_a_command_line_is_named() {
+        let error = EgressPolicy::from_rules(["a.example", "2130706433"]).unwrap_err();
+        assert!(error.to_string().contains("`2130706433`"), "{error}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The proxy of one sandbox.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::authority::{AuthorityError, CertificateAuthority};
+use crate::connection;
+use crate::entry::RequestEntry;
+use crate::front::Front;
+use crate::idle::IdleStream;
+use crate::meter::{EgressUsage, SessionMeter};
+use crate::options::{EgressOptions, EgressTimeouts};
+use crate::policy::{EgressPolicy, PolicyError};
+use crate::record::EgressSink;
+use crate::refusal::{EgressRefusal, MARK};
+use crate::resolver::HostResolver;
+use crate::rules::Rules;
+use crate::trust::Trust;
+
+/// How much longer a client may be idle than a server: the error of the server can be reported.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a client has to read that there are too many connections.
+const BUSY: Duration = Duration::from_secs(1);
+
+/// The proxy of one session. Clones share its state.
+#[derive(Clone, Debug)]
+pub struct EgressProxy {
+    shared: Arc<ProxyState>,
+}
+
+/// The reason why a proxy cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EgressError {
+    /// The policy is invalid.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The certificate authority could not be created.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+}
+
+/// What all connections of a proxy use.
+pub(crate) struct ProxyState {
+    pub(crate) session: Arc<str>,
+    pub(crate) rules: Rules,
+    pub(crate) meter: Arc<SessionMeter>,
+    pub(crate) sink: Option<EgressSink>,
+    pub(crate) authority: Option<CertificateAuthority>,
+    pub(crate) resolver: Arc<dyn HostResolver>,
+    pub(crate) trust: Trust,
+    pub(crate) timeouts: EgressTimeouts,
+    connections: Semaphore,
+    max_connections: usize,
+}
+
+impl EgressProxy {
+    /// Creates the proxy of a session. The label is in each record; the sink receives all records.
+    pub fn new(
+        policy: EgressPolicy,
+        session: impl Into<Arc<str>>,
+        sink: Option<EgressSink>,
+    ) -> Result<Self, EgressError> {
+        Self::with_options(policy, session, sink, EgressOptions::default())
+    }
+
+    /// Returns what code needs to verify servers through the proxy: the system's certificates, and
+    /// that of [`ca_pem`](Self::ca_pem) if there is one.
+    pub fn bundle_pem(&self) -> String {
+        let mut bundle = crate::trust::system_pem().to_owned();
+        bundle.extend(self.ca_pem());
+        bundle
+    }
+
+    /// Creates the proxy of a session with other timeouts, roots or names.
+    pub fn with_options(
+        policy: EgressPolicy,
+        session: impl Into<Arc<str>>,
+        sink: Option<EgressSink>,
+        options: EgressOptions,
+    ) -> Result<Self, EgressError> {
+        let session = session.into();
+        let meter = Arc::new(SessionMeter::new(policy.quotas));
+        let rules = Rules::new(policy)?;
+        let authority = if rules.intercept() {
+            Some(CertificateAuthority::new(&session)?)
+        } else {
+            None
+        };
+        let shared = ProxyState {
+            session,
+            rules,
+            meter,
+            sink,
+            authority,
+            resolver: options.resolver,
+            trust: Trust::new(options.roots),
+            timeouts: options.timeouts,
+            connections: Semaphore::new(options.max_connections),
+            max_connections: options.max_connections,
+        };
+        let shared = Arc::new(shared);
+        Ok(Self { shared })
+    }
+
+    /// Serves a connection that code opened to the proxy, until it ends. Dropping the future closes
+    /// the connection, and the connection to the server.
+    pub async fn serve<S>(&self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let shared = &self.shared;
+        let Ok(_permit) = shared.connections.try_acquire() else {
+            return self.refuse(stream).await;
+        };
+        let stream = IdleStream::new(stream, shared.timeouts.idle + GRACE);
+        if let Some(after) = connection::serve(shared, Front::Proxy, stream).await {
+            after.serve(shared).await;
+        }
+    }
+
+    /// Returns the certificate of the proxy's authority as PEM, if the policy has methods or secrets.
+    /// Code must trust it. Its key exists only in the memory of this proxy.
+    pub fn ca_pem(&self) -> Option<String> {
+        self.shared.authority.as_ref().map(CertificateAuthority::pem)
+    }
+
+    /// Returns what the session has used.
+    pub fn usage(&self) -> EgressUsage {
+        self.shared.meter.usage()
+    }
+
+    async fn refuse<S: AsyncWrite + Unpin>(&self, mut stream: S) {
+        let refusal = EgressRefusal::connections(self.shared.max_connections);
+        let mut entry = RequestEntry::new(&self.shared, "");
+        entry.refuse(&refusal);
+        let text = format!("{}\n", refusal.text());
+        let response = format!(
+            "HTTP/1.1 {} {}\r\n{MARK}: {}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n{text}",
+            refusal.status.as_u16(),
+            refusal.phrase(),
+            refusal.mark(),
+            text.len(),
+        );
+        let answer = async {
+            stream.write_all(response.as_bytes()).await?;
+            stream.shutdown().await
+        };
+        // The client may be gone.
+        let _ = timeout(BUSY, answer).await;
+    }
+}
+
+impl fmt::Debug for ProxyState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ProxyState")
+            .field("session", &self.session)
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
+    }
+}

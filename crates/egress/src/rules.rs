@@ -1,0 +1,232 @@
+//! Decisions: whether a policy allows a target, a method and an address.
+
+use std::net::IpAddr;
+
+use cellblock_settings::is_public;
+use http::HeaderMap;
+
+use crate::policy::{AllowRule, EgressPolicy, PolicyError, SecretHeader};
+use crate::refusal::EgressRefusal;
+use crate::target::{EgressTarget, TargetHost};
+
+/// Number of rules that a refusal lists.
+const MAX_LISTED: usize = 20;
+/// How a tunnel is named where a method is expected. No rule lists it.
+pub(crate) const TUNNEL: &str = "CONNECT";
+
+/// The rules of a policy that was checked.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    allow: Vec<AllowRule>,
+    secrets: Vec<SecretHeader>,
+    /// The rules for a refusal.
+    listed: String,
+}
+
+/// How a connection to an allowed target is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// Bytes are copied.
+    Tunnel,
+    /// TLS ends at the proxy, which checks each request.
+    Intercept,
+}
+
+impl Rules {
+    pub(crate) fn new(policy: EgressPolicy) -> Result<Self, PolicyError> {
+        let secrets = policy.secret_headers()?;
+        let mut listed: Vec<_> = policy
+            .allow
+            .iter()
+            .take(MAX_LISTED)
+            .map(AllowRule::to_string)
+            .collect();
+        match policy.allow.len() {
+            0 => listed.push("nothing".to_owned()),
+            count if count > MAX_LISTED => listed.push(format!("and {} more", count - MAX_LISTED)),
+            _ => {}
+        }
+        Ok(Self {
+            allow: policy.allow,
+            secrets,
+            listed: listed.join(", "),
+        })
+    }
+
+    /// Returns whether some requests have to be decrypted.
+    pub(crate) fn intercept(&self) -> bool {
+        !self.secrets.is_empty() || self.allow.iter().any(|rule| rule.methods.is_some())
+    }
+
+    /// Decides on CONNECT.
+    pub(crate) fn connect(&self, target: &EgressTarget) -> Result<Passage, EgressRefusal> {
+        let rules = self.matching(target)?;
+        let any_method = rules.iter().any(|rule| rule.methods.is_none());
+        if any_method && self.secrets(target).next().is_none() {
+            Ok(Passage::Tunnel)
+        } else {
+            Ok(Passage::Intercept)
+        }
+    }
+
+    /// Decides on a request.
+    pub(crate) fn request(&self, target: &EgressTarget, method: &str) -> Result<(), EgressRefusal> {
+        let rules = self.matching(target)?;
+        if !rules.iter().any(|rule| rule.allows_method(method)) {
+            return Err(EgressRefusal::method(target, method, &self.listed));
+        }
+        if method == "TRACE" && self.secrets(target).next().is_some() {
+            return Err(EgressRefusal::trace(target));
+        }
+        Ok(())
+    }
+
+    /// Decides on the address to connect to. An address that is not one of the internet must be
+    /// named by a rule, with its port and the method.
+    pub(crate) fn address(
+        &self,
+        target: &EgressTarget,
+        address: IpAddr,
+        method: &str,
+    ) -> Result<(), EgressRefusal> {
+        let literal = TargetHost::Ip(address);
+        let names = |rule: &AllowRule| rule.allows(&literal, target.port) && rule.allows_method(method);
+        if is_public(address) || self.allow.iter().any(names) {
+            Ok(())
+        } else {
+            Err(EgressRefusal::address(target))
+        }
+    }
+
+    /// Sets the secret headers of a request. Unencrypted requests carry them only on this machine,
+    /// or if the secret permits it.
+    pub(crate) fn add_secrets(
+        &self,
+        target: &EgressTarget,
+        encrypted: bool,
+        headers: &mut HeaderMap,
+    ) -> Result<(), EgressRefusal> {
+        let local = target.host.ip().is_some_and(|address| address.is_loopback());
+        for secret in self.secrets(target) {
+            if !(encrypted || local || secret.allow_http) {
+                return Err(EgressRefusal::unencrypted(target));
+            }
+            headers.insert(secret.name.clone(), secret.value.clone());
+        }
+        Ok(())
+    }
+
+    fn secrets(&self, target: &EgressTarget) -> impl Iterator<Item = &SecretHeader> {
+        self.secrets
+            .iter()
+            .filter(|secret| secret.host.covers(&target.host))
+    }
+
+    /// Returns the rules that allow a target; there is at least one.
+    fn matching(&self, target: &EgressTarget) -> Result<Vec<&AllowRule>, EgressRefusal> {
+        let rules: Vec<_> = self
+            .allow
+            .iter()
+            .filter(|rule| rule.allows(&target.host, target.port))
+            .collect();
+        if !rules.is_empty() {
+            Ok(rules)
+        } else if self.allow.iter().any(|rule| rule.host.covers(&target.host)) {
+            Err(EgressRefusal::port(target, &self.listed))
+        } else {
+            Err(EgressRefusal::host(target, &self.listed))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(value: serde_json::Value) -> Rules {
+        Rules::new(serde_json::from_value(value).unwrap()).unwrap()
+    }
+
+    fn target(text: &str) -> EgressTarget {
+        EgressTarget::parse(text, None).unwrap()
+    }
+
+    #[test]
+    fn only_hosts_with_methods_or_secrets_are_intercepted() {
+        let rules = rules(serde_json::json!({
+            "allow": ["a.example", { "host": "b.example", "methods": ["GET"] }, "c.example", { "host": "a.example", "methods": ["GET"] }],
+            "secrets": [{ "host": "c.example", "header": "x-key", "value": "v" }],
+        }));
+        assert_eq!(rules.connect(&target("a.example:443")).unwrap(), Passage::Tunnel);
+        assert_eq!(
+            rules.connect(&target("b.example:443")).unwrap(),
+            Passage::Intercept
+        );
+        assert_eq!(
+            rules.connect(&target("c.example:443")).unwrap(),
+            Passage::Intercept
+        );
+        assert_eq!(
+            rules.connect(&target("d.example:443")).unwrap_err().reason,
+            "host"
+        );
+        assert_eq!(rules.connect(&target("a.example:22")).unwrap_err().reason, "port");
+        assert_eq!(
+            rules
+                .request(&target("b.example:443"), "POST")
+                .unwrap_err()
+                .reason,
+            "method"
+        );
+        assert_eq!(
+            rules
+                .request(&target("c.example:443"), "TRACE")
+                .unwrap_err()
+                .reason,
+            "method"
+        );
+    }
+
+    #[test]
+    fn a_private_address_needs_a_rule_with_its_port_and_method() {
+        let rules = rules(serde_json::json!({
+            "allow": ["a.example:80", { "host": "127.0.0.1:80", "methods": ["GET"] }],
+        }));
+        let named = |address: &str, port: u16, method| {
+            let target = EgressTarget {
+                port,
+                ..target("a.example:80")
+            };
+            rules.address(&target, address.parse().unwrap(), method).is_ok()
+        };
+        assert!(named("1.1.1.1", 80, "POST"));
+        assert!(named("127.0.0.1", 80, "GET"));
+        assert!(!named("127.0.0.1", 80, "POST"));
+        assert!(!named("127.0.0.1", 80, TUNNEL));
+        assert!(!named("127.0.0.1", 81, "GET"));
+        assert!(!named("::ffff:127.0.0.1", 80, "GET"));
+        assert!(!named("10.0.0.1", 80, "GET"));
+    }
+
+    #[test]
+    fn a_secret_is_not_sent_unencrypted_to_other_machines() {
+        let rules = rules(serde_json::json!({
+            "allow": ["a.example", "b.example", "127.0.0.1"],
+            "secrets": [
+                { "host": "a.example", "header": "x-key", "value": "v" },
+                { "host": "b.example", "header": "x-key", "value": "v", "allow_http": true },
+                { "host": "127.0.0.1", "header": "x-key", "value": "v" },
+            ],
+        }));
+        let add = |text, encrypted| {
+            let mut headers = HeaderMap::new();
+            let added = rules.add_secrets(&target(text), encrypted, &mut headers);
+            added.map(|()| headers.len()).map_err(|refusal| refusal.reason)
+        };
+        assert_eq!(add("a.example:443", true), Ok(1));
+        assert_eq!(add("a.example:80", false), Err("unencrypted"));
+        assert_eq!(add("b.example:80", false), Ok(1));
+        assert_eq!(add("127.0.0.1:80", false), Ok(1));
+        assert_eq!(add("c.example:443", true), Ok(0));
+    }
+}
