@@ -1,5 +1,6 @@
 //! What the command line asks of each protection.
 
+use cellblock_interpreter::egress::{AllowRule, EgressPolicy};
 use cellblock_interpreter::walls::{WallOptions, choose};
 use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection};
@@ -10,7 +11,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use crate::env_vars;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The policy.
 #[derive(Args, Clone, Debug, Default)]
@@ -27,13 +28,37 @@ pub(crate) struct PolicyArgs {
 }
 
 /// The network inside sandboxes.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NetworkArgs {
-    /// Choose the network inside the sandbox: `none`, or `loopback`, where servers on 127.0.0.1 and ::1
-    /// work and nothing leaves the sandbox [default: none]
+    /// Choose the network inside the sandbox: `none`; `loopback`, where servers on 127.0.0.1 and ::1
+    /// work and nothing leaves the sandbox; or `egress`, which adds the hosts of --allow [default: none]
     #[expect(clippy::doc_markdown, reason = "the help has no markup")]
     #[arg(long, value_name = "POLICY", default_value_t, hide_default_value = true)]
     pub(crate) network: NetworkPolicy,
+    /// Let code reach a host through a proxy, with `--network egress`: a name, `*.DOMAIN` or an IP
+    /// address, on the ports 80 and 443 or the one that is named
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) allow: Vec<AllowRule>,
+}
+
+impl NetworkArgs {
+    /// What code reaches, if anything.
+    pub(crate) fn egress(&self) -> Result<Option<EgressPolicy>> {
+        match (self.network, self.allow.is_empty()) {
+            (NetworkPolicy::Egress, false) => Ok(Some(EgressPolicy {
+                allow: self.allow.clone(),
+                ..EgressPolicy::default()
+            })),
+            (NetworkPolicy::Egress, true) => Err(Error::Refused(
+                "`--network egress` needs hosts that code may reach; name each with `--allow HOST`"
+                    .to_owned(),
+            )),
+            (_, true) => Ok(None),
+            (other, false) => Err(Error::Refused(format!(
+                "`--allow` is for `--network egress`, and the network is `{other}`; add `--network egress`"
+            ))),
+        }
+    }
 }
 
 /// The wall around sandboxes.

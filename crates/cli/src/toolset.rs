@@ -12,6 +12,7 @@ use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::{ContractPolicy, DerivationCall};
 use cellblock_interpreter::derivation::{self, COVERAGE_THRESHOLD, DerivationPolicy, LowCoverage};
+use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::execution::Rejection;
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::project::Project;
@@ -83,6 +84,8 @@ pub(crate) struct ToolsetSession {
     pub(crate) project: Option<String>,
     /// Datasets that it may load without having looked at them.
     pub(crate) seen: Vec<String>,
+    /// Hosts that its code reaches.
+    pub(crate) egress: Option<EgressPolicy>,
 }
 
 impl ToolsetSession {
@@ -98,6 +101,7 @@ impl ToolsetSession {
             connectors: self.connectors,
             project: project.transpose()?,
             seen: self.seen,
+            egress: self.egress,
             ..SessionOptions::default()
         };
         if let Some(names) = self.prelude {

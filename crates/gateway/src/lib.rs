@@ -27,6 +27,7 @@ mod model_routes;
 mod models;
 mod openapi;
 pub mod options;
+mod preview;
 mod problem;
 mod projects;
 pub mod quotas;

@@ -56,6 +56,8 @@ names! {
     Process
     /// Part of the output of a process.
     ProcessOutput
+    /// A signed link to a port.
+    PortLink
     /// A dataset.
     Mounted
     /// A recorded tool result.
@@ -67,6 +69,7 @@ names! {
     VariableList
     MountedList
     ProcessList
+    PortList
     ToolList
     AliasList
     PublishedDatasetList

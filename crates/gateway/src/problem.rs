@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_interpreter::Error;
 use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::session::ports::PortError;
 use cellblock_interpreter::session::processes::ProcessError;
 
 use crate::records::RecordsError;
@@ -93,6 +94,25 @@ impl Problem {
             _ => Self::new(
                 StatusCode::BAD_REQUEST,
                 ErrorKind::InvalidRequestError,
+                error.code(),
+                message,
+            ),
+        }
+    }
+
+    fn of_port(error: &PortError) -> Self {
+        let message = error.to_string();
+        match error {
+            PortError::TooMany { .. } => Self::busy(error.code(), message),
+            PortError::NoNetwork { .. } => Self::new(
+                StatusCode::BAD_REQUEST,
+                ErrorKind::InvalidRequestError,
+                error.code(),
+                message,
+            ),
+            PortError::NoSandbox { .. } | PortError::Closed { .. } => Self::new(
+                StatusCode::BAD_GATEWAY,
+                ErrorKind::ServerError,
                 error.code(),
                 message,
             ),
@@ -189,6 +209,9 @@ impl From<Error> for Problem {
         }
         if let Error::Process(error) = &error {
             return Self::of_process(error);
+        }
+        if let Error::Port(error) = &error {
+            return Self::of_port(error);
         }
         let refused = error.refusal().map(|(code, _)| code.to_owned());
         match (error.blame(), refused.as_deref()) {

@@ -1,5 +1,6 @@
 //! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
+use crate::port_error::PortError;
 use crate::process_error::ProcessError;
 
 pub use cellblock_sandbox::Error as SandboxError;
@@ -70,6 +71,12 @@ pub enum Error {
     /// A process beside cells that could not be started or used.
     #[error(transparent)]
     Process(#[from] ProcessError),
+    /// A port of a session that could not be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The proxy of a session with `network: egress` could not be made.
+    #[error("make the session's proxy")]
+    Egress(#[from] cellblock_egress::EgressError),
     /// Packages took too long to install.
     #[error(
         "packages took longer than {limit} s to install; require fewer packages at once, or use what is installed"
@@ -97,6 +104,7 @@ impl Error {
             Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) | Self::Output(_) => {
                 Blame::Internal
             }
+            Self::Egress(_) => Blame::Internal,
             Self::Alias(error) if error.code().is_none() => Blame::Internal,
             Self::Clients { .. } => Blame::Policy,
             Self::Alias(_)
@@ -104,6 +112,7 @@ impl Error {
             | Self::Input { .. }
             | Self::NoFile { .. }
             | Self::Process(_)
+            | Self::Port(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Blame::Caller,
@@ -140,10 +149,12 @@ impl Error {
             | Self::Spool(_)
             | Self::Alias(_)
             | Self::Clients { .. }
+            | Self::Egress(_)
             | Self::Argument { .. }
             | Self::Input { .. }
             | Self::NoFile { .. }
             | Self::Process(_)
+            | Self::Port(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Retry::Never,

@@ -30,6 +30,7 @@ pub mod lineage;
 pub mod output;
 pub mod page;
 pub mod picture;
+mod port_error;
 mod process_error;
 pub mod project;
 mod rejection;
@@ -49,6 +50,7 @@ pub mod watched;
 
 pub use cellblock_artifact as artifact;
 pub use cellblock_chart as chart;
+pub use cellblock_egress as egress;
 pub use cellblock_image as image;
 pub use cellblock_protocol::text;
 pub use cellblock_sandbox::jail::protection;

@@ -42,6 +42,14 @@ pub enum ProcessError {
         /// Its ID.
         id: String,
     },
+    /// It has no terminal.
+    #[error(
+        "resize the terminal of process `{id}`: it has no terminal, or has ended; start the process with one"
+    )]
+    NoTerminal {
+        /// Its ID.
+        id: String,
+    },
     /// Nothing reads its input.
     #[error("send input to process `{id}`: its standard input is closed; start the process with an open one")]
     Closed {
@@ -76,6 +84,7 @@ impl ProcessError {
             Self::NotStarted { .. } => "process_not_started",
             Self::Ended { .. } => "process_ended",
             Self::Lost { .. } => "process_lost",
+            Self::NoTerminal { .. } => "process_without_terminal",
             Self::Closed { .. } => "process_input_closed",
             Self::Full { .. } => "process_input_full",
             Self::InputTooLarge { .. } => "process_input_too_large",

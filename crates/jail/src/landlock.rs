@@ -25,6 +25,10 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
+/// The terminal of a process, if it was started with one. Other terminals cannot be opened: the guest
+/// makes them, and hands them over open.
+const TERMINAL: &str = "/dev/tty";
+
 /// Returns the Landlock version of the running kernel, or 0 without Landlock.
 pub fn abi() -> u32 {
     const VERSION: u32 = 1;
@@ -153,16 +157,15 @@ pub fn create(network: NetworkPolicy, is_image: bool) -> Result<Option<OwnedFd>>
         .create()?;
     let file_access = |access: BitFlags<AccessFs>| access & AccessFs::from_file(abi);
     let writable = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     let others = if is_image { others() } else { Vec::new() };
     let others: Vec<_> = others.iter().map(String::as_str).collect();
     for (paths, access) in [
         (READABLE.as_slice(), AccessFs::from_read(abi)),
         (others.as_slice(), AccessFs::from_read(abi)),
         (WRITABLE.as_slice(), writable),
-        (
-            DEVICES.as_slice(),
-            file_access(AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev),
-        ),
+        (DEVICES.as_slice(), file_access(device)),
+        (&[TERMINAL], file_access(device)),
     ] {
         for path in paths {
             // Paths that this machine lacks (`/lib64`, for example) need no rule.

@@ -2,8 +2,9 @@
 //!
 //! A room inherits the keep's mounts and cannot undo them: mounts from a more privileged namespace
 //! are locked together. So a room only adds what must be its own: `/proc`, `/tmp`, `/workspace`,
-//! `/dev/shm`, and the read-only `/tmp/data`.
+//! `/dev/shm`, `/dev/pts`, and the read-only `/tmp/data`.
 
+use std::ffi::CStr;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -68,9 +69,11 @@ pub const SYSTEM: [&str; 7] = [
 ];
 /// Names at the root that are links to `/usr` on merged systems and directories elsewhere.
 pub const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
-const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-const DIRECTORIES: [&str; 8] = [
+/// `tty` is the terminal of the process that opens it; processes without one get an error.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const DIRECTORIES: [&str; 9] = [
     "proc",
+    "dev/pts",
     "dev/shm",
     "etc",
     "mnt",
@@ -87,6 +90,9 @@ const INPUTS: &str = "/tmp/data/.cellblock";
 pub const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
 /// Options of the memory for a tree's own files.
 const SMALL: &str = "mode=755,size=64m,nr_inodes=4096";
+/// Options of a room's own pseudo-terminals. All instances of the machine share one limit, so each has
+/// a small one of its own.
+const TERMINALS: &CStr = c"newinstance,mode=600,ptmxmode=666,max=32";
 const READ_ONLY: MountFlags = MountFlags::BIND
     .union(MountFlags::RDONLY)
     .union(MountFlags::NOSUID);
@@ -226,6 +232,14 @@ pub fn enter_room(limits: &DiskLimits) -> Result<OwnedFd> {
         limits.shm_bytes, limits.inodes
     );
     tmpfs(Path::new("/dev/shm"), &shm, guarded | MountFlags::NOEXEC)?;
+    // A machine without pseudo-terminals has rooms without them, where no process gets a terminal.
+    let _ = mount(
+        "devpts",
+        "/dev/pts",
+        "devpts",
+        MountFlags::NOSUID | MountFlags::NOEXEC,
+        Some(TERMINALS),
+    );
     create_dir(Path::new("/tmp/output"))?;
     create_dir(Path::new("/tmp/data"))?;
     let data = format!(

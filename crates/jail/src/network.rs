@@ -1,4 +1,4 @@
-//! The network inside a room: none, or its own loopback.
+//! The network inside a room: none, or its own loopback, on which the host may offer a proxy.
 
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,17 +18,20 @@ pub enum NetworkPolicy {
     None,
     /// TCP and UDP on the room's own loopback device, which nothing outside the room shares.
     Loopback,
+    /// The same, and a proxy of the host that listens on that device.
+    Egress,
 }
 
 impl NetworkPolicy {
     /// Every policy, the narrowest first.
-    pub const ALL: [Self; 2] = [Self::None, Self::Loopback];
+    pub const ALL: [Self; 3] = [Self::None, Self::Loopback, Self::Egress];
 
     /// Returns the policy's name in reports and configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Loopback => "loopback",
+            Self::Egress => "egress",
         }
     }
 
@@ -49,7 +52,8 @@ impl FromStr for NetworkPolicy {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let known = Self::ALL.into_iter().find(|policy| policy.name() == text);
-        known.ok_or_else(|| format!("`{text}` is not a network policy; choose `none` or `loopback`"))
+        known
+            .ok_or_else(|| format!("`{text}` is not a network policy; choose `none`, `loopback` or `egress`"))
     }
 }
 
@@ -90,7 +94,7 @@ mod tests {
         assert_eq!(NetworkPolicy::default(), NetworkPolicy::None);
         assert_eq!(
             "internet".parse::<NetworkPolicy>().unwrap_err(),
-            "`internet` is not a network policy; choose `none` or `loopback`"
+            "`internet` is not a network policy; choose `none`, `loopback` or `egress`"
         );
     }
 }

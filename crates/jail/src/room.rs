@@ -54,6 +54,8 @@ pub struct Inside {
     pub rules: Option<OwnedFd>,
     /// The room's directories, if it could not mount its own.
     pub dir: Option<crate::scratch::RoomDir>,
+    /// The room's network.
+    pub network: NetworkPolicy,
 }
 
 /// A message from a room's first process to the keep during setup.
@@ -205,7 +207,7 @@ impl Rooms<'_> {
         // Opened before this process hides itself: after that, no process in the keep may open
         // them.
         let namespaces = open_namespaces()?;
-        if limits.network == NetworkPolicy::Loopback {
+        if !limits.network.is_none() {
             network::start_loopback()?;
         }
         confine::become_room_user()?;
@@ -225,6 +227,7 @@ impl Rooms<'_> {
             data,
             rules,
             dir: None,
+            network: limits.network,
         };
         Ok((inside, namespaces))
     }

@@ -63,7 +63,7 @@ impl Filters {
         install(&self.replaced)?;
         install(match network {
             NetworkPolicy::None => none,
-            NetworkPolicy::Loopback => loopback,
+            NetworkPolicy::Loopback | NetworkPolicy::Egress => loopback,
         })
     }
 
@@ -78,7 +78,9 @@ impl Filters {
 /// Returns the entry of a call under a network policy.
 fn under(network: NetworkPolicy, entry: Allowed) -> Allowed {
     match network {
-        NetworkPolicy::Loopback if entry.number == WITH_LOOPBACK.number => WITH_LOOPBACK,
+        NetworkPolicy::Loopback | NetworkPolicy::Egress if entry.number == WITH_LOOPBACK.number => {
+            WITH_LOOPBACK
+        }
         _ => entry,
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT, NetworkPolicy};
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
@@ -47,10 +48,14 @@ pub struct Options {
     /// project of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Network that code of sessions can use: `none`, or `loopback` for servers on `127.0.0.1` and `::1`
-    /// inside the sandbox. Derivations need `none`.
+    /// Network that code of sessions can use: `none`, `loopback` for servers on `127.0.0.1` and `::1`
+    /// inside the sandbox, or `egress`, which adds the hosts of the server's allow-list. Derivations
+    /// need `none`.
     #[schemars(with = "String")]
     pub network: NetworkPolicy,
+    /// Hosts that code reaches with `egress`.
+    #[serde(skip)]
+    pub egress: Option<EgressPolicy>,
     /// Default timeout of code: that of the interpreter's limits.
     #[serde(skip)]
     pub cell_timeout: Duration,
@@ -113,6 +118,7 @@ impl Default for Options {
             datasets: BTreeMap::new(),
             project: None,
             network: NetworkPolicy::None,
+            egress: None,
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
             meter: Arc::new(Unmetered),

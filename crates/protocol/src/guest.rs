@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::MessageSet;
 
+/// Size of a terminal in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TerminalSize {
+    /// Number of rows.
+    pub rows: u16,
+    /// Number of columns.
+    pub columns: u16,
+}
+
 /// A message from the host to a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -51,6 +60,10 @@ pub enum ToGuest {
         /// answers `started` and keeps its output until `forget`, and `kill_all` spares it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keep: Option<String>,
+        /// Size of a terminal, which is then its standard input, output and error stream. Input that
+        /// is closed becomes Ctrl-D.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        terminal: Option<TerminalSize>,
     },
     /// Ends a running command; answered by its `exited`.
     Stop {
@@ -80,6 +93,15 @@ pub enum ToGuest {
         #[serde(default)]
         close: bool,
     },
+    /// Changes the size of a command's terminal.
+    Resize {
+        /// Repeated in the response.
+        request: u64,
+        /// The command.
+        exec: u64,
+        /// The new size.
+        size: TerminalSize,
+    },
     /// Reads a part of the kept output of a command.
     Output {
         /// Repeated in the response.
@@ -98,6 +120,59 @@ pub enum ToGuest {
     Forget {
         /// The command.
         exec: u64,
+    },
+    /// Lists the TCP ports on which programs listen.
+    Ports {
+        /// Repeated in the response.
+        request: u64,
+    },
+    /// Connects to a TCP port of the sandbox's loopback device. The number of the request is then
+    /// that of the connection.
+    Connect {
+        /// Repeated in the response.
+        request: u64,
+        /// The port.
+        port: u16,
+    },
+    /// Listens on a TCP port of the sandbox's loopback device. The number of the request is then
+    /// that of the listener.
+    Listen {
+        /// Repeated in the response.
+        request: u64,
+        /// The port.
+        port: u16,
+    },
+    /// Accepts a connection of a program; answered when there is one. The number of the request is
+    /// then that of the connection.
+    Accept {
+        /// Repeated in the response.
+        request: u64,
+        /// The listener.
+        listener: u64,
+    },
+    /// Receives bytes of a connection; answered by `content` when there are some, or at its end.
+    Receive {
+        /// Repeated in the response.
+        request: u64,
+        /// The connection.
+        connection: u64,
+        /// Maximum number of bytes.
+        length: u32,
+    },
+    /// Sends blob 0 over a connection; answered when it is handed over.
+    Send {
+        /// Repeated in the response.
+        request: u64,
+        /// The connection.
+        connection: u64,
+        /// Whether nothing comes after these bytes.
+        #[serde(default)]
+        close: bool,
+    },
+    /// Ends a connection or a listener.
+    HangUp {
+        /// The connection or listener.
+        connection: u64,
     },
     /// Lists files.
     List {
@@ -162,8 +237,16 @@ impl MessageSet for ToGuest {
         "stop",
         "signal",
         "input",
+        "resize",
         "output",
         "forget",
+        "ports",
+        "connect",
+        "listen",
+        "accept",
+        "receive",
+        "send",
+        "hang_up",
         "list",
         "read",
         "write",
@@ -236,11 +319,18 @@ pub enum FromGuest {
         /// Total number of files.
         total: u64,
     },
-    /// Answers `read`; blob 0 contains the bytes.
+    /// Answers `ports`.
+    Ports {
+        /// The request.
+        request: u64,
+        /// The ports, sorted.
+        ports: Vec<u16>,
+    },
+    /// Answers `read` and `receive`; blob 0 contains the bytes.
     Content {
         /// The request.
         request: u64,
-        /// Whether the file ends after these bytes.
+        /// Whether the file or connection ends after these bytes.
         eof: bool,
         /// Identity of the file before the bytes were read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -273,7 +363,7 @@ pub enum FromGuest {
 
 impl MessageSet for FromGuest {
     const TYPES: &'static [&'static str] = &[
-        "hello", "started", "stream", "exited", "output", "files", "content", "ok", "error", "stats",
+        "hello", "started", "stream", "exited", "output", "files", "ports", "content", "ok", "error", "stats",
     ];
 }
 

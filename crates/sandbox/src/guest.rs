@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_protocol::{
@@ -18,8 +18,10 @@ use crate::error::{Error, Result, SandboxErrorKind};
 use crate::incoming::Incoming;
 
 mod command;
+mod connection;
 
 pub use command::{CommandEvent, GuestLink, KeptOutput, RunningCommand, SandboxCommand};
+pub use connection::{SandboxConnection, SandboxListener, SandboxStream};
 
 /// Maximum time for a guest to respond to anything but a command.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -89,10 +91,19 @@ impl GuestRequests {
             number = relayed(*place)?;
             *place = number;
         }
-        if let ToGuest::Signal { exec, .. } | ToGuest::Input { exec, .. } | ToGuest::Output { exec, .. } =
-            &mut message
+        if let ToGuest::Signal { exec: named, .. }
+        | ToGuest::Input { exec: named, .. }
+        | ToGuest::Resize { exec: named, .. }
+        | ToGuest::Output { exec: named, .. }
+        | ToGuest::Accept { listener: named, .. }
+        | ToGuest::Receive {
+            connection: named, ..
+        }
+        | ToGuest::Send {
+            connection: named, ..
+        } = &mut message
         {
-            *exec = relayed(*exec)?;
+            *named = relayed(*named)?;
         }
         let ask = Ask {
             number,
@@ -122,6 +133,7 @@ fn answered(message: &mut FromGuest) -> Option<&mut u64> {
         }
         FromGuest::Files { request, .. }
         | FromGuest::Output { request, .. }
+        | FromGuest::Ports { request, .. }
         | FromGuest::Content { request, .. }
         | FromGuest::Ok { request }
         | FromGuest::Error { request, .. }
@@ -147,14 +159,8 @@ impl Guest {
     pub fn new(channel: UnixStream) -> Self {
         let (asks, queue) = mpsc::channel(QUEUE);
         let (read, write) = channel.into_split();
-        let owner = Owner {
-            write,
-            waiting: HashMap::new(),
-            commands: HashMap::new(),
-            passed_on: None,
-        };
         let frames = FrameReader::new(Incoming::new(read), "guest").spilling_over(IN_MEMORY);
-        tokio::spawn(owner.run(frames, queue));
+        tokio::spawn(own(frames, write, queue));
         Self {
             asks,
             last: Arc::default(),
@@ -422,139 +428,155 @@ fn unexpected() -> Error {
     Error::protocol("guest", "it sent an unexpected response")
 }
 
-/// The task that owns a guest's channel.
-#[derive(Debug)]
-struct Owner {
-    write: OwnedWriteHalf,
-    waiting: HashMap<u64, oneshot::Sender<Frame<FromGuest>>>,
+/// What waits for messages of a guest.
+#[derive(Debug, Default)]
+struct Waiting {
+    answers: HashMap<u64, oneshot::Sender<Frame<FromGuest>>>,
     commands: HashMap<u64, mpsc::Sender<CommandEvent>>,
     passed_on: Option<mpsc::Sender<Frame<FromGuest>>>,
 }
 
-impl Owner {
-    async fn run(mut self, mut frames: FrameReader<Incoming, FromGuest>, mut queue: mpsc::Receiver<Ask>) {
-        loop {
-            let result = tokio::select! {
-                frame = frames.next() => match frame {
-                    Ok(Some(frame)) => self.hear(frame).await,
-                    Ok(None) => break,
-                    Err(error) => Err(error),
-                },
-                ask = queue.recv() => match ask {
-                    Some(ask) => self.pass_on(ask).await,
-                    None => break,
-                },
-            };
-            if let Err(error) = result {
-                tracing::warn!(error = &error as &dyn std::error::Error, "lost a guest");
-                break;
-            }
+/// The task that owns a guest's channel. It reads and writes at the same time: a guest that is
+/// answering at length takes nothing in meanwhile, and would wait for ever for a host that writes.
+async fn own(
+    mut frames: FrameReader<Incoming, FromGuest>,
+    mut write: OwnedWriteHalf,
+    mut queue: mpsc::Receiver<Ask>,
+) {
+    let waiting = Mutex::default();
+    let read = async {
+        while let Some(frame) = frames.next().await? {
+            hear(&waiting, frame).await?;
         }
-        for (_, events) in self.commands.drain() {
-            let _ = events.try_send(CommandEvent::Failed("the sandbox is gone".into()));
+        Ok(())
+    };
+    let written = async {
+        while let Some(ask) = queue.recv().await {
+            pass_on(&waiting, ask, &mut write).await?;
         }
+        Ok(())
+    };
+    let result: Result<()> = tokio::select! {
+        read = read => read,
+        written = written => written,
+    };
+    if let Err(error) = result {
+        tracing::warn!(error = &error as &dyn std::error::Error, "lost a guest");
     }
-
-    async fn pass_on(&mut self, ask: Ask) -> Result<()> {
-        let number = ask.number;
-        match ask.answer {
-            Answer::None => {}
-            Answer::Once(answer) => drop(self.waiting.insert(number, answer)),
-            Answer::Parts(events) => drop(self.commands.insert(number, events)),
-            Answer::PassedOn(answers) => {
-                self.passed_on = Some(answers);
-                return Ok(());
-            }
-        }
-        let blobs: Vec<&[u8]> = ask.blob.iter().map(Vec::as_slice).collect();
-        write_frame(&mut self.write, &ask.message, &blobs).await
+    for (_, events) in lock(&waiting).commands.drain() {
+        let _ = events.try_send(CommandEvent::Failed("the sandbox is gone".into()));
     }
+}
 
-    async fn hear(&mut self, mut frame: Frame<FromGuest>) -> Result<()> {
-        if let Some(number) = answered(&mut frame.message)
-            && *number & PASSED_ON != 0
-        {
-            *number &= !PASSED_ON;
-            if let Some(answers) = &self.passed_on {
-                let _ = answers.send(frame).await;
-            }
+/// Locks what waits; never held while something is awaited.
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn pass_on(waiting: &Mutex<Waiting>, ask: Ask, write: &mut OwnedWriteHalf) -> Result<()> {
+    let number = ask.number;
+    match ask.answer {
+        Answer::None => {}
+        Answer::Once(answer) => drop(lock(waiting).answers.insert(number, answer)),
+        Answer::Parts(events) => drop(lock(waiting).commands.insert(number, events)),
+        Answer::PassedOn(answers) => {
+            lock(waiting).passed_on = Some(answers);
             return Ok(());
         }
-        match frame.message {
-            FromGuest::Hello { generation } if generation == GENERATION => Ok(()),
-            FromGuest::Hello { generation } => Err(Error::protocol(
+    }
+    let blobs: Vec<&[u8]> = ask.blob.iter().map(Vec::as_slice).collect();
+    write_frame(write, &ask.message, &blobs).await
+}
+
+async fn hear(waiting: &Mutex<Waiting>, mut frame: Frame<FromGuest>) -> Result<()> {
+    if let Some(number) = answered(&mut frame.message)
+        && *number & PASSED_ON != 0
+    {
+        *number &= !PASSED_ON;
+        let answers = lock(waiting).passed_on.clone();
+        if let Some(answers) = answers {
+            let _ = answers.send(frame).await;
+        }
+        return Ok(());
+    }
+    let (command, event) = match frame.message {
+        FromGuest::Hello { generation } if generation == GENERATION => return Ok(()),
+        FromGuest::Hello { generation } => {
+            return Err(Error::protocol(
                 "guest",
                 format!("its protocol generation is {generation}, not {GENERATION}"),
-            )),
-            FromGuest::Started { exec } => {
-                if let Some(events) = self.commands.get(&exec) {
-                    let _ = events.send(CommandEvent::Started).await;
-                }
-                Ok(())
-            }
-            FromGuest::Stream { exec, stream } => {
-                let Some(Blob::Memory(part)) = frame.blobs.pop() else {
-                    return Err(Error::protocol(
-                        "guest",
-                        "a part of a command's output has a missing or oversized blob",
-                    ));
-                };
-                if let Some(events) = self.commands.get(&exec) {
-                    let _ = events.send(CommandEvent::Output(stream, part)).await;
-                }
-                Ok(())
-            }
-            FromGuest::Exited {
-                exec,
+            ));
+        }
+        FromGuest::Started { exec } => (lock(waiting).commands.get(&exec).cloned(), CommandEvent::Started),
+        FromGuest::Stream { exec, stream } => {
+            let Some(Blob::Memory(part)) = frame.blobs.pop() else {
+                return Err(Error::protocol(
+                    "guest",
+                    "a part of a command's output has a missing or oversized blob",
+                ));
+            };
+            let command = lock(waiting).commands.get(&exec).cloned();
+            (command, CommandEvent::Output(stream, part))
+        }
+        FromGuest::Exited {
+            exec,
+            code,
+            signal,
+            timed_out,
+            leaked,
+        } => {
+            let ended = CommandEvent::Exited {
                 code,
                 signal,
                 timed_out,
                 leaked,
-            } => {
-                if let Some(events) = self.commands.remove(&exec) {
-                    let _ = events
-                        .send(CommandEvent::Exited {
-                            code,
-                            signal,
-                            timed_out,
-                            leaked,
-                        })
-                        .await;
-                }
-                Ok(())
-            }
-            FromGuest::Error {
-                request, ref message, ..
-            } if self.commands.contains_key(&request) => {
-                if let Some(events) = self.commands.remove(&request) {
-                    let _ = events.send(CommandEvent::Failed(message.clone())).await;
-                }
-                Ok(())
-            }
-            FromGuest::Files { request, .. }
-            | FromGuest::Output { request, .. }
-            | FromGuest::Content { request, .. }
-            | FromGuest::Ok { request }
-            | FromGuest::Error { request, .. }
-            | FromGuest::Stats { request, .. } => {
-                if let Some(answer) = self.waiting.remove(&request) {
-                    let _ = answer.send(frame);
-                }
-                Ok(())
-            }
+            };
+            (lock(waiting).commands.remove(&exec), ended)
         }
+        FromGuest::Error {
+            request, ref message, ..
+        } if lock(waiting).commands.contains_key(&request) => {
+            let failed = CommandEvent::Failed(message.clone());
+            (lock(waiting).commands.remove(&request), failed)
+        }
+        FromGuest::Files { request, .. }
+        | FromGuest::Output { request, .. }
+        | FromGuest::Ports { request, .. }
+        | FromGuest::Content { request, .. }
+        | FromGuest::Ok { request }
+        | FromGuest::Error { request, .. }
+        | FromGuest::Stats { request, .. } => {
+            if let Some(answer) = lock(waiting).answers.remove(&request) {
+                let _ = answer.send(frame);
+            }
+            return Ok(());
+        }
+    };
+    if let Some(command) = command {
+        let _ = command.send(event).await;
     }
+    Ok(())
 }
 
 /// Returns the number of a message that the guest repeats, or that names a command.
 fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
     match message {
         ToGuest::Interrupt { .. } => None,
-        ToGuest::Exec { exec, .. } | ToGuest::Stop { exec, .. } | ToGuest::Forget { exec } => Some(exec),
+        ToGuest::Exec { exec: named, .. }
+        | ToGuest::Stop { exec: named, .. }
+        | ToGuest::Forget { exec: named }
+        | ToGuest::HangUp { connection: named } => Some(named),
         ToGuest::KillAll { request, .. }
         | ToGuest::Signal { request, .. }
         | ToGuest::Input { request, .. }
+        | ToGuest::Resize { request, .. }
         | ToGuest::Output { request, .. }
+        | ToGuest::Ports { request }
+        | ToGuest::Connect { request, .. }
+        | ToGuest::Listen { request, .. }
+        | ToGuest::Accept { request, .. }
+        | ToGuest::Receive { request, .. }
+        | ToGuest::Send { request, .. }
         | ToGuest::List { request, .. }
         | ToGuest::Read { request, .. }
         | ToGuest::Write { request, .. }

@@ -64,11 +64,15 @@ pub enum Capability {
     MariaDb,
     /// `helm` and `kubernetes-validate` are on PATH.
     Helm,
+    /// `tmux`, a terminal for tests, is on PATH.
+    Tmux,
+    /// Chromium is on PATH.
+    Chromium,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -94,6 +98,8 @@ impl Capability {
         Self::Postgres,
         Self::MariaDb,
         Self::Helm,
+        Self::Tmux,
+        Self::Chromium,
     ];
 
     /// Returns the name that skip records and `.ci/expected-skips` use.
@@ -124,6 +130,8 @@ impl Capability {
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
             Self::Helm => "helm",
+            Self::Tmux => "tmux",
+            Self::Chromium => "chromium",
         }
     }
 
@@ -187,6 +195,8 @@ impl Capability {
             ),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
+            Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
+            Self::Chromium => succeeds(Command::new("chromium").arg("--version")),
             Self::Helm => succeeds(Command::new("helm").arg("version"))
                 .and_then(|()| succeeds(Command::new("kubernetes-validate").arg("--version"))),
             // Its `--help` fails.

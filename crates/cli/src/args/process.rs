@@ -32,6 +32,20 @@ pub(crate) struct ProgramArgs {
     pub(crate) command: Vec<String>,
 }
 
+/// What to show in a terminal.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AttachArgs {
+    /// Return to a process that was started with a terminal
+    #[arg(short, long, value_name = "PROCESS", conflicts_with = "command")]
+    pub(crate) process: Option<String>,
+    /// ID of the session
+    #[arg(value_name = "ID")]
+    pub(crate) session: SessionId,
+    /// The program and its arguments, after `--` [default: bash -i]
+    #[arg(value_name = "COMMAND", last = true)]
+    pub(crate) command: Vec<String>,
+}
+
 /// What output to show.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OutputArgs {

@@ -8,7 +8,7 @@ use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
 use super::parse_memory;
-use super::process::{InputArgs, OutputArgs, ProcessArgs, ProgramArgs, parse_wait};
+use super::process::{AttachArgs, InputArgs, OutputArgs, ProcessArgs, ProgramArgs, parse_wait};
 use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
 use crate::session::plan::SessionProfile;
 use crate::session_id::SessionId;
@@ -66,6 +66,11 @@ pub(crate) enum SessionCommand {
     /// is 0, otherwise with 1. With `--detach`, the program keeps running until it ends or the
     /// session does. At most 16 programs run at the same time.
     Exec(ProgramArgs),
+    /// Open a terminal in a session's sandbox, beside its tools
+    ///
+    /// Runs a shell or another program until it ends, and exits with its exit code. Ctrl-P Ctrl-Q
+    /// detaches and leaves it running. What the program writes controls your terminal.
+    Attach(AttachArgs),
     /// List the processes that `session exec` has started: those that are running, and the last 16
     /// that have ended
     Ps {

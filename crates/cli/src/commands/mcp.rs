@@ -83,6 +83,7 @@ fn options(args: &McpArgs) -> Result<Options> {
         max_sessions: args.max_sessions.into(),
         project: args.project.clone(),
         network: args.network.network,
+        egress: args.network.egress()?,
         ..Options::default()
     };
     if let Some(name) = &args.project {

@@ -535,6 +535,7 @@ fn of_session(args: &RunArgs) -> Result<ToolsetSession> {
             args.network.network
         )));
     }
+    of_session.egress = args.network.egress()?;
     if let Some(guard) = args.guard {
         of_session.guard = guard;
     }

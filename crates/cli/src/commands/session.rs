@@ -27,6 +27,7 @@ use crate::session::wire::{AddedDataset, Ask, Description, HostAnswer};
 use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
 
+mod attach;
 pub(crate) mod host;
 mod process;
 
@@ -52,6 +53,7 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
         } => add_dataset(&session, &dataset, as_csv).await,
         SessionCommand::Prompt { session } => prompt(&session).await,
         SessionCommand::Exec(args) => return error::ended(process::exec(&args).await),
+        SessionCommand::Attach(args) => return error::ended(attach::attach(&args).await),
         SessionCommand::Ps { session, json } => process::list(&session, json).await,
         SessionCommand::Output(args) => process::output(&args).await,
         SessionCommand::Input(args) => process::input(&args).await,
@@ -104,6 +106,11 @@ async fn start(args: &StartArgs) -> Result<()> {
         demands: args.policy.demands().0,
         backend,
         network: args.network.network,
+        egress: args
+            .network
+            .egress()?
+            .map(|policy| policy.allow)
+            .unwrap_or_default(),
         emulation: args.wall.emulation,
         started: SystemTime::UNIX_EPOCH
             .elapsed()

@@ -56,6 +56,7 @@ pub(crate) use kubernetes::PodSite;
 use listen::Listen;
 pub(crate) use schema::schema;
 use sections::connectors::Connectors;
+use sections::egress::EgressSection;
 use sections::limits::LimitsSection;
 use sections::mcp_servers::McpServers;
 use sections::protections::Protections;
@@ -98,6 +99,7 @@ pub(crate) struct Settings {
     pub(crate) mcp_servers: McpServers,
     pub(crate) mcp_requests: RequestedServerOptions,
     pub(crate) limits: LimitsSection,
+    pub(crate) egress: EgressSection,
     pub(crate) cells: CellOptions,
     pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
@@ -184,6 +186,7 @@ impl Settings {
         self.mcp_servers.check(check);
         sections::mcp_requests::check(&self.mcp_requests, check);
         self.limits.check(check);
+        self.egress.check(&self.limits, check);
         sections::mcp::check(&self.mcp, check);
         self.tls.check(check);
         self.check_options(check);

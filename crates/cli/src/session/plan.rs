@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::egress::AllowRule;
 use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_interpreter::walls::WallOptions;
 use cellblock_sandbox::backend::BackendKind;
@@ -40,6 +41,9 @@ pub(crate) struct SessionPlan {
     /// The network inside the sandbox.
     #[serde(default)]
     pub(crate) network: NetworkPolicy,
+    /// Hosts that code reaches, with the network `egress`.
+    #[serde(default)]
+    pub(crate) egress: Vec<AllowRule>,
     /// Whether microVMs may be emulated.
     #[serde(default)]
     pub(crate) emulation: bool,

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellblock_interpreter::session::processes::ProcessReport;
+use cellblock_interpreter::session::processes::{ProcessReport, TerminalSize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,6 +77,7 @@ pub(crate) enum ProcessAsk {
         env: BTreeMap<String, String>,
         directory: Option<String>,
         stdin: bool,
+        terminal: Option<TerminalSize>,
     },
     /// To know which there are.
     List,
@@ -84,6 +85,8 @@ pub(crate) enum ProcessAsk {
     Output { id: String, offset: u64, wait: Duration },
     /// Bytes for the standard input, and its end.
     Input { id: String, bytes: Vec<u8>, close: bool },
+    /// Another size of the terminal.
+    Resize { id: String, size: TerminalSize },
     /// A signal sent.
     Signal { id: String, signal: String },
     /// To wait for the end, so long.

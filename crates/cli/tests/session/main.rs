@@ -7,4 +7,5 @@ mod python_client;
 mod refusals;
 mod scripts;
 mod support;
+mod terminals;
 mod warm;

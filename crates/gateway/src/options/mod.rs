@@ -14,6 +14,7 @@ use std::time::Duration;
 use cellblock_agent::tools::{Tools, TurnOptions};
 use cellblock_agent::wire::{ApiError, Tool};
 use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{MAX_CELL_TIMEOUT, NetworkPolicy};
 
 pub use cells::CellOptions;
@@ -66,6 +67,8 @@ pub struct Options {
     pub max_cell_timeout: Duration,
     /// Widest network policy that a request can set.
     pub max_network: NetworkPolicy,
+    /// Hosts that code reaches with the network policy `egress`.
+    pub egress: Option<EgressPolicy>,
 }
 
 impl Default for Options {
@@ -91,6 +94,7 @@ impl Default for Options {
             chat_interpreter: false,
             max_cell_timeout: MAX_CELL_TIMEOUT,
             max_network: NetworkPolicy::None,
+            egress: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use crate::description;
+use crate::preview::FromProgram;
 use crate::problem::Problem;
 
 /// More than any refusal of the framework says.
@@ -33,7 +34,11 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 
 /// Completes an answer.
 pub(super) async fn complete(request: Request, next: Next) -> Response {
-    let mut response = in_form(next.run(request).await).await;
+    let response = next.run(request).await;
+    if response.extensions().get::<FromProgram>().is_some() {
+        return response;
+    }
+    let mut response = in_form(response).await;
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(value);
     }

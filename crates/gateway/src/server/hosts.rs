@@ -18,6 +18,7 @@ use tower_http::cors::CorsLayer;
 use super::mount::{Mount, refused};
 use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
+use crate::preview;
 use crate::state::Gateway;
 
 static REFUSALS: Throttle = Throttle::new();
@@ -72,7 +73,8 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
         let message = "the gateway is not reached by this name; list it under `hosts` if it should be";
         return refuse(&request, "host_not_allowed", message);
     }
-    if let Some(origin) = headers.get(ORIGIN) {
+    let by_link = request.uri().path().starts_with(preview::LINKS);
+    if let Some(origin) = headers.get(ORIGIN).filter(|_| !by_link) {
         let listed = options
             .http
             .origins

@@ -32,7 +32,7 @@ pub use tls::TlsError;
 use crate::state::Gateway;
 use crate::{
     artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
-    projects, remote, responses, sessions, welcome,
+    preview, projects, remote, responses, sessions, welcome,
 };
 
 /// Path of the metrics.
@@ -58,6 +58,7 @@ impl Gateway {
             .merge(containers::routes())
             .merge(files::routes())
             .merge(sessions::routes())
+            .merge(preview::routes())
             .merge(artifacts::routes())
             .merge(projects::routes())
             .merge(connectors::routes())
@@ -72,6 +73,8 @@ impl Gateway {
             .layer(DefaultBodyLimit::max(self.options.http.max_body))
             .layer(from_fn_with_state(self.clone(), auth::check))
             .layer(hosts::cors(&self.options.http.origins, mounts))
+            // A link names its caller, and pages behind it have an origin of their own.
+            .merge(preview::link_routes())
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))

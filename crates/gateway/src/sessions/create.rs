@@ -130,6 +130,7 @@ pub(crate) async fn create(
         fetch_allowance: Some(gateway.fetch_allowance(&caller.owner)),
         project,
         seen: request.seen,
+        egress: gateway.options.egress.clone(),
         ..SessionOptions::default()
     });
     let usual = ToolsetTerms::default();

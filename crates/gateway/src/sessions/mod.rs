@@ -1,8 +1,7 @@
 //! Our own REST: sessions, their cells, inputs, files, datasets, processes and tools.
 //!
 //! A session is used by one request at a time; others wait for their turn, or are rejected if too many wait. Requests for its processes
-//! need no turn. A session of another owner is
-//! not found.
+//! or ports need no turn. A session of another owner is not found.
 
 pub(crate) mod aliases;
 pub(crate) mod answer;
@@ -14,9 +13,11 @@ pub(crate) mod files;
 pub(crate) mod inputs;
 mod limits;
 pub(crate) mod manage;
+pub(crate) mod ports;
 pub(crate) mod processes;
 pub(crate) mod run;
 pub(crate) mod stream;
+pub(crate) mod terminal;
 pub(crate) mod tools;
 pub(crate) mod variables;
 
@@ -45,6 +46,8 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/sessions/{id}/cells/{cell}", get(cells::get))
         .route("/v1/sessions/{id}/files", get(files::list))
         .route("/v1/sessions/{id}/interrupt", post(manage::interrupt))
+        .route("/v1/sessions/{id}/ports", get(ports::list))
+        .route("/v1/sessions/{id}/ports/{port}/links", post(ports::link))
         .route(
             "/v1/sessions/{id}/processes",
             get(processes::list).post(processes::start),
@@ -60,6 +63,10 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route(
             "/v1/sessions/{id}/processes/{process}/signal",
             post(processes::signal),
+        )
+        .route(
+            "/v1/sessions/{id}/processes/{process}/terminal",
+            get(terminal::open),
         )
         .route(
             "/v1/sessions/{id}/processes/{process}/wait",

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::session::processes::{
-    MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessReport, ProcessSignal, wait_of,
+    MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessReport, ProcessSignal, TerminalSize, wait_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,18 @@ pub(crate) struct ProcessRequest {
     directory: Option<String>,
     /// Keep standard input open for the route `input`. Otherwise it is empty.
     stdin: bool,
+    /// Size of a terminal for it, with its standard input, output and error stream; see the route `terminal`.
+    terminal: Option<TerminalRequest>,
+}
+
+/// Size of a terminal in characters.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TerminalRequest {
+    /// Number of rows, at most 4096.
+    rows: u16,
+    /// Number of columns, at most 4096.
+    columns: u16,
 }
 
 /// Which part of the output to read.
@@ -114,6 +126,15 @@ pub(crate) struct ProcessOutputAnswer {
     eof: bool,
 }
 
+impl From<TerminalRequest> for TerminalSize {
+    fn from(size: TerminalRequest) -> Self {
+        Self {
+            rows: size.rows,
+            columns: size.columns,
+        }
+    }
+}
+
 impl Default for OutputQuery {
     fn default() -> Self {
         Self {
@@ -176,6 +197,7 @@ pub(crate) async fn start(
         env: request.env,
         directory: request.directory,
         stdin: request.stdin,
+        terminal: request.terminal.map(TerminalSize::from),
     };
     let started = held.session.processes().start(order).await?;
     permit.done(Duration::ZERO);

@@ -14,9 +14,11 @@ use cellblock_interpreter::builder::BackendKind;
 use cellblock_testkit::wait::until_ok;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::weather::Weather;
 
@@ -148,6 +150,25 @@ impl Api {
             Some(key) => request.bearer_auth(key),
             None => request,
         }
+    }
+
+    /// The whole address of a path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Opens a WebSocket.
+    pub(crate) async fn socket(
+        &self,
+        path: &str,
+    ) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, tokio_tungstenite::tungstenite::Error> {
+        let url = format!("{}{path}", self.base.replacen("http", "ws", 1));
+        let mut request = url.into_client_request()?;
+        if let Some(key) = &self.key {
+            let value = format!("Bearer {key}").parse().unwrap();
+            request.headers_mut().insert("authorization", value);
+        }
+        Ok(connect_async(request).await?.0)
     }
 
     pub(crate) async fn get(&self, path: &str) -> (StatusCode, Value) {

@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use cellblock_jail::error::During;
 use cellblock_jail::fds;
 use cellblock_jail::process::{Child, execute};
+use cellblock_protocol::TerminalSize;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
 use super::feed::Feed;
 use super::log::Log;
+use super::streams::{self, CommandEnds, GuestEnds};
 use super::warden::{self, END_LIMIT, Ends, Verdict};
 
 /// Extra time that a warden gets before the guest itself ends the command.
@@ -29,6 +31,8 @@ pub(super) struct Order {
     pub(super) timeout: Duration,
     /// Whether it reads what the host sends.
     pub(super) input: bool,
+    /// Size of its terminal, if it has one.
+    pub(super) terminal: Option<TerminalSize>,
 }
 
 /// A command that is ready to start.
@@ -76,17 +80,17 @@ impl Command {
         rules: Option<BorrowedFd<'_>>,
     ) -> cellblock_jail::Result<Self> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).during("make a pipe");
-        let (stdout, stdout_in) = pipe()?;
-        let (stderr, stderr_in) = pipe()?;
+        let (ours, streams) = match order.terminal {
+            Some(size) => streams::terminal(size),
+            None => streams::pipes(order.input),
+        }?;
+        let GuestEnds { stdout, stderr, feed } = ours;
         let (control_out, control) = pipe()?;
         let (verdict, verdict_in) = pipe()?;
         // A stopped warden must not stop the guest.
         rustix::fs::fcntl_setfl(&control, OFlags::NONBLOCK).during("set up a pipe")?;
-        let (stdin, feed) = Feed::new(order.input)?;
         let ends = Ends {
-            stdin,
-            stdout: stdout_in,
-            stderr: stderr_in,
+            streams,
             control: control_out,
             verdict: verdict_in,
         };
@@ -95,7 +99,7 @@ impl Command {
             number,
             child,
             stdout: Some(stdout),
-            stderr: Some(stderr),
+            stderr,
             feed,
             log: None,
             control: Some(control),
@@ -181,11 +185,15 @@ impl Start {
     /// Becomes the command; called in a process cloned for it.
     pub(super) fn become_it(
         &self,
-        stdin: Option<OwnedFd>,
-        stdout: OwnedFd,
-        stderr: OwnedFd,
+        streams: CommandEnds,
         rules: Option<BorrowedFd<'_>>,
     ) -> cellblock_jail::Result<()> {
+        let CommandEnds {
+            stdin,
+            stdout,
+            stderr,
+            terminal,
+        } = streams;
         let stdin = match stdin {
             Some(stdin) => stdin,
             None => rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).during("open /dev/null")?,
@@ -196,6 +204,9 @@ impl Start {
         let keep: Vec<_> = rules.iter().map(AsRawFd::as_raw_fd).collect();
         fds::close_all_but(&keep)?;
         rustix::process::setsid().during("make a session")?;
+        if terminal.is_some() {
+            rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()).during("take the terminal")?;
+        }
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
             .during("make the command dumpable")?;
         cellblock_jail::process::default_signals();

@@ -1,25 +1,43 @@
-//! Standard input of a command: bytes from the host, which the guest hands over as they are read.
+//! Bytes from the host for a command or a connection, which the guest hands over as they are read.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use cellblock_jail::error::During;
+use cellblock_protocol::TerminalSize;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::path::Refusal;
+use super::streams;
 
 /// Maximum number of bytes that wait to be read.
 const QUEUED: usize = 1024 * 1024;
+/// Ctrl-D, which ends the input of programs that read lines of a terminal.
+const END_OF_INPUT: u8 = 4;
 
-/// The guest's end of a command's standard input. By default, there is none.
+/// The guest's end of a command's standard input, or of a connection. By default, there is none.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
-    pipe: Option<OwnedFd>,
+    end: Option<OwnedFd>,
     queued: VecDeque<u8>,
-    /// Whether the input ends after the queued bytes.
+    /// Whether nothing comes after the queued bytes.
     closing: bool,
+    kind: Kind,
+}
+
+/// What the bytes go to, which decides how their end is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// Its end is closed.
+    #[default]
+    Pipe,
+    /// It stays open, and gets Ctrl-D.
+    Terminal,
+    /// It is shut down in this direction.
+    Socket,
 }
 
 impl Feed {
@@ -32,15 +50,41 @@ impl Feed {
         // Of this end alone: programs expect that theirs waits.
         fcntl_setfl(&pipe, OFlags::NONBLOCK).during("set up a pipe")?;
         let feed = Self {
-            pipe: Some(pipe),
+            end: Some(pipe),
             ..Self::default()
         };
         Ok((Some(stdin), feed))
     }
 
+    /// Takes the guest's end of a terminal.
+    pub(super) fn terminal(end: OwnedFd) -> Self {
+        Self {
+            end: Some(end),
+            kind: Kind::Terminal,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a connected socket, which must not make its writer wait.
+    pub(super) fn socket(end: OwnedFd) -> Self {
+        Self {
+            end: Some(end),
+            kind: Kind::Socket,
+            ..Self::default()
+        }
+    }
+
+    /// Changes the size of the terminal.
+    pub(super) fn resize(&self, size: TerminalSize) -> Result<(), Refusal> {
+        match &self.end {
+            Some(terminal) if self.kind == Kind::Terminal => Ok(streams::resize(terminal, size)?),
+            _ => Err(Refusal::new("no_terminal", "it has no terminal, or has ended")),
+        }
+    }
+
     /// Queues bytes, all of them or none.
     pub(super) fn push(&mut self, bytes: &[u8], close: bool) -> Result<(), Refusal> {
-        if self.pipe.is_none() || self.closing {
+        if self.is_closed() {
             return Err(Refusal::new("closed", "its standard input is closed"));
         }
         let queued = self.queued.len();
@@ -51,20 +95,28 @@ impl Feed {
             ));
         }
         self.queued.extend(bytes);
-        self.closing = close;
+        if close && self.kind == Kind::Terminal {
+            self.queued.push_back(END_OF_INPUT);
+        }
+        self.closing = close && self.kind != Kind::Terminal;
         self.flush();
         Ok(())
     }
 
-    /// Returns the pipe while bytes wait for it.
-    pub(super) fn waiting(&self) -> Option<&OwnedFd> {
-        self.pipe.as_ref().filter(|_| !self.queued.is_empty())
+    /// Returns whether no more bytes can be queued.
+    pub(super) fn is_closed(&self) -> bool {
+        self.end.is_none() || self.closing
     }
 
-    /// Writes as much as the pipe takes.
+    /// Returns the end that bytes wait for.
+    pub(super) fn waiting(&self) -> Option<&OwnedFd> {
+        self.end.as_ref().filter(|_| !self.queued.is_empty())
+    }
+
+    /// Writes as much as the other side takes.
     pub(super) fn flush(&mut self) {
-        while let (Some(pipe), false) = (&self.pipe, self.queued.is_empty()) {
-            match rustix::io::write(pipe, self.queued.as_slices().0) {
+        while let (Some(end), false) = (&self.end, self.queued.is_empty()) {
+            match rustix::io::write(end, self.queued.as_slices().0) {
                 Ok(written) => drop(self.queued.drain(..written)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
@@ -72,8 +124,12 @@ impl Feed {
                 Err(_) => *self = Self::default(),
             }
         }
-        if self.closing {
-            self.pipe = None;
+        if self.closing
+            && let Some(end) = self.end.take()
+            && self.kind == Kind::Socket
+        {
+            // The other side may have ended it first.
+            let _ = shutdown(&end, Shutdown::Write);
         }
     }
 }

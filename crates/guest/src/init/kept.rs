@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use cellblock_jail::Result;
-use cellblock_protocol::FromGuest;
+use cellblock_protocol::{FromGuest, TerminalSize};
 use rustix::process::Signal;
 
 use super::Guest;
@@ -64,6 +64,10 @@ impl Guest {
 
     pub(super) fn input(&mut self, exec: u64, bytes: &[u8], close: bool) -> std::result::Result<(), Refusal> {
         self.kept(exec)?.feed.push(bytes, close)
+    }
+
+    pub(super) fn resize(&mut self, exec: u64, size: TerminalSize) -> std::result::Result<(), Refusal> {
+        self.kept(exec)?.feed.resize(size)
     }
 
     /// Answers now if there is output, if there will be none, or if nobody wants to wait.

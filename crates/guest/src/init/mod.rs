@@ -12,21 +12,25 @@ use std::time::Duration;
 
 use cellblock_jail::Result;
 use cellblock_jail::error::During;
+use cellblock_jail::network::NetworkPolicy;
 use cellblock_jail::process::{Ending, child_signals, clear_child_signals, reap_one};
 use cellblock_jail::room::Inside;
 use cellblock_jail::scratch::RoomDir;
 use cellblock_jail::tree;
 use cellblock_protocol::{FromGuest, GENERATION, Stream, ToGuest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use channel::Channel;
 use command::{Command, Ended, Order};
+use connections::Connections;
 use kept::Waiter;
 use log::Log;
 use path::{Refusal, Roots};
 
 mod channel;
 mod command;
+mod connections;
 mod feed;
 mod files;
 mod kept;
@@ -35,6 +39,7 @@ mod list;
 mod log;
 mod path;
 mod stats;
+mod streams;
 mod warden;
 
 /// Maximum number of output bytes in one frame.
@@ -51,9 +56,11 @@ pub fn serve(channel: OwnedFd, inside: Inside, environment: &[String]) -> Result
         roots: Roots::open(inside.data, inside.dir.as_ref()).during("open the room's directories")?,
         rules: inside.rules,
         dir: inside.dir,
+        network: inside.network,
         children: child_signals()?,
         commands: Vec::new(),
         waiters: Vec::new(),
+        connections: Connections::default(),
         environment: environment
             .iter()
             .filter_map(|variable| variable.split_once('='))
@@ -77,9 +84,11 @@ struct Guest {
     /// Directory of a room without namespaces. In this case the guest is not the room's first
     /// process, and its file systems are the machine's.
     dir: Option<RoomDir>,
+    network: NetworkPolicy,
     children: OwnedFd,
     commands: Vec<Command>,
     waiters: Vec<Waiter>,
+    connections: Connections,
     environment: BTreeMap<String, String>,
 }
 
@@ -92,6 +101,7 @@ impl Guest {
             }
             self.pump()?;
             self.answer_waiters()?;
+            self.pump_connections()?;
             if host {
                 let Some((message, blobs)) = self.channel.receive()? else {
                     return Ok(());
@@ -119,6 +129,7 @@ impl Guest {
                     .map(|pipe| PollFd::new(pipe, PollFlags::OUT)),
             );
         }
+        polled.extend(self.connections.awaited());
         let left = self.commands.iter().filter_map(Command::left);
         let nearest = left.chain(self.patience()).min();
         let timeout = nearest.map(|left| Timespec::try_from(left).unwrap_or_default());
@@ -149,6 +160,7 @@ impl Guest {
                 timeout_ms,
                 input,
                 keep,
+                terminal,
             } => {
                 let order = Order {
                     argv,
@@ -156,6 +168,7 @@ impl Guest {
                     env: self.environment_of(env, inherit),
                     timeout: Duration::from_millis(timeout_ms),
                     input,
+                    terminal,
                 };
                 self.exec(exec, &order, keep)
             }
@@ -178,6 +191,10 @@ impl Guest {
                 let done = self.input(exec, bytes, close);
                 self.finish(request, done)
             }
+            ToGuest::Resize { request, exec, size } => {
+                let done = self.resize(exec, size);
+                self.finish(request, done)
+            }
             ToGuest::Output {
                 request,
                 exec,
@@ -194,6 +211,30 @@ impl Guest {
                 self.forget(exec);
                 Ok(())
             }
+            ToGuest::Ports { request } => self.ports(request),
+            ToGuest::Connect { request, port } => {
+                let done = self.connect(request, port);
+                self.finish(request, done)
+            }
+            ToGuest::Listen { request, port } => {
+                let done = self.listen(request, port);
+                self.finish(request, done)
+            }
+            ToGuest::Accept { request, listener } => self.accept(request, listener),
+            ToGuest::Receive {
+                request,
+                connection,
+                length,
+            } => self.receive_from(request, connection, length),
+            ToGuest::Send {
+                request,
+                connection,
+                close,
+            } => {
+                let bytes = blobs.first().map_or(&[][..], Vec::as_slice);
+                self.send_over(request, connection, bytes, close)
+            }
+            ToGuest::HangUp { connection } => self.hang_up(connection),
             ToGuest::List {
                 request,
                 root,
@@ -270,6 +311,12 @@ impl Guest {
     fn exec(&mut self, exec: u64, order: &Order, keep: Option<String>) -> Result<()> {
         if order.argv.is_empty() {
             return self.refuse(exec, Refusal::new("argv", "command is empty"));
+        }
+        if order.terminal.is_some() && !self.has_file_systems() {
+            // They would be terminals of the machine.
+            let reason =
+                "a sandbox without namespaces has no terminals of its own; start it without a terminal";
+            return self.refuse(exec, Refusal::new("start", reason));
         }
         match Command::start(exec, order, self.rules.as_ref().map(AsFd::as_fd)) {
             Ok(mut command) => {
@@ -400,7 +447,7 @@ fn exited(exec: u64, ended: Ended) -> FromGuest {
     }
 }
 
-/// Reads once from a pipe: `None` if it has no data yet, empty at its end.
+/// Reads once from a pipe or terminal: `None` if it has no data yet, empty at its end.
 fn read_ready(pipe: &OwnedFd) -> Result<Option<Vec<u8>>> {
     let mut polled = [PollFd::new(pipe, PollFlags::IN)];
     poll(&mut polled, Some(&Timespec::default())).during("look at a command's output")?;
@@ -408,7 +455,12 @@ fn read_ready(pipe: &OwnedFd) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     let mut chunk = vec![0; CHUNK];
-    let read = rustix::io::read(pipe, &mut chunk).during("read a command's output")?;
+    let read = match rustix::io::read(pipe, &mut chunk) {
+        // Nobody has the other end of the terminal any more.
+        Err(Errno::IO) => 0,
+        Err(Errno::AGAIN) => return Ok(None),
+        read => read.during("read a command's output")?,
+    };
     chunk.truncate(read);
     Ok(Some(chunk))
 }

@@ -13,9 +13,11 @@ use cellblock_jail::error::During;
 use cellblock_jail::fds;
 use cellblock_jail::process::{Child, child_signals, clear_child_signals, reap_one, report, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_child_subreaper};
 
 use super::command::Start;
+use super::streams::CommandEnds;
 
 /// Maximum time that a command's processes may take to exit after SIGKILL.
 pub(super) const END_LIMIT: Duration = Duration::from_secs(5);
@@ -55,9 +57,7 @@ impl Verdict {
 /// The warden's ends of its pipes.
 #[derive(Debug)]
 pub(super) struct Ends {
-    pub(super) stdin: Option<OwnedFd>,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
+    pub(super) streams: CommandEnds,
     pub(super) control: OwnedFd,
     pub(super) verdict: OwnedFd,
 }
@@ -71,23 +71,25 @@ pub(super) fn watch(
     timeout: Duration,
 ) -> cellblock_jail::Result<()> {
     let mut open: Vec<_> = rules.into_iter().map(AsRawFd::as_raw_fd).collect();
-    open.extend([&ends.stdout, &ends.stderr, &ends.control, &ends.verdict].map(AsRawFd::as_raw_fd));
-    open.extend(ends.stdin.iter().map(AsRawFd::as_raw_fd));
+    open.extend([&ends.control, &ends.verdict].map(AsRawFd::as_raw_fd));
+    open.extend(ends.streams.raw());
     fds::close_all_but(&open)?;
     rustix::thread::set_name(c"cellblock-exec").during("name the warden")?;
     set_child_subreaper(Some(rustix::process::getpid())).during("collect orphans")?;
     let children = child_signals()?;
     let Ends {
-        stdin,
-        stdout,
-        stderr,
+        streams,
         control,
         verdict,
     } = ends;
-    let child = spawn(0, None, || {
-        start.become_it(stdin, stdout, stderr, rules.map(AsFd::as_fd))
-    })
-    .during("start the command")?;
+    let terminal = streams.terminal.as_ref();
+    // Open until this process ends.
+    let _terminal = terminal
+        .map(|it| fcntl_dupfd_cloexec(it, 3))
+        .transpose()
+        .during("keep the terminal")?;
+    let child =
+        spawn(0, None, || start.become_it(streams, rules.map(AsFd::as_fd))).during("start the command")?;
     let (status, timed_out) = follow(&child, &children, &control, timeout)?;
     let (status, leaked) = end_all(&child, &children, status);
     let said = Verdict {

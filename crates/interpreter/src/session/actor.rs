@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_egress::{EgressPolicy, EgressProxy};
 use cellblock_protocol::{Guard, KernelOutcome, Rescue, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
@@ -23,6 +24,7 @@ use super::processes::Table;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
+use super::way_out::WayOut;
 use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
@@ -63,6 +65,8 @@ pub struct SessionOptions {
     pub project: Option<Project>,
     /// Datasets of the project that it may load without having looked at them, by slug.
     pub seen: Vec<String>,
+    /// What code reaches with `network: egress`, which needs it.
+    pub egress: Option<EgressPolicy>,
 }
 
 /// Concludes a request with its result, which is its answer.
@@ -88,6 +92,7 @@ impl Default for SessionOptions {
             fetch_allowance: None,
             project: None,
             seen: Vec::new(),
+            egress: None,
         }
     }
 }
@@ -150,6 +155,10 @@ pub(super) struct Actor {
     pub(super) id: String,
     /// Processes beside cells.
     pub(super) processes: Arc<Table>,
+    /// The proxy of a session with `network: egress`, made on first use, which counts what the session has used.
+    pub(super) proxy: Option<EgressProxy>,
+    /// The proxy in the sandbox that is there.
+    pub(super) way_out: Option<WayOut>,
 }
 
 impl Actor {
@@ -201,6 +210,8 @@ impl Actor {
             grants,
             bundles: Vec::new(),
             processes,
+            proxy: None,
+            way_out: None,
         }
     }
 

@@ -157,11 +157,12 @@ impl Actor {
             .run(SandboxCommand {
                 argv: order.argv.clone(),
                 cwd: DIRECTORY.to_owned(),
-                env: environment(&self.layers, &order.env),
+                env: environment(&self.layers, self.way_out_env(), &order.env),
                 inherit: true,
                 timeout: order.timeout,
                 input: false,
                 keep: None,
+                terminal: None,
             })
             .await?;
         let last = tokio::time::Instant::now() + order.timeout + END_LIMIT;
@@ -332,9 +333,14 @@ impl Run {
     }
 }
 
-/// What was asked for; packages that cells asked for are there for scripts as well.
-pub(super) fn environment(layers: &[String], asked: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut env = asked.clone();
+/// What was asked for, and before it the way out; packages that cells asked for are there for scripts as well.
+pub(super) fn environment(
+    layers: &[String],
+    way_out: &BTreeMap<String, String>,
+    asked: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let mut env = way_out.clone();
+    env.extend(asked.clone());
     if !layers.is_empty() {
         let paths: Vec<_> = layers
             .iter()

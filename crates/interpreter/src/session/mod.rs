@@ -43,6 +43,7 @@ mod kept;
 mod lent;
 mod offered;
 mod outputs;
+pub mod ports;
 pub mod processes;
 mod program;
 mod rescue;
@@ -52,6 +53,7 @@ mod setup;
 pub(crate) mod spool;
 mod standby;
 mod until;
+mod way_out;
 
 pub use actor::SessionOptions;
 pub(crate) use change::{Change, EditError};

@@ -54,6 +54,7 @@ impl Actor {
         (self.has_files, self.has_variables) = (false, false);
         self.kernel = None;
         self.processes.lose();
+        self.way_out = None;
         if let Some(sandbox) = self.sandbox.take() {
             self.shared.returned(sandbox.id());
         }
@@ -114,6 +115,7 @@ impl Actor {
         self.run_exit_handlers().await;
         self.kernel = None;
         self.processes.lose();
+        self.way_out = None;
         match self.sandbox.take() {
             Some(sandbox) => {
                 let id = sandbox.id().to_owned();
@@ -299,6 +301,7 @@ impl Actor {
         for layer in &self.layers {
             self.shared.show_layer(sandbox.as_ref(), layer).await?;
         }
+        self.open_way_out().await?;
         self.show_processes();
         Ok(lease.kernel)
     }

@@ -28,6 +28,9 @@ impl Actor {
     /// Runs the setup code in a kernel that has just been started or reset. Returns whether the kernel is still there. What ends it is not run
     /// again.
     pub(super) async fn set_up(&mut self) -> Result<bool> {
+        if !self.show_way_out().await? {
+            return Ok(false);
+        }
         for index in 0..self.options.setup.len() {
             if self.unusable_setup.contains(&index) {
                 continue;

@@ -14,6 +14,7 @@ use crate::limited::{MIB, limited, rescuing, unrescued};
 use crate::limits::exceeded;
 use crate::place::declared;
 use crate::support::{block_on, run, session, value};
+use crate::terminals;
 
 #[test]
 fn a_backend_lacks_what_it_declares_to_lack_and_no_more() {
@@ -85,5 +86,6 @@ async fn has(lack: Lack) -> bool {
             let serving = "import os\nsum('cellblock-py' != open(f'/proc/{pid}/comm').read().strip() for pid in os.listdir('/proc') if pid.isdigit())";
             value(&session().await, serving).await == 0
         }
+        Lack::FullTerminals => terminals::are_full(&session().await).await,
     }
 }

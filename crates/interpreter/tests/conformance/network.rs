@@ -9,7 +9,7 @@ use cellblock_interpreter::{Session, mint};
 use crate::support::{block_on, interpreter, run, session, value};
 
 /// A session whose code has a loopback.
-async fn with_loopback() -> Session {
+pub(crate) async fn with_loopback() -> Session {
     let interpreter = interpreter().await;
     interpreter.session(SessionOptions {
         limits: Some(Limits {

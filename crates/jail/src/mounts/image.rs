@@ -40,6 +40,7 @@ pub(super) fn mount(root: &Path, image: OwnedFd) -> Result<()> {
     for place in FROZEN {
         tmpfs(&root.join(place), SMALL, MountFlags::NOSUID)?;
     }
+    create_dir(&root.join("dev/pts"))?;
     create_dir(&root.join("dev/shm"))
 }
 

@@ -37,8 +37,10 @@ pub(super) const NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u64;
 
-/// Terminal requests that insert input into another process's terminal.
-pub(super) const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+/// Refused requests for terminals: two that insert input into the terminal of another process, one
+/// that diverts the console, and one that loads a line discipline, each of which is a driver of its own.
+pub(super) const TERMINAL_REQUESTS: &[u64] =
+    &[libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCCONS, libc::TIOCSETD];
 
 /// Bits of a file type that character and block devices, directories and sockets have, and FIFOs
 /// and regular files lack.

@@ -1,7 +1,7 @@
 //! The tables: every system call that user code may make, and its users.
 
 use super::arguments::{
-    Arguments, DEVICE_BITS, FCNTL, NAMESPACES, PRCTL, SOCKET_OPTIONS, SYS_FCHMODAT2, TERMINAL_INJECTION,
+    Arguments, DEVICE_BITS, FCNTL, NAMESPACES, PRCTL, SOCKET_OPTIONS, SYS_FCHMODAT2, TERMINAL_REQUESTS,
     UNIX_ONLY, UNIX_TCP_UDP,
 };
 
@@ -116,7 +116,7 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_dup3, "locks, descriptors, isatty"),
     only(
         libc::SYS_ioctl,
-        Arguments::NoneOf(1, TERMINAL_INJECTION),
+        Arguments::NoneOf(1, TERMINAL_REQUESTS),
         "locks, descriptors, isatty",
     ),
     allow(libc::SYS_sendfile, "shutil's fast copies"),

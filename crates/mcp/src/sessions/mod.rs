@@ -86,6 +86,7 @@ impl McpSessions {
             connectors: connectors.clone(),
             fetch_allowance: self.options.meter.fetch_allowance(owner),
             project: project.transpose()?,
+            egress: self.options.egress.clone(),
             ..SessionOptions::default()
         };
         for name in self.options.toolsets.iter().flat_map(|kind| kind.prelude) {

@@ -157,6 +157,7 @@ pub(super) async fn start(server: &McpShared, call: &mut Call) -> Result<CallAns
         env: start.env,
         directory: Some(start.directory),
         stdin: start.stdin,
+        terminal: None,
     };
     let process = used.session.processes().start(order).await?;
     Ok(CallAnswer::of(&StartedProcess {

@@ -24,11 +24,13 @@ pub enum Lack {
     FileLimit,
     /// Code sees names of processes that serve its sandbox.
     HiddenProcesses,
+    /// Programs with a terminal cannot open it as `/dev/tty`, and do not hear of changes of its size.
+    FullTerminals,
 }
 
 impl Lack {
     /// Everything that a backend can lack.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Rescue,
         Self::Requirements,
         Self::HigherLimits,
@@ -36,6 +38,7 @@ impl Lack {
         Self::ExactMemoryLimit,
         Self::FileLimit,
         Self::HiddenProcesses,
+        Self::FullTerminals,
     ];
 
     /// Returns its name in reports.
@@ -48,6 +51,7 @@ impl Lack {
             Self::ExactMemoryLimit => "exact_memory_limit",
             Self::FileLimit => "file_limit",
             Self::HiddenProcesses => "hidden_processes",
+            Self::FullTerminals => "full_terminals",
         }
     }
 
@@ -61,6 +65,9 @@ impl Lack {
             Self::ExactMemoryLimit => "memory is limited to the byte",
             Self::FileLimit => "the number of files is limited",
             Self::HiddenProcesses => "code sees no process that serves its sandbox",
+            Self::FullTerminals => {
+                "programs open their terminal as `/dev/tty`, and hear of changes of its size"
+            }
         }
     }
 }
@@ -77,6 +84,7 @@ impl BackendKind {
                 Lack::ExactMemoryLimit,
                 Lack::FileLimit,
                 Lack::HiddenProcesses,
+                Lack::FullTerminals,
             ],
             Self::Microvm => &[Lack::HigherLimits],
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use cellblock_protocol::{Blob, Frame, FromGuest, Stream, ToGuest};
+use cellblock_protocol::{Blob, Frame, FromGuest, Stream, TerminalSize, ToGuest};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{ANSWER_LIMIT, Answer, Ask, Guest, answered_within, send, unexpected};
@@ -33,6 +33,9 @@ pub struct SandboxCommand {
     /// Path of a file for its output. The command is then a process beside cells: see
     /// [`GuestLink::start`].
     pub keep: Option<String>,
+    /// Size of its terminal, if it gets one. Stdout and stderr are then one stream, and input is
+    /// open.
+    pub terminal: Option<TerminalSize>,
 }
 
 /// A running command.
@@ -80,7 +83,7 @@ pub enum CommandEvent {
     Failed(String),
 }
 
-/// The way to a guest's kept commands. It does not keep the guest: its requests fail once the
+/// The way to a guest's kept commands and to connections. It does not keep the guest: its requests fail once the
 /// sandbox has ended.
 #[derive(Clone, Debug)]
 pub struct GuestLink {
@@ -89,7 +92,7 @@ pub struct GuestLink {
 }
 
 impl Guest {
-    /// Returns the way to its kept commands.
+    /// Returns the way to its kept commands and to connections.
     pub fn link(&self) -> GuestLink {
         GuestLink {
             asks: self.asks.downgrade(),
@@ -124,6 +127,7 @@ async fn run(asks: &mpsc::Sender<Ask>, last: &AtomicU64, command: SandboxCommand
         timeout_ms: u64::try_from(command.timeout.as_millis()).unwrap_or(u64::MAX),
         input: command.input,
         keep: command.keep,
+        terminal: command.terminal,
     };
     let number = send(asks, last, message, None, Answer::Parts(sender)).await?;
     Ok(RunningCommand { events, number })
@@ -194,6 +198,19 @@ impl GuestLink {
             .map(drop)
     }
 
+    /// Changes the size of a command's terminal.
+    pub async fn resize(&self, command: u64, size: TerminalSize) -> Result<()> {
+        let message = ToGuest::Resize {
+            request: 0,
+            exec: command,
+            size,
+        };
+        let action = "resize the terminal of command";
+        self.ask(message, None, action, command, Duration::ZERO)
+            .await
+            .map(drop)
+    }
+
     /// Reads up to `length` bytes of a command's output from an offset; waits up to `wait` for
     /// output that is not there yet.
     pub async fn output(&self, command: u64, offset: u64, length: u64, wait: Duration) -> Result<KeptOutput> {
@@ -225,10 +242,7 @@ impl GuestLink {
 
     /// Drops a command's output; one that is running is killed.
     pub async fn forget(&self, command: u64) -> Result<()> {
-        let message = ToGuest::Forget { exec: command };
-        send(&self.asks()?, &self.last, message, None, Answer::None)
-            .await
-            .map(drop)
+        self.tell(ToGuest::Forget { exec: command }).await
     }
 
     fn asks(&self) -> Result<mpsc::Sender<Ask>> {
@@ -243,9 +257,32 @@ impl GuestLink {
         command: u64,
         longer: Duration,
     ) -> Result<Frame<FromGuest>> {
+        let limit = ANSWER_LIMIT.saturating_add(longer);
+        let object = command.to_string();
+        let asked = self.ask_numbered(message, blob, action, &object, limit);
+        asked.await.map(|(frame, _)| frame)
+    }
+
+    /// Asks, and returns the number of the request with the answer.
+    pub(super) async fn ask_numbered(
+        &self,
+        message: ToGuest,
+        blob: Option<Vec<u8>>,
+        action: &'static str,
+        object: &str,
+        limit: Duration,
+    ) -> Result<(Frame<FromGuest>, u64)> {
         let (answer, answered) = oneshot::channel();
         // The sender is dropped before the answer comes, so that waiting does not keep the guest.
-        send(&self.asks()?, &self.last, message, blob, Answer::Once(answer)).await?;
-        answered_within(answered, ANSWER_LIMIT + longer, action, &command.to_string()).await
+        let number = send(&self.asks()?, &self.last, message, blob, Answer::Once(answer)).await?;
+        let frame = answered_within(answered, limit, action, object).await?;
+        Ok((frame, number))
+    }
+
+    /// Sends something that has no answer.
+    pub(super) async fn tell(&self, message: ToGuest) -> Result<()> {
+        send(&self.asks()?, &self.last, message, None, Answer::None)
+            .await
+            .map(drop)
     }
 }

@@ -38,6 +38,7 @@ async fn origins(config: &ProcessConfig) -> Vec<String> {
         timeout: Duration::from_mins(1),
         input: false,
         keep: None,
+        terminal: None,
     };
     let mut events = sandbox.guest().run(command).await.unwrap().events;
     let mut log = Vec::new();

@@ -30,6 +30,7 @@ fn command<const N: usize>(argv: [&str; N]) -> SandboxCommand {
         timeout: Duration::from_secs(20),
         input: false,
         keep: None,
+        terminal: None,
     }
 }
 

@@ -257,7 +257,7 @@ def seccomp_other_abi():
 def terminal_injection():
     """No words are put into a terminal's mouth."""
     bad = []
-    for request in (0x5412, 0x541C):
+    for request in (0x5412, 0x541C, 0x541D, 0x5423):
         ctypes.set_errno(0)
         if libc.ioctl(0, ctypes.c_ulong(request), ctypes.byref(ctypes.c_char(b"x"))) != -1 or ctypes.get_errno() != errno.EPERM:
             bad.append(hex(request))

@@ -455,6 +455,7 @@ async fn run<const N: usize>(lease: &Lease, argv: [&str; N]) -> (String, String)
         timeout: std::time::Duration::from_secs(20),
         input: false,
         keep: None,
+        terminal: None,
     };
     let mut events = lease.sandbox.guest().run(command).await.unwrap().events;
     let (mut stdout, mut stderr) = (String::new(), String::new());

@@ -1,13 +1,12 @@
-"""Code finds no device but those that hold nothing."""
+"""Code finds no device but those that hold nothing, and a name for its own terminal."""
 # covers: SandboxEval, dangerous operations; device access
-# gvisor: gVisor has a /dev/tty of its own, without a terminal
 
 import os
 import stat
 
 from probe import held, reached
 
-harmless = {"null", "zero", "full", "random", "urandom"}
+harmless = {"null", "zero", "full", "random", "urandom", "tty"}
 for name in os.listdir("/dev"):
     mode = os.lstat(f"/dev/{name}").st_mode
     if name not in harmless and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)):

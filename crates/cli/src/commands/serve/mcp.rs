@@ -19,6 +19,7 @@ pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     let interpreter = gateway.interpreter().ok()?;
     options.meter = Arc::new(Metered(gateway.clone()));
     options.connectors.clone_from(&gateway.options.connectors);
+    options.egress.clone_from(&gateway.options.egress);
     options.guard = gateway.options.cells.guard;
     options.setup.clone_from(&gateway.options.cells.snippets);
     let server = Server::new(LazyInterpreter::ready((**interpreter).clone()), options);

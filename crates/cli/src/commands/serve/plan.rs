@@ -62,6 +62,7 @@ impl Plan {
         let mut options = loaded.options();
         let (offered, named) = loaded.tool_servers()?;
         options.cells = loaded.cells()?;
+        options.egress = loaded.egress()?;
         options.connectors = loaded.connectors(&offered)?;
         options.tools = servers_of_tools(&loaded, &offered, named);
         if let Some(seconds) = args.grace {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::ToolsetTerms;
@@ -57,6 +58,10 @@ async fn open(home: Home, place: SessionPlace) -> Result<(SessionService<OwnTool
     let mut notes: Vec<_> = without_namespaces(&interpreter.report()).into_iter().collect();
     let session = interpreter.session(SessionOptions {
         pooled: false,
+        egress: Some(EgressPolicy {
+            allow: plan.egress.clone(),
+            ..EgressPolicy::default()
+        }),
         rescue: Rescue::Off,
         idle: WITH_THE_HOST,
         ..SessionOptions::default()

@@ -31,8 +31,9 @@ pub(super) async fn exec(args: &ProgramArgs) -> Result<ExitCode> {
         env: args.env.iter().cloned().collect(),
         directory: args.directory.clone(),
         stdin: args.interactive,
+        terminal: None,
     };
-    let id = one(&place, start).await?.id;
+    let id = ask_process(&place, start).await?.id;
     let mut screen = Screen::new();
     if args.detach {
         screen.show(&id);
@@ -51,7 +52,7 @@ pub(super) async fn exec(args: &ProgramArgs) -> Result<ExitCode> {
             signal: "SIGKILL".to_owned(),
         };
         // It may have ended, and so may the session.
-        let _ = one(&place, kill).await;
+        let _ = ask_process(&place, kill).await;
         return Err(error);
     }
     let ended = wait_for(&place, &id, None).await?;
@@ -110,7 +111,7 @@ pub(super) async fn signal(args: &ProcessArgs, signal: &str) -> Result<()> {
         id: args.process.clone(),
         signal: signal.to_owned(),
     };
-    one(&open(&args.session)?, ask).await.map(drop)
+    ask_process(&open(&args.session)?, ask).await.map(drop)
 }
 
 pub(super) async fn wait(args: &ProcessArgs, timeout: Option<Duration>) -> Result<ExitCode> {
@@ -122,7 +123,11 @@ pub(super) async fn wait(args: &ProcessArgs, timeout: Option<Duration>) -> Resul
 }
 
 /// Waits for the end, in as many requests as it takes.
-async fn wait_for(place: &SessionPlace, id: &str, timeout: Option<Duration>) -> Result<ProcessReport> {
+pub(super) async fn wait_for(
+    place: &SessionPlace,
+    id: &str,
+    timeout: Option<Duration>,
+) -> Result<ProcessReport> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -130,7 +135,7 @@ async fn wait_for(place: &SessionPlace, id: &str, timeout: Option<Duration>) -> 
             id: id.to_owned(),
             limit: left.unwrap_or(MAX_WAIT),
         };
-        let report = one(place, ask).await?;
+        let report = ask_process(place, ask).await?;
         let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if over || report.state != ProcessState::Running {
             return Ok(report);
@@ -139,9 +144,10 @@ async fn wait_for(place: &SessionPlace, id: &str, timeout: Option<Duration>) -> 
 }
 
 /// What came of a part of a process's output.
-struct Part {
-    next: u64,
-    eof: bool,
+pub(super) struct Part {
+    pub(super) next: u64,
+    lost: u64,
+    pub(super) eof: bool,
 }
 
 /// Shows a part of a process's output.
@@ -152,6 +158,21 @@ async fn part(
     wait: Duration,
     screen: &mut Screen,
 ) -> Result<Part> {
+    let (output, part) = ask_output(place, id, offset, wait).await?;
+    if part.lost > 0 {
+        screen.tell(&outcome::note(&format!("{} bytes are no longer kept", part.lost)));
+    }
+    screen.sandbox_stdout(&output);
+    Ok(part)
+}
+
+/// Asks for a part of a process's output.
+pub(super) async fn ask_output(
+    place: &SessionPlace,
+    id: &str,
+    offset: u64,
+    wait: Duration,
+) -> Result<(Vec<u8>, Part)> {
     let what = ProcessAsk::Output {
         id: id.to_owned(),
         offset,
@@ -163,11 +184,7 @@ async fn part(
         match asked.next().await? {
             Heard::Stdout(bytes) | Heard::Stderr(bytes) => output.extend(bytes),
             Heard::HostAnswer(HostAnswer::ProcessOutput { next, lost, eof }) => {
-                if lost > 0 {
-                    screen.tell(&outcome::note(&format!("{lost} bytes are no longer kept")));
-                }
-                screen.sandbox_stdout(&output);
-                return Ok(Part { next, eof });
+                return Ok((output, Part { next, lost, eof }));
             }
             Heard::HostAnswer(other) => return Err(unexpected(&other)),
         }
@@ -188,19 +205,7 @@ async fn follow(place: &SessionPlace, id: &str, mut offset: u64, screen: &mut Sc
 
 /// Sends standard input to a process, as it comes.
 async fn feed(place: SessionPlace, id: String, close: bool) -> Result<()> {
-    let (sender, mut parts) = mpsc::channel(1);
-    // A thread of its own, because nothing can interrupt such a read.
-    std::thread::spawn(move || {
-        let mut stdin = std::io::stdin().lock();
-        loop {
-            let mut part = vec![0; PART];
-            let read = stdin.read(&mut part).map(|length| part.truncate(length));
-            let last = read.is_err() || part.is_empty();
-            if sender.blocking_send(read.map(|()| part)).is_err() || last {
-                return;
-            }
-        }
-    });
+    let mut parts = read_stdin();
     while let Some(part) = parts.recv().await {
         let part = part.map_err(Error::user_file("read", "<stdin>"))?;
         let last = part.is_empty();
@@ -214,16 +219,34 @@ async fn feed(place: SessionPlace, id: String, close: bool) -> Result<()> {
     Ok(())
 }
 
+/// Reads standard input as it comes; its end is an empty part.
+pub(super) fn read_stdin() -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
+    let (sender, parts) = mpsc::channel(1);
+    // A thread of its own, because nothing can interrupt such a read.
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        loop {
+            let mut part = vec![0; PART];
+            let read = stdin.read(&mut part).map(|length| part.truncate(length));
+            let last = read.is_err() || part.is_empty();
+            if sender.blocking_send(read.map(|()| part)).is_err() || last {
+                return;
+            }
+        }
+    });
+    parts
+}
+
 async fn send(place: &SessionPlace, id: &str, bytes: Vec<u8>, close: bool) -> Result<()> {
     let input = ProcessAsk::Input {
         id: id.to_owned(),
         bytes,
         close,
     };
-    one(place, input).await.map(drop)
+    ask_process(place, input).await.map(drop)
 }
 
-fn open(id: &SessionId) -> Result<SessionPlace> {
+pub(super) fn open(id: &SessionId) -> Result<SessionPlace> {
     Places::of(&Home::find()?)?.open(id)
 }
 
@@ -235,7 +258,7 @@ async fn ask(place: &SessionPlace, what: ProcessAsk) -> Result<Vec<ProcessReport
 }
 
 /// Asks for something that is answered with one process.
-async fn one(place: &SessionPlace, what: ProcessAsk) -> Result<ProcessReport> {
+pub(super) async fn ask_process(place: &SessionPlace, what: ProcessAsk) -> Result<ProcessReport> {
     let found = ask(place, what).await?.pop();
     found.ok_or_else(|| {
         unexpected(&HostAnswer::Processes {

@@ -30,8 +30,9 @@ pub(crate) struct LimitsSection {
     pub(crate) cell_timeout: Time,
     /// Maximum cell timeout that a request can set.
     pub(crate) max_cell_timeout: Time,
-    /// Widest network policy that a request can set: `none`, or `loopback` for servers on `127.0.0.1`
-    /// and `::1` inside the sandbox. Code has no network unless a request sets one.
+    /// Widest network policy that a request can set: `none`, `loopback` for servers on `127.0.0.1`
+    /// and `::1` inside the sandbox, or `egress`, which adds the hosts of `egress.allow`. Code has no
+    /// network unless a request sets one.
     #[schemars(with = "String")]
     pub(crate) max_network: NetworkPolicy,
     /// Maximum number of files collected after a cell.

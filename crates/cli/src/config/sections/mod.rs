@@ -2,6 +2,7 @@
 
 pub(super) mod code_interpreter;
 pub(super) mod connectors;
+pub(super) mod egress;
 pub(super) mod limits;
 pub(super) mod mcp;
 pub(super) mod mcp_requests;

@@ -17,12 +17,14 @@ pub(super) async fn answer(session: &Session, ask: ProcessAsk) -> Result<(Vec<u8
             env,
             directory,
             stdin,
+            terminal,
         } => {
             let order = ProcessOrder {
                 command,
                 env,
                 directory,
                 stdin,
+                terminal,
             };
             processes.start(order).await?
         }
@@ -41,6 +43,10 @@ pub(super) async fn answer(session: &Session, ask: ProcessAsk) -> Result<(Vec<u8
         }
         ProcessAsk::Input { id, bytes, close } => {
             processes.input(&id, &bytes, close).await?;
+            processes.wait(&id, Duration::ZERO).await?
+        }
+        ProcessAsk::Resize { id, size } => {
+            processes.resize(&id, size).await?;
             processes.wait(&id, Duration::ZERO).await?
         }
         ProcessAsk::Signal { id, signal } => {

@@ -127,6 +127,7 @@ fn host(idle: Duration) -> Hosted {
         demands: BTreeMap::new(),
         backend: BackendKind::Process,
         network: NetworkPolicy::None,
+        egress: Vec::new(),
         emulation: false,
         started: 0,
     };

@@ -38,7 +38,11 @@ _REHEARSALS = 8
 _NAMESPACES = 7
 # Kernels inherit these from the template, and add the one of their network policy.
 _INHERITED = ("/opt/cellblock/filter-0.bpf", "/opt/cellblock/filter-1.bpf")
-_LAST = {"none": "/opt/cellblock/filter-2.bpf", "loopback": "/opt/cellblock/filter-3.bpf"}
+_LAST = {
+    "none": "/opt/cellblock/filter-2.bpf",
+    "loopback": "/opt/cellblock/filter-3.bpf",
+    "egress": "/opt/cellblock/filter-3.bpf",
+}
 
 
 class Template:

@@ -251,6 +251,7 @@ fn start_guest(channel: OwnedFd, room: &Room<'_>) -> Result<Child> {
             data: opened.map_or_else(|| open_data(room), Ok)?,
             rules,
             dir: Some(room.place.dir.clone()),
+            network: room.network,
         };
         init::serve(channel, inside, &room.place.environment)
     })

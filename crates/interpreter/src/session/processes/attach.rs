@@ -17,7 +17,8 @@ impl Actor {
     /// Tells processes which sandbox there is, and which layers it has.
     pub(in crate::session) fn show_processes(&self) {
         if let Some(sandbox) = &self.sandbox {
-            self.processes.attach(sandbox.guest().link(), &self.layers);
+            self.processes
+                .attach(sandbox.guest().link(), &self.layers, self.way_out_env());
         }
     }
 }

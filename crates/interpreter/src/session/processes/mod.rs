@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::{Request, Session};
 use crate::error::{Error, Result};
 pub use crate::process_error::{MAX_INPUT, MAX_RUNNING, ProcessError};
+pub use cellblock_protocol::TerminalSize;
 
 mod attach;
 mod refused;
@@ -37,12 +38,17 @@ pub const MAX_OUTPUT: u64 = 1 << 20;
 /// Maximum duration for which one request waits for output, or for a process to end.
 pub const MAX_WAIT: Duration = Duration::from_mins(1);
 
+/// Maximum number of rows, and of columns, of a terminal.
+pub const MAX_TERMINAL: u16 = 4096;
+
 /// Maximum size in bytes of a command with its environment.
 const MAX_COMMAND: usize = 128 * 1024;
 /// Working directory, unless another is named.
 const DIRECTORY: &str = "/workspace";
 /// Directory of the sandbox with the files of output.
 const OUTPUTS: &str = "/tmp/.cellblock";
+/// Kind of terminal, unless another is named; all that are in use understand it.
+const TERM: &str = "xterm-256color";
 /// Maximum time that input waits for room.
 const INPUT_LIMIT: Duration = Duration::from_secs(10);
 /// Pause between attempts to find room for input.
@@ -59,6 +65,8 @@ pub struct ProcessOrder {
     pub directory: Option<String>,
     /// Whether it reads input that is sent later; otherwise its standard input is empty.
     pub stdin: bool,
+    /// Size of a terminal for it, with its standard input, output and error stream. Its `TERM` is `xterm-256color` unless `env` has another.
+    pub terminal: Option<TerminalSize>,
 }
 
 /// State of a process.
@@ -91,6 +99,8 @@ pub struct ProcessReport {
     pub signal: Option<String>,
     /// Whether it was started with an open standard input.
     pub stdin: bool,
+    /// Whether it was started with a terminal.
+    pub terminal: bool,
     /// Time of its start, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Time of its end, in milliseconds since 1970.
@@ -169,14 +179,19 @@ impl Processes<'_> {
         };
         table.forget_oldest().await;
         let (id, seat) = table.reserve(&order, &link)?;
+        let mut env = table.environment(&order.env);
+        if order.terminal.is_some() && !order.env.contains_key("TERM") {
+            env.insert("TERM".to_owned(), TERM.to_owned());
+        }
         let command = SandboxCommand {
             argv: order.command,
             cwd: order.directory.unwrap_or_else(|| DIRECTORY.to_owned()),
-            env: table.environment(&order.env),
+            env,
             inherit: true,
             timeout: Duration::MAX,
             input: order.stdin,
             keep: Some(output_file(&id)),
+            terminal: order.terminal,
         };
         // In a task of its own: a process of whose start nobody hears any more is listed all the same.
         let starting = tokio::spawn(async move {
@@ -236,6 +251,14 @@ impl Processes<'_> {
         sent.map_err(|error| refused(id, error))
     }
 
+    /// Changes the size of a process's terminal; its foreground programs get SIGWINCH.
+    pub async fn resize(self, id: &str, size: TerminalSize) -> Result<()> {
+        check_size(size)?;
+        let (link, number) = self.reach(id)?;
+        let resized = link.resize(number, size).await;
+        resized.map_err(|error| refused(id, error))
+    }
+
     /// Waits up to `limit` for a process to end; returns its state then.
     pub async fn wait(self, id: &str, limit: Duration) -> Result<ProcessReport> {
         self.0.table.wait(id, limit.min(MAX_WAIT)).await
@@ -249,13 +272,9 @@ impl Processes<'_> {
 impl ProcessOrder {
     /// Rejects what cannot be started.
     fn check(&self) -> Result<()> {
-        let wrong = |name: &'static str, reason: String| {
-            Err(Error::Argument {
-                name,
-                missing: false,
-                reason,
-            })
-        };
+        if let Some(size) = self.terminal {
+            check_size(size)?;
+        }
         if self.command.first().is_none_or(String::is_empty) {
             return wrong("command", "name a program".to_owned());
         }
@@ -287,6 +306,24 @@ impl ProcessOrder {
 pub fn wait_of(seconds: f64) -> Option<Duration> {
     let wait = Duration::try_from_secs_f64(seconds).ok()?;
     (wait <= MAX_WAIT).then_some(wait)
+}
+
+fn check_size(size: TerminalSize) -> Result<()> {
+    for (name, count) in [("rows", size.rows), ("columns", size.columns)] {
+        if !(1..=MAX_TERMINAL).contains(&count) {
+            let reason = format!("`{count}` {name} are not between 1 and {MAX_TERMINAL}");
+            return wrong("terminal", reason);
+        }
+    }
+    Ok(())
+}
+
+fn wrong(name: &'static str, reason: String) -> Result<()> {
+    Err(Error::Argument {
+        name,
+        missing: false,
+        reason,
+    })
 }
 
 /// The file that keeps a process's output.
@@ -351,6 +388,14 @@ mod tests {
         assert_eq!(
             wrong.check().unwrap_err().to_string(),
             "`directory`: `work` is not an absolute path"
+        );
+        let wrong = ProcessOrder {
+            terminal: Some(TerminalSize { rows: 0, columns: 80 }),
+            ..order(&["a"])
+        };
+        assert_eq!(
+            wrong.check().unwrap_err().to_string(),
+            "`terminal`: `0` rows are not between 1 and 4096"
         );
     }
 }

@@ -13,6 +13,7 @@ pub(super) fn refused(id: &str, error: cellblock_sandbox::Error) -> Error {
         },
         Some(("not_found", _)) => ProcessError::NotFound { id },
         Some(("ended", _)) => ProcessError::Ended { id },
+        Some(("no_terminal", _)) => ProcessError::NoTerminal { id },
         Some(("closed", _)) => ProcessError::Closed { id },
         Some(("full", reason)) => ProcessError::Full {
             id,

@@ -28,15 +28,20 @@ struct Rows {
     link: Option<GuestLink>,
     /// Layers of packages that processes find.
     layers: Vec<String>,
+    /// Variables that name the proxy of the session, if it has one.
+    way_out: BTreeMap<String, String>,
     entries: BTreeMap<u64, Entry>,
     last: u64,
     used: Instant,
+    /// Shared with each connection to a port.
+    in_use: Arc<()>,
 }
 
 #[derive(Debug)]
 struct Entry {
     command: Vec<String>,
     stdin: bool,
+    terminal: bool,
     started: SystemTime,
     /// Number of its command in the sandbox; 0 until it has started.
     number: u64,
@@ -65,19 +70,22 @@ impl Default for Table {
         Self(Mutex::new(Rows {
             link: None,
             layers: Vec::new(),
+            way_out: BTreeMap::new(),
             entries: BTreeMap::new(),
             last: 0,
             used: Instant::now(),
+            in_use: Arc::default(),
         }))
     }
 }
 
 impl Table {
     /// Takes the way to the sandbox that is there, and what it has.
-    pub(super) fn attach(&self, link: GuestLink, layers: &[String]) {
+    pub(super) fn attach(&self, link: GuestLink, layers: &[String], way_out: &BTreeMap<String, String>) {
         let mut rows = self.rows();
         rows.link = Some(link);
         rows.layers = layers.to_vec();
+        rows.way_out.clone_from(way_out);
     }
 
     /// The sandbox is gone, and all processes with it.
@@ -93,9 +101,18 @@ impl Table {
         self.rows().entries.is_empty()
     }
 
-    /// Returns how long nobody has used a process.
+    /// Returns how long nobody has used a process or a port.
     pub(in crate::session) fn idle(&self) -> Duration {
-        self.rows().used.elapsed()
+        let mut rows = self.rows();
+        if Arc::strong_count(&rows.in_use) > 1 {
+            rows.used = Instant::now();
+        }
+        rows.used.elapsed()
+    }
+
+    /// Notes that something is in use until what is returned is dropped.
+    pub(in crate::session) fn in_use(&self) -> Arc<()> {
+        Arc::clone(&self.rows().in_use)
     }
 
     /// Ends all processes and forgets them.
@@ -127,7 +144,7 @@ impl Table {
     }
 
     /// Returns the way to the sandbox, if there is one.
-    pub(super) fn link(&self) -> Option<GuestLink> {
+    pub(in crate::session) fn link(&self) -> Option<GuestLink> {
         let mut rows = self.rows();
         rows.used = Instant::now();
         rows.link.clone().filter(|link| !link.is_gone())
@@ -135,7 +152,8 @@ impl Table {
 
     /// Returns the environment of a process.
     pub(super) fn environment(&self, asked: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        environment(&self.rows().layers, asked)
+        let rows = self.rows();
+        environment(&rows.layers, &rows.way_out, asked)
     }
 
     /// Finds a place for a process.
@@ -152,7 +170,8 @@ impl Table {
         let key = rows.last;
         let entry = Entry {
             command: order.command.clone(),
-            stdin: order.stdin,
+            stdin: order.stdin || order.terminal.is_some(),
+            terminal: order.terminal.is_some(),
             started: SystemTime::now(),
             number: 0,
             link: link.clone(),
@@ -249,6 +268,7 @@ impl Entry {
             exit_code: end.code,
             signal: end.signal.map(signal::name),
             stdin: self.stdin,
+            terminal: self.terminal,
             started_unix_ms: unix_ms(self.started),
             ended_unix_ms: end.ended.map(unix_ms),
         }

@@ -13,6 +13,32 @@ fn file_stamp() -> impl Strategy<Value = FileStamp> {
     })
 }
 
+fn size() -> impl Strategy<Value = TerminalSize> {
+    (any::<u16>(), any::<u16>()).prop_map(|(rows, columns)| TerminalSize { rows, columns })
+}
+
+/// Generates any message about connections.
+fn connections() -> impl Strategy<Value = ToGuest> {
+    let id = any::<u64>;
+    prop_oneof![
+        id().prop_map(|request| ToGuest::Ports { request }),
+        (id(), any::<u16>()).prop_map(|(request, port)| ToGuest::Connect { request, port }),
+        (id(), any::<u16>()).prop_map(|(request, port)| ToGuest::Listen { request, port }),
+        (id(), id()).prop_map(|(request, listener)| ToGuest::Accept { request, listener }),
+        (id(), id(), any::<u32>()).prop_map(|(request, connection, length)| ToGuest::Receive {
+            request,
+            connection,
+            length
+        }),
+        (id(), id(), any::<bool>()).prop_map(|(request, connection, close)| ToGuest::Send {
+            request,
+            connection,
+            close
+        }),
+        id().prop_map(|connection| ToGuest::HangUp { connection }),
+    ]
+}
+
 /// Generates any message from the host to a guest.
 pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     let id = any::<u64>;
@@ -28,10 +54,10 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             any::<bool>(),
             id(),
             any::<bool>(),
-            of(text())
+            (of(text()), of(size()))
         )
             .prop_map(
-                |(exec, argv, cwd, env, inherit, timeout_ms, input, keep)| ToGuest::Exec {
+                |(exec, argv, cwd, env, inherit, timeout_ms, input, (keep, terminal))| ToGuest::Exec {
                     exec,
                     argv,
                     cwd,
@@ -40,6 +66,7 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
                     timeout_ms,
                     input,
                     keep,
+                    terminal,
                 }
             ),
         (id(), any::<bool>()).prop_map(|(exec, kill)| ToGuest::Stop { exec, kill }),
@@ -53,6 +80,8 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             exec,
             close
         }),
+        (id(), id(), size()).prop_map(|(request, exec, size)| ToGuest::Resize { request, exec, size }),
+        connections(),
         (id(), id(), id(), id(), id()).prop_map(|(request, exec, offset, length, wait_ms)| {
             ToGuest::Output {
                 request,
@@ -150,6 +179,7 @@ pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
                 total
             }
         ),
+        (id(), vec(any::<u16>(), 0..3)).prop_map(|(request, ports)| FromGuest::Ports { request, ports }),
         (id(), any::<bool>(), of(file_stamp())).prop_map(|(request, eof, stamp)| FromGuest::Content {
             request,
             eof,

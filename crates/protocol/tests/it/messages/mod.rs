@@ -4,8 +4,8 @@ use cellblock_protocol::{
     Answer, Axes, CallError, CellError, CellMode, CellNames, Chart, Column, Dataframe, DataframeLibrary,
     Disk, Exception, ExceptionFrame, Figure, FigureLibrary, FileEntry, FileStamp, Finding, FromGuest,
     FromKernel, Guard, Image, ImageMime, InputFormat, KernelOutcome, Language, Output, OutputLimits,
-    Primitive, Reference, Rejection, Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream, ToGuest,
-    ToKernel, Variable,
+    Primitive, Reference, Rejection, Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream,
+    TerminalSize, ToGuest, ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;

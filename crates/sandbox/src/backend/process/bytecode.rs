@@ -81,6 +81,7 @@ async fn compile(config: &ProcessConfig) -> Result<Vec<u8>> {
         timeout: COMPILE_LIMIT,
         input: false,
         keep: None,
+        terminal: None,
     };
     let mut events = sandbox.guest().run(command).await?.events;
     let (mut compiled, mut complaint) = (Vec::new(), Vec::new());

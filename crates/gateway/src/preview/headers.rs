@@ -1,0 +1,207 @@
+//! Which headers pass between a client and a program in a sandbox.
+
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION,
+    ORIGIN, REFERER, REFERRER_POLICY, SET_COOKIE, STRICT_TRANSPORT_SECURITY, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::forward::Way;
+
+/// Marks an answer of a program, which the gateway does not complete as its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FromProgram;
+
+/// Makes browsers show what a program answers in an origin of its own: its scripts run, but have neither cookies nor storage, and no
+/// answers of the gateway.
+const ALONE: HeaderValue =
+    HeaderValue::from_static("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads");
+
+/// Headers that concern one connection.
+const HOP: [HeaderName; 7] = [
+    CONNECTION,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("te"),
+    HeaderName::from_static("trailer"),
+    HeaderName::from_static("transfer-encoding"),
+];
+
+/// Headers of requests that are for the gateway alone.
+const OURS: [HeaderName; 5] = [
+    COOKIE,
+    REFERER,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("proxy-authorization"),
+];
+
+/// Headers of answers that would change how browsers treat the gateway itself.
+const ABOUT_US: [HeaderName; 8] = [
+    SET_COOKIE,
+    STRICT_TRANSPORT_SECURITY,
+    REFERRER_POLICY,
+    HeaderName::from_static("alt-svc"),
+    HeaderName::from_static("clear-site-data"),
+    HeaderName::from_static("service-worker-allowed"),
+    HeaderName::from_static("proxy-authenticate"),
+    HeaderName::from_static("www-authenticate"),
+];
+
+/// Returns whether a request asks for another protocol.
+pub(super) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE)
+}
+
+/// Turns a client's headers into those of the request to the program.
+pub(super) fn to_program(headers: &mut HeaderMap, way: &Way) {
+    let upgrade = headers.get(UPGRADE).cloned();
+    remove_hops(headers);
+    for name in OURS {
+        headers.remove(name);
+    }
+    if !way.is_link {
+        // It is the caller's key.
+        headers.remove(AUTHORIZATION);
+    }
+    if let Some(upgrade) = upgrade {
+        headers.insert(UPGRADE, upgrade);
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+    let own = format!("127.0.0.1:{}", way.port);
+    let value = |text: &str| HeaderValue::from_str(text).ok();
+    if let Some(host) = value(&own) {
+        headers.insert(HOST, host);
+    }
+    // Programs refuse pages of others, and its own pages have no origin that it could know.
+    if headers.contains_key(ORIGIN)
+        && let Some(origin) = value(&format!("http://{own}"))
+    {
+        headers.insert(ORIGIN, origin);
+    }
+    if let Some(prefix) = value(&way.prefix) {
+        headers.insert(HeaderName::from_static("x-forwarded-prefix"), prefix);
+    }
+}
+
+/// Turns a program's headers into those of the answer to the client.
+pub(super) fn to_client(headers: &mut HeaderMap, way: &Way, upgraded: bool) {
+    let upgrade = headers.get(UPGRADE).cloned();
+    remove_hops(headers);
+    if let (Some(upgrade), true) = (upgrade, upgraded) {
+        headers.insert(UPGRADE, upgrade);
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+    for name in ABOUT_US {
+        headers.remove(name);
+    }
+    let cors: Vec<_> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with("access-control-"))
+        .cloned()
+        .collect();
+    for name in cors {
+        headers.remove(name);
+    }
+    if way.is_link {
+        // Its own pages have another origin. Who has the link may read everything anyway.
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    }
+    // Beside what the program sets itself: browsers apply all policies.
+    headers.append(CONTENT_SECURITY_POLICY, ALONE);
+    // Its address holds a session's id, or is a link.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let moved = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    if let Some(location) = moved.and_then(|location| way.here(location)) {
+        match HeaderValue::from_str(&location) {
+            Ok(location) => headers.insert(LOCATION, location),
+            Err(_) => headers.remove(LOCATION),
+        };
+    }
+}
+
+fn remove_hops(headers: &mut HeaderMap) {
+    let named: Vec<_> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| HeaderName::try_from(name.trim()).ok())
+        .collect();
+    for name in HOP.into_iter().chain(named) {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(is_link: bool) -> Way {
+        Way {
+            prefix: "/v1/previews/abc".to_owned(),
+            port: 8000,
+            is_link,
+        }
+    }
+
+    fn map(headers: &[(&str, &str)]) -> HeaderMap {
+        let header = |(name, value): &(&str, &str)| {
+            (
+                HeaderName::try_from(*name).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        };
+        headers.iter().map(header).collect()
+    }
+
+    #[test]
+    fn a_program_hears_nothing_that_is_for_the_gateway() {
+        let mut headers = map(&[
+            ("host", "cell.example"),
+            ("authorization", "Bearer ck_1"),
+            ("x-api-key", "ck_1"),
+            ("cookie", "a=1"),
+            ("referer", "http://cell.example/v1/previews/abc/"),
+            ("connection", "keep-alive, x-secret"),
+            ("x-secret", "1"),
+            ("origin", "null"),
+            ("accept", "text/html"),
+        ]);
+        to_program(&mut headers, &way(false));
+        let expected = map(&[
+            ("host", "127.0.0.1:8000"),
+            ("origin", "http://127.0.0.1:8000"),
+            ("accept", "text/html"),
+            ("x-forwarded-prefix", "/v1/previews/abc"),
+        ]);
+        assert_eq!(headers, expected);
+    }
+
+    #[test]
+    fn a_program_cannot_speak_for_the_gateway() {
+        let mut headers = map(&[
+            ("set-cookie", "a=1"),
+            ("strict-transport-security", "max-age=1"),
+            ("clear-site-data", "\"*\""),
+            ("access-control-allow-origin", "https://evil.example"),
+            ("access-control-allow-credentials", "true"),
+            ("content-security-policy", "script-src 'self'"),
+            ("location", "/login"),
+            ("content-type", "text/html"),
+        ]);
+        to_client(&mut headers, &way(true), false);
+        let policies: Vec<_> = headers.get_all(CONTENT_SECURITY_POLICY).iter().cloned().collect();
+        assert_eq!(policies, [HeaderValue::from_static("script-src 'self'"), ALONE]);
+        headers.remove(CONTENT_SECURITY_POLICY);
+        let expected = map(&[
+            ("access-control-allow-origin", "*"),
+            ("referrer-policy", "no-referrer"),
+            ("location", "/v1/previews/abc/login"),
+            ("content-type", "text/html"),
+        ]);
+        assert_eq!(headers, expected);
+        assert!(!ALONE.to_str().unwrap().contains("same-origin"));
+    }
+}

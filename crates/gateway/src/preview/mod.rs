@@ -1,0 +1,92 @@
+//! Pages of programs in sandboxes: HTTP and WebSockets to a port of a session.
+//!
+//! ```text
+//! client ── key, or signed link ──> gateway ── PortStream ──> program in the sandbox
+//! ```
+//!
+//! What comes back is written by code that nobody trusts, and comes from the gateway's address. Browsers are told to show it in an origin of
+//! its own (`headers.rs`), so that it can do nothing that any other page could not do.
+
+mod forward;
+mod headers;
+mod link;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::response::Response;
+use axum::routing::any;
+
+pub(crate) use headers::FromProgram;
+pub(crate) use link::Link;
+
+use crate::problem::Problem;
+use crate::state::{Caller, Gateway};
+use forward::{Way, forward};
+
+/// Where links lead.
+pub(crate) const LINKS: &str = "/v1/previews/";
+
+/// The routes for callers with a key.
+pub(crate) fn routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/sessions/{id}/proxy/{port}", any(by_key))
+        .route("/v1/sessions/{id}/proxy/{port}/", any(by_key))
+        .route("/v1/sessions/{id}/proxy/{port}/{*path}", any(by_key))
+        .layer(DefaultBodyLimit::disable())
+}
+
+/// The routes of links, which are all the authority that a request needs.
+pub(crate) fn link_routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/previews/{link}", any(by_link))
+        .route("/v1/previews/{link}/", any(by_link))
+        .route("/v1/previews/{link}/{*path}", any(by_link))
+        .layer(DefaultBodyLimit::disable())
+}
+
+async fn by_key(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(place): Path<Place>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let Place { id, port } = place;
+    let prefix = format!("/v1/sessions/{id}/proxy/{port}");
+    let way = Way {
+        prefix,
+        port,
+        is_link: false,
+    };
+    let held = gateway.sessions.find(&caller, &id)?;
+    forward(&gateway, &held, &way, request).await
+}
+
+async fn by_link(
+    State(gateway): State<Gateway>,
+    Path(linked): Path<Linked>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let Link {
+        owner, session, port, ..
+    } = Link::open(&gateway, &linked.link).await?;
+    let way = Way {
+        prefix: format!("{LINKS}{}", linked.link),
+        port,
+        is_link: true,
+    };
+    let held = gateway.sessions.find(&Caller { owner }, &session)?;
+    forward(&gateway, &held, &way, request).await
+}
+
+/// The session and port in a path.
+#[derive(Debug, serde::Deserialize)]
+struct Place {
+    id: String,
+    port: u16,
+}
+
+/// The link in a path.
+#[derive(Debug, serde::Deserialize)]
+struct Linked {
+    link: String,
+}

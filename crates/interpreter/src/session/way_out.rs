@@ -1,0 +1,154 @@
+//! The way out of a session with `network: egress`: a port of its sandbox, behind which a proxy of the host answers.
+//!
+//! ```text
+//! program ── 127.0.0.1:3128 ──> guest ── SandboxConnection ──> EgressProxy ──> hosts on the allow-list
+//! ```
+
+use std::collections::BTreeMap;
+
+use cellblock_egress::EgressProxy;
+use cellblock_protocol::ToKernel;
+use cellblock_sandbox::guest::SandboxListener;
+use cellblock_sandbox::limits::NetworkPolicy;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::actor::Actor;
+use super::calls::BuiltIn;
+use super::run::End;
+use crate::error::{Error, Result};
+
+/// Port of the proxy in the sandbox.
+const PORT: u16 = 3128;
+/// File of the sandbox with the certificates by which servers are verified.
+const CERTIFICATES: &str = "/tmp/.cellblock/certificates.pem";
+/// Hosts that are in the sandbox itself.
+const INSIDE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
+/// Name of the code that tells a kernel.
+const NAME: &str = "<egress>";
+
+/// A proxy that serves the sandbox that is there. Dropping it closes all connections.
+#[derive(Debug)]
+pub(super) struct WayOut {
+    /// Variables that name it to programs.
+    env: BTreeMap<String, String>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+/// No variables.
+static NONE: BTreeMap<String, String> = BTreeMap::new();
+
+impl Actor {
+    /// Opens the way out of a sandbox that has just been taken, if the session has one.
+    pub(super) async fn open_way_out(&mut self) -> Result<()> {
+        self.way_out = None;
+        if self.limits.network != NetworkPolicy::Egress {
+            return Ok(());
+        }
+        let Some(policy) = &self.options.egress else {
+            return Err(Error::Argument {
+                name: "network",
+                missing: false,
+                reason: "`egress` needs a list of allowed hosts".to_owned(),
+            });
+        };
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        let inside = INSIDE
+            .iter()
+            .filter(|host| !policy.allow.iter().any(|rule| rule.host.to_string() == **host));
+        let inside: Vec<_> = inside.copied().collect();
+        let env = environment(&inside.join(","));
+        let proxy = match &self.proxy {
+            Some(proxy) => proxy.clone(),
+            None => self
+                .proxy
+                .insert(EgressProxy::new(policy.clone(), &*self.id, None)?)
+                .clone(),
+        };
+        let listener = sandbox.guest().link().listen(PORT).await?;
+        let certificates = proxy.bundle_pem();
+        sandbox
+            .guest()
+            .write(CERTIFICATES, 0o644, certificates.as_bytes())
+            .await?;
+        self.way_out = Some(WayOut {
+            env,
+            _serving: AbortOnDropHandle::new(tokio::spawn(serve(listener, proxy))),
+        });
+        Ok(())
+    }
+
+    /// Tells the kernel of the way out. Returns whether it is still there.
+    pub(super) async fn show_way_out(&mut self) -> Result<bool> {
+        let Some(WayOut { env, .. }) = &self.way_out else {
+            return Ok(true);
+        };
+        // JSON with nothing but texts is Python, too.
+        let code = format!("__import__('os').environ.update({})", json!(env));
+        let message = ToKernel::Setup {
+            cell: self.number(),
+            name: NAME.to_owned(),
+            code,
+            guarded: false,
+        };
+        let timeout = self.limits.cell_timeout;
+        let ran = self.run(&message, timeout, None, None, false, &BuiltIn).await?;
+        Ok(!matches!(ran.end, End::Lost(_)))
+    }
+
+    /// Returns the variables of commands and processes that name the way out.
+    pub(super) fn way_out_env(&self) -> &BTreeMap<String, String> {
+        self.way_out.as_ref().map_or(&NONE, |way_out| &way_out.env)
+    }
+}
+
+/// Serves connections until the sandbox ends.
+async fn serve(listener: SandboxListener, proxy: EgressProxy) {
+    let mut connections = JoinSet::new();
+    loop {
+        match listener.accept().await {
+            Ok(connection) => {
+                let proxy = proxy.clone();
+                connections.spawn(async move { proxy.serve(connection.into_stream()).await });
+            }
+            // A guest that cannot take another one says so, and goes on.
+            Err(error) if error.guest_refusal().is_some_and(|(code, _)| code == "too_many") => {}
+            Err(_) => return,
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Names the proxy, and the certificates, in all the ways that programs know.
+fn environment(inside: &str) -> BTreeMap<String, String> {
+    let proxy = format!("http://127.0.0.1:{PORT}");
+    let named = |names: &[&str], value: &str| -> Vec<(String, String)> {
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), value.to_owned()))
+            .collect()
+    };
+    let proxies = named(
+        &["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"],
+        &proxy,
+    );
+    let direct = named(&["NO_PROXY", "no_proxy"], inside);
+    let certificates = named(
+        &[
+            "SSL_CERT_FILE",
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+            "NODE_EXTRA_CA_CERTS",
+            "PIP_CERT",
+            "GIT_SSL_CAINFO",
+        ],
+        CERTIFICATES,
+    );
+    // Node asks proxies only if it is told to.
+    let node = named(&["NODE_USE_ENV_PROXY"], "1");
+    [proxies, direct, certificates, node]
+        .into_iter()
+        .flatten()
+        .collect()
+}

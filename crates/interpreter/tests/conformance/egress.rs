@@ -1,0 +1,232 @@
+//! The network policy `egress`: listed hosts through a proxy, and nothing else.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use cellblock_interpreter::egress::{AllowRule, EgressPolicy, EgressSecret, SecretRule};
+use cellblock_interpreter::error::Error;
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
+use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::session::processes::{MAX_WAIT, ProcessOrder};
+use cellblock_interpreter::{Execution, Session};
+
+use crate::support::{block_on, interpreter, run, value};
+
+const SECRET: &str = "opensesame-4711-opensesame";
+
+/// A server of the host that remembers what it is asked.
+struct Server {
+    port: u16,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heads = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&heads);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let head = answer(stream).unwrap_or_default();
+                kept.lock().unwrap().push(head);
+            }
+        });
+        Self { port, heads }
+    }
+
+    fn rule(&self) -> AllowRule {
+        format!("127.0.0.1:{}", self.port).parse().unwrap()
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream) -> std::io::Result<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte)? > 0 {
+        head.push(byte[0]);
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")?;
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+async fn with_egress(policy: Option<EgressPolicy>) -> Session {
+    let interpreter = interpreter().await;
+    interpreter.session(SessionOptions {
+        limits: Some(Limits {
+            network: NetworkPolicy::Egress,
+            ..interpreter.limits().clone()
+        }),
+        egress: policy,
+        ..SessionOptions::default()
+    })
+}
+
+fn allowing(rule: AllowRule) -> EgressPolicy {
+    EgressPolicy {
+        allow: vec![rule],
+        ..EgressPolicy::default()
+    }
+}
+
+fn fetch(url: &str) -> String {
+    format!("import urllib.request\nurllib.request.urlopen({url:?}, timeout=30).read().decode()")
+}
+
+fn said(execution: &Execution) -> String {
+    format!("{:?} {execution:?}", execution.outcome)
+}
+
+#[test]
+fn listed_hosts_are_reached_and_no_others() {
+    block_on(async {
+        let server = Server::start();
+        let other = Server::start();
+        let session = with_egress(Some(allowing(server.rule()))).await;
+        let url = format!("http://127.0.0.1:{}/x?y", server.port);
+        let first = run(&session, &fetch(&url)).await;
+        assert_eq!(crate::support::scalar(&first), "hello");
+        assert_eq!(first.sandbox.network, NetworkPolicy::Egress);
+        for denied in [
+            format!("http://127.0.0.1:{}/", other.port),
+            "http://169.254.169.254/latest".to_owned(),
+            "http://example.com/".to_owned(),
+        ] {
+            let ran = run(&session, &fetch(&denied)).await;
+            assert!(said(&ran).contains("403"), "{denied}: {ran:#?}");
+        }
+        assert_eq!(other.heard(), [""; 0]);
+        // Without the proxy there is no way.
+        let direct = format!(
+            "import socket\ntry:\n    socket.create_connection(('127.0.0.1', {}), 5)\n    way = 'found'\n\
+             except OSError as error:\n    way = type(error).__name__\nway",
+            server.port
+        );
+        assert_eq!(value(&session, &direct).await, "ConnectionRefusedError");
+        // Servers of the sandbox itself are reached without it.
+        let own = "import http.server, threading, urllib.request\n\
+            own = http.server.ThreadingHTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n\
+            threading.Thread(target=own.serve_forever, daemon=True).start()\n\
+            urllib.request.urlopen(f'http://localhost:{own.server_port}/').status";
+        assert_eq!(value(&session, own).await, 200);
+        assert_eq!(server.heard().len(), 1);
+        session.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_way_out_is_there_for_processes_and_after_a_reset() {
+    block_on(async {
+        let server = Server::start();
+        let session = with_egress(Some(allowing(server.rule()))).await;
+        let url = format!("http://127.0.0.1:{}/", server.port);
+        let script = format!("import urllib.request\nprint(urllib.request.urlopen({url:?}).read().decode())");
+        let order = ProcessOrder {
+            command: ["python", "-c", &script].map(str::to_owned).to_vec(),
+            ..ProcessOrder::default()
+        };
+        let id = session.processes().start(order).await.unwrap().id;
+        let ended = session.processes().wait(&id, MAX_WAIT).await.unwrap();
+        let output = session
+            .processes()
+            .output(&id, 0, 1 << 16, MAX_WAIT)
+            .await
+            .unwrap();
+        assert_eq!(
+            (ended.exit_code, output.into_text().0.as_str()),
+            (Some(0), "hello\n")
+        );
+        for _ in 0..2 {
+            assert_eq!(value(&session, &fetch(&url)).await, "hello");
+            session.reset().await.unwrap();
+        }
+        // A kernel that ended itself has one again.
+        run(&session, "import os\nos._exit(1)").await;
+        assert_eq!(value(&session, &fetch(&url)).await, "hello");
+        session.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_secret_is_added_outside_and_is_nowhere_inside() {
+    block_on(async {
+        let server = Server::start();
+        let policy = EgressPolicy {
+            secrets: vec![SecretRule {
+                host: "127.0.0.1".parse().unwrap(),
+                header: "x-token".to_owned(),
+                value: EgressSecret::new(SECRET),
+                allow_http: false,
+            }],
+            ..allowing(server.rule())
+        };
+        let session = with_egress(Some(policy)).await;
+        let url = format!("http://127.0.0.1:{}/", server.port);
+        assert_eq!(value(&session, &fetch(&url)).await, "hello");
+        let heads = server.heard();
+        assert!(
+            heads[0].to_lowercase().contains(&format!("x-token: {SECRET}")),
+            "{heads:?}"
+        );
+        let (first, second) = SECRET.split_at(13);
+        let backwards: String = second.chars().rev().collect();
+        // The code never puts the halves together, so that it does not find itself.
+        let search = format!(
+            "import os
+first, second = {first:?}.encode(), {backwards:?}.encode()
+def holds(part):
+    at = part.find(first)
+    while at >= 0:
+        if part[at + len(first):at + len(first) + len(second)][::-1] == second:
+            return True
+        at = part.find(first, at + 1)
+    return False
+places, searched = [], 0
+if any(holds(text.encode()) for pair in os.environ.items() for text in pair):
+    places.append('environ')
+with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb', 0) as memory:
+    for line in maps.read().splitlines():
+        start, end = (int(bound, 16) for bound in line.split()[0].split('-'))
+        for at in range(start, end, 1 << 24):
+            try:
+                memory.seek(at)
+                part = memory.read(min(end - at, (1 << 24) + 64))
+            except (OSError, ValueError, OverflowError):
+                continue
+            searched += len(part)
+            if holds(part):
+                places.append(line)
+for root in ('/tmp', '/workspace'):
+    for folder, _, names in os.walk(root):
+        for name in names:
+            try:
+                with open(os.path.join(folder, name), 'rb') as file:
+                    if holds(file.read()):
+                        places.append(os.path.join(folder, name))
+            except OSError:
+                pass
+str((places, searched > 50_000_000))"
+        );
+        assert_eq!(value(&session, &search).await, "([], True)");
+        session.close().await.unwrap();
+    });
+}
+
+#[test]
+fn egress_without_a_list_is_refused_by_name() {
+    block_on(async {
+        let session = with_egress(None).await;
+        let error = session.execute("1").await.unwrap_err();
+        assert!(
+            matches!(error, Error::Argument { name: "network", .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains("list of allowed hosts"), "{error}");
+        session.close().await.unwrap();
+    });
+}
