@@ -60,6 +60,8 @@ names! {
     Mounted
     /// A recorded tool result.
     Alias
+    /// A volume.
+    Volume
     /// A dataset of a project, with its current version.
     PublishedDataset
     SessionList
@@ -72,6 +74,7 @@ names! {
     PublishedDatasetList
     DatasetVersionList
     ConnectorList
+    VolumeList
     /// What a function of a connector returned.
     ConnectorAnswer
 }

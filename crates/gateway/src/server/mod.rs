@@ -32,7 +32,7 @@ pub use tls::TlsError;
 use crate::state::Gateway;
 use crate::{
     artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
-    projects, remote, responses, sessions, welcome,
+    projects, remote, responses, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -58,6 +58,7 @@ impl Gateway {
             .merge(containers::routes())
             .merge(files::routes())
             .merge(sessions::routes())
+            .merge(volumes::routes())
             .merge(artifacts::routes())
             .merge(projects::routes())
             .merge(connectors::routes())

@@ -19,6 +19,7 @@ pub(crate) mod run;
 pub(crate) mod stream;
 pub(crate) mod tools;
 pub(crate) mod variables;
+mod volume;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

@@ -23,6 +23,7 @@ use super::processes::Table;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
+use super::volume::OpenVolume;
 use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
@@ -35,6 +36,7 @@ use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::output::Output;
 use crate::project::{Project, ProjectMember};
 use crate::shared::Shared;
+use crate::volume::SessionVolume;
 
 /// How a session is set up.
 #[derive(Clone, Debug)]
@@ -63,12 +65,23 @@ pub struct SessionOptions {
     pub project: Option<Project>,
     /// Datasets of the project that it may load without having looked at them, by slug.
     pub seen: Vec<String>,
+    /// Volume whose files it has in `/workspace/volume`.
+    pub volume: Option<SessionVolume>,
 }
 
 /// Concludes a request with its result, which is its answer.
 macro_rules! reply {
     ($actor:ident, $answer:ident, $result:expr) => {{
         let result = $result;
+        let _ = $answer.send($actor.conclude(result));
+    }};
+}
+
+/// The same for a request that may change files of the volume.
+macro_rules! reply_saved {
+    ($actor:ident, $answer:ident, $result:expr) => {{
+        let result = $result;
+        $actor.save_volume_between_cells().await;
         let _ = $answer.send($actor.conclude(result));
     }};
 }
@@ -88,6 +101,7 @@ impl Default for SessionOptions {
             fetch_allowance: None,
             project: None,
             seen: Vec::new(),
+            volume: None,
         }
     }
 }
@@ -150,12 +164,14 @@ pub(super) struct Actor {
     pub(super) id: String,
     /// Processes beside cells.
     pub(super) processes: Arc<Table>,
+    /// Its volume.
+    pub(super) volume: Option<OpenVolume>,
 }
 
 impl Actor {
     pub(super) fn new(
         shared: Arc<Shared>,
-        options: SessionOptions,
+        mut options: SessionOptions,
         member: Option<Arc<ProjectMember>>,
         interrupts: Interrupted,
         processes: Arc<Table>,
@@ -169,6 +185,7 @@ impl Actor {
             allowance: options.fetch_allowance.clone(),
         };
         let grants = Grants::new(&options.connectors, terms);
+        let volume = options.volume.take().map(OpenVolume::new);
         Self {
             id,
             shared,
@@ -201,6 +218,7 @@ impl Actor {
             grants,
             bundles: Vec::new(),
             processes,
+            volume,
         }
     }
 
@@ -233,15 +251,17 @@ impl Actor {
                     path,
                     content,
                     answer,
-                } => reply!(self, answer, self.write_file(&path, &content).await),
+                } => reply_saved!(self, answer, self.write_file(&path, &content).await),
                 Request::ListFiles { root, most, answer } => {
                     reply!(self, answer, self.list_files(&root, most).await);
                 }
                 Request::OpenFile { path, answer } => reply!(self, answer, self.open_file(&path).await),
                 Request::PutFile { path, file, answer } => {
-                    reply!(self, answer, self.put_file(&path, file).await);
+                    reply_saved!(self, answer, self.put_file(&path, file).await);
                 }
-                Request::RemoveFile { path, answer } => reply!(self, answer, self.remove_file(&path).await),
+                Request::RemoveFile { path, answer } => {
+                    reply_saved!(self, answer, self.remove_file(&path).await);
+                }
                 Request::Command { order, mut answer } => {
                     let counted = Counted::begin("workbench", order.argv.join("\0").as_bytes());
                     let result = self.run_command(&order, &mut answer).await;
@@ -258,18 +278,21 @@ impl Actor {
                     path,
                     content,
                     answer,
-                } => reply!(self, answer, self.replace_file(&path, content).await),
+                } => reply_saved!(self, answer, self.replace_file(&path, content).await),
                 Request::EditFile { path, change, answer } => {
-                    reply!(self, answer, self.edit_file(&path, &change).await);
+                    reply_saved!(self, answer, self.edit_file(&path, &change).await);
                 }
                 Request::Attach { answer } => reply!(self, answer, self.attach().await),
                 Request::Close { answer } => {
-                    let _ = answer.send(self.close().await);
+                    let closed = self.close().await;
+                    self.release_volume().await;
+                    let _ = answer.send(closed);
                     return;
                 }
             }
         }
         let _ = self.close().await;
+        self.release_volume().await;
     }
 
     /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
@@ -377,6 +400,8 @@ impl Actor {
             fetches: &fetches,
         };
         self.attribute(number, &made, &inputs).await;
+        let unsaved = self.save_volume().await;
+        self.unreported.extend(unsaved);
         Ok(Execution {
             cell: number,
             outcome: verdict.outcome,

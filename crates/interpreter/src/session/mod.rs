@@ -52,6 +52,7 @@ mod setup;
 pub(crate) mod spool;
 mod standby;
 mod until;
+mod volume;
 
 pub use actor::SessionOptions;
 pub(crate) use change::{Change, EditError};

@@ -31,8 +31,21 @@ impl Actor {
     pub(super) async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
         let mut left = self.options.idle;
         while self.sandbox.is_some() {
-            if let Ok(request) = tokio::time::timeout(left, queue.recv()).await {
-                return request;
+            let waiting = async {
+                tokio::select! {
+                    biased;
+                    request = queue.recv() => Some(request),
+                    () = self.processes.ended(), if self.volume.is_some() => None,
+                }
+            };
+            let waited = tokio::time::timeout(left, waiting).await;
+            match waited {
+                Ok(Some(request)) => return request,
+                Ok(None) => {
+                    self.save_volume_between_cells().await;
+                    continue;
+                }
+                Err(_) => {}
             }
             left = self.options.idle.saturating_sub(self.processes.idle());
             if left.is_zero() {
@@ -54,6 +67,9 @@ impl Actor {
         (self.has_files, self.has_variables) = (false, false);
         self.kernel = None;
         self.processes.lose();
+        if let Some(volume) = &mut self.volume {
+            volume.lose();
+        }
         if let Some(sandbox) = self.sandbox.take() {
             self.shared.returned(sandbox.id());
         }
@@ -112,6 +128,7 @@ impl Actor {
 
     pub(super) async fn close(&mut self) -> Result<()> {
         self.run_exit_handlers().await;
+        self.save_volume_at_end().await;
         self.kernel = None;
         self.processes.lose();
         match self.sandbox.take() {
@@ -300,6 +317,11 @@ impl Actor {
             self.shared.show_layer(sandbox.as_ref(), layer).await?;
         }
         self.show_processes();
+        if let Err(error) = self.fill_volume().await {
+            // Half a volume must not be saved as a whole one.
+            self.discard();
+            return Err(error);
+        }
         Ok(lease.kernel)
     }
 

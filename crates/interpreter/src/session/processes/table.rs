@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cellblock_sandbox::guest::{CommandEvent, GuestLink, RunningCommand};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::super::command::environment;
@@ -20,7 +20,7 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// The processes of a session.
 #[derive(Debug)]
-pub(in crate::session) struct Table(Mutex<Rows>);
+pub(in crate::session) struct Table(Mutex<Rows>, Notify);
 
 #[derive(Debug)]
 struct Rows {
@@ -62,13 +62,14 @@ pub(super) struct Seat {
 
 impl Default for Table {
     fn default() -> Self {
-        Self(Mutex::new(Rows {
+        let rows = Rows {
             link: None,
             layers: Vec::new(),
             entries: BTreeMap::new(),
             last: 0,
             used: Instant::now(),
-        }))
+        };
+        Self(Mutex::new(rows), Notify::new())
     }
 }
 
@@ -91,6 +92,11 @@ impl Table {
 
     pub(in crate::session) fn is_empty(&self) -> bool {
         self.rows().entries.is_empty()
+    }
+
+    /// Completes when a process has ended since this last completed.
+    pub(in crate::session) async fn ended(&self) {
+        self.1.notified().await;
     }
 
     /// Returns how long nobody has used a process.
@@ -266,8 +272,10 @@ impl Seat {
         entry.number = running.number();
         let state = entry.state.clone();
         drop(rows);
+        let table = Arc::clone(&self.table);
         tokio::spawn(async move {
             end(&state, End::of(running.events.recv().await.as_ref()));
+            table.1.notify_one();
         });
     }
 }
