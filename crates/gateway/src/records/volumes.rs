@@ -90,8 +90,7 @@ fn find(database: &Database, owner: &str, name: &str) -> DatabaseResult<Option<(
 
 /// Frees the volumes of gateways that are gone.
 pub(super) fn lose(transaction: &DatabaseTransaction<'_>, gone: &str) -> DatabaseResult<()> {
-    let sql =
-        format!("UPDATE volumes SET holder = NULL, state = 'lost' WHERE holder IS NOT NULL AND {gone}");
+    let sql = format!("UPDATE volumes SET holder = NULL, state = 'lost' WHERE holder IS NOT NULL AND {gone}");
     transaction.execute(&sql, &[]).map(drop)
 }
 

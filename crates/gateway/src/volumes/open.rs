@@ -90,8 +90,7 @@ pub(super) fn held(row: &VolumeRow, fix: &str) -> Problem {
 }
 
 fn read(manifest: &str) -> Result<VolumeManifest, Problem> {
-    serde_json::from_str(manifest)
-        .map_err(|error| Problem::internal("read the manifest of a volume", &error))
+    serde_json::from_str(manifest).map_err(|error| Problem::internal("read the manifest of a volume", &error))
 }
 
 fn fits(name: &str, bytes: u64, disk: u64) -> Result<(), Problem> {

@@ -22,4 +22,5 @@ mod remote;
 mod stopping;
 mod support;
 mod tools;
+mod volumes;
 mod weather;

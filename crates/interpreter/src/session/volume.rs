@@ -134,7 +134,9 @@ impl Actor {
         let saved = tokio::time::timeout(SAVE_LIMIT, saving).await;
         let saved = saved.unwrap_or_else(|_| {
             let limit = SAVE_LIMIT.as_secs();
-            Err(format!("it took longer than {limit} s; write fewer or smaller files"))
+            Err(format!(
+                "it took longer than {limit} s; write fewer or smaller files"
+            ))
         });
         open.incomplete = saved.is_err();
         match saved {

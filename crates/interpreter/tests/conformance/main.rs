@@ -35,3 +35,4 @@ mod streaming;
 mod support;
 mod timeseries;
 mod variables;
+mod volumes;

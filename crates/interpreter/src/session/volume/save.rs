@@ -225,3 +225,46 @@ fn unanswered(error: &(dyn std::error::Error + 'static)) -> String {
     tracing::info!(error, "a sandbox does not list its volume");
     "the sandbox does not answer".to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(path: &str) -> FileEntry {
+        FileEntry {
+            path: path.to_owned(),
+            size: 0,
+            mtime_ns: 0,
+            mode: 0o644,
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_out_or_collide_are_rejected() {
+        let file = VolumeFile {
+            mode: 0o644,
+            bytes: 0,
+            sha256: cellblock_artifact::ArtifactId::of(b""),
+        };
+        let files = BTreeMap::from([("a/b".to_owned(), file.clone()), ("c".to_owned(), file)]);
+        for (path, expected) in [
+            ("/workspace/volume/d", Some("d")),
+            ("/workspace/volume/a/c", Some("a/c")),
+            ("/workspace/volume/C", Some("C")),
+            ("/workspace/volume/a.b", Some("a.b")),
+            ("/workspace/volume/a", None),
+            ("/workspace/volume/a/b", None),
+            ("/workspace/volume/a/b/c", None),
+            ("/workspace/volume/c/d", None),
+            ("/workspace/volume/../x", None),
+            ("/workspace/volume//etc/passwd", None),
+            ("/workspace/volumes/x", None),
+            ("/etc/passwd", None),
+            ("", None),
+        ] {
+            assert_eq!(name(&listed(path), &files).ok(), expected, "{path:?}");
+        }
+        let long = format!("/workspace/volume/{}", "x".repeat(513));
+        assert!(name(&listed(&long), &files).is_err());
+    }
+}
