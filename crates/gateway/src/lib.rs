@@ -39,7 +39,7 @@ mod retry;
 pub mod server;
 mod sessions;
 mod state;
-mod volumes;
+pub mod volumes;
 mod welcome;
 
 pub(crate) use clock::now;

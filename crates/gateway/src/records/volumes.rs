@@ -11,6 +11,7 @@ use super::{Records, RecordsError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeRow {
     pub(crate) id: String,
+    pub(crate) owner: String,
     pub(crate) name: String,
     /// Times in milliseconds since 1970.
     pub(crate) created_ms: i64,
@@ -65,11 +66,12 @@ pub(crate) struct VolumeRevision {
     pub(crate) saved_ms: i64,
 }
 
-const COLUMNS: &str = "id, name, created_ms, saved_ms, revision, bytes, files, writer, state";
+const COLUMNS: &str = "id, owner, name, created_ms, saved_ms, revision, bytes, files, writer, state";
 
 fn volume(row: &DatabaseRow<'_>) -> DatabaseResult<VolumeRow> {
     Ok(VolumeRow {
         id: row.get("id")?,
+        owner: row.get("owner")?,
         name: row.get("name")?,
         created_ms: row.get("created_ms")?,
         saved_ms: row.get("saved_ms")?,
@@ -201,6 +203,15 @@ impl Records {
                 &page,
                 volume,
             )
+        })
+        .await
+    }
+
+    /// Volumes of all owners, the oldest first.
+    pub(crate) async fn all_volumes(&self) -> Result<Vec<VolumeRow>, RecordsError> {
+        self.with(|database| {
+            let sql = format!("SELECT {COLUMNS} FROM volumes ORDER BY number");
+            database.query(&sql, &[], volume)
         })
         .await
     }

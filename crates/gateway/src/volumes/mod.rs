@@ -6,22 +6,25 @@
 //!                      keep <────┘ saves: contents are pinned in the artifact store, then the records get the manifest
 //! ```
 
+mod answer;
 mod keep;
 mod open;
+mod operate;
 
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::get;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::json::{Json, deleted};
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
-use crate::records::{VolumeOpening, VolumeRemoval, VolumeRow};
+use crate::records::{VolumeOpening, VolumeRemoval};
 use crate::state::{Caller, Gateway};
 
+pub use answer::{VolumeAnswer, VolumeWriterAnswer};
 pub(crate) use open::{VolumeRequest, open};
+pub use operate::{OwnedVolume, Volumes};
 
 /// Maximum and default number of volumes in one answer.
 const PAGE: usize = 100;
@@ -32,60 +35,6 @@ pub(crate) fn routes() -> Router<Gateway> {
     Router::new()
         .route("/v1/volumes", get(list))
         .route("/v1/volumes/{name}", get(read).delete(remove))
-}
-
-/// A volume.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(crate) struct VolumeAnswer {
-    id: String,
-    /// `volume`.
-    object: &'static str,
-    name: String,
-    /// In seconds since 1970.
-    created_at: i64,
-    /// When the last revision was saved, in seconds since 1970; absent if nothing was saved yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    saved_at: Option<i64>,
-    /// Number of the last revision; 0 if nothing was saved yet.
-    revision: i64,
-    /// Size of all files.
-    bytes: i64,
-    /// Number of files.
-    files: i64,
-    /// The last session that wrote the volume; absent if there was none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_writer: Option<VolumeWriterAnswer>,
-}
-
-/// A session that writes or wrote a volume.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(crate) struct VolumeWriterAnswer {
-    /// ID of the session.
-    session: String,
-    /// State of its changes: `writing` (the session holds the volume), `saved` (it ended and all were
-    /// saved), `incomplete` (it ended and the last ones could not be saved), `lost` (its server ended;
-    /// changes after the last revision are lost).
-    state: String,
-}
-
-impl VolumeAnswer {
-    fn of(row: &VolumeRow) -> Self {
-        let row = row.clone();
-        Self {
-            id: row.id,
-            object: "volume",
-            name: row.name,
-            created_at: row.created_ms / 1000,
-            saved_at: row.saved_ms.map(|ms| ms / 1000),
-            revision: row.revision,
-            bytes: row.bytes,
-            files: row.files,
-            last_writer: row
-                .writer
-                .zip(row.state)
-                .map(|(session, state)| VolumeWriterAnswer { session, state }),
-        }
-    }
 }
 
 /// Lists the caller's volumes.
@@ -151,14 +100,7 @@ pub(crate) async fn remove(
         VolumeRemoval::Writing(row) => return Err(open::held(&row, "delete this session first")),
         VolumeRemoval::Missing => return Err(missing(&name)),
     };
-    // The records go first: contents that nothing names cost space, and nothing else.
-    if let Err(error) = gateway.store.unpin(&row.id).await {
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            volume = row.id,
-            "release the contents of a volume"
-        );
-    }
+    operate::forget_contents(&gateway.store, &row.id).await;
     Ok(Json(deleted(&row.id, "volume.deleted")))
 }
 

@@ -39,13 +39,13 @@ pub(crate) async fn open(
         session: asked.session.to_owned(),
         gateway: gateway.id.clone(),
     };
-    let writes = asked.access == VolumeAccess::Write;
+    let to_write = asked.access == VolumeAccess::Write;
     let mut opening = records.read_volume(&caller.owner, asked.name).await?;
     if let VolumeOpening::Opened(row, manifest) = &opening {
         // Before it is held: nobody would release it after an error.
         fits(&row.name, read(manifest)?.bytes(), asked.disk)?;
     }
-    if writes {
+    if to_write {
         let id = Ids::random().mint("vol");
         let most = limits.max_per_key;
         let opened = records.write_volume(&caller.owner, asked.name, &id, writer.clone(), most, now_ms());
@@ -66,9 +66,9 @@ pub(crate) async fn open(
             return Err(Problem::busy("too_many_volumes", message));
         }
     };
-    let keeper = writes.then(|| RecordKeeper::new(gateway, &caller.owner, &row.id, writer));
+    let keeper = to_write.then(|| RecordKeeper::new(gateway, &caller.owner, &row.id, writer));
     Ok(SessionVolume {
-        notice: notice(&row).filter(|_| writes),
+        notice: notice(&row).filter(|_| to_write),
         name: row.name,
         revision: u64::try_from(row.revision).unwrap_or(0),
         manifest: read(&manifest)?,

@@ -56,7 +56,7 @@ async fn interpreter_over(store: &Path) -> Interpreter {
 impl Server {
     async fn stop(self) {
         self.gateway.stop();
-        tokio::time::timeout(Duration::from_secs(60), self.served)
+        tokio::time::timeout(Duration::from_mins(1), self.served)
             .await
             .unwrap()
             .unwrap();

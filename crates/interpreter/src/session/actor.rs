@@ -345,8 +345,7 @@ impl Actor {
                 .then(|| u64::try_from(self.limits.grace.as_millis()).unwrap_or(u64::MAX)),
         };
         let before = std::mem::take(&mut self.unreported);
-        (self.has_files, self.has_variables) = (true, true);
-        self.lost_files = None;
+        (self.has_files, self.has_variables, self.lost_files) = (true, true, None);
         let grants = self.grants.clone();
         let host = self.offered(binding.is_some(), &grants, number, cell.producer.clone());
         let started = std::time::Instant::now();
@@ -400,8 +399,7 @@ impl Actor {
             fetches: &fetches,
         };
         self.attribute(number, &made, &inputs).await;
-        let unsaved = self.save_volume().await;
-        self.unreported.extend(unsaved);
+        self.save_volume_after_cell().await;
         Ok(Execution {
             cell: number,
             outcome: verdict.outcome,

@@ -152,6 +152,12 @@ impl Actor {
         }
     }
 
+    /// Saves what a cell has changed; its own note reports what could not be.
+    pub(super) async fn save_volume_after_cell(&mut self) {
+        let notes = self.save_volume().await;
+        self.unreported.extend(notes);
+    }
+
     /// Saves what was changed between cells; the next cell or command reports what could not be.
     pub(super) async fn save_volume_between_cells(&mut self) {
         let notes = self.save_volume().await;

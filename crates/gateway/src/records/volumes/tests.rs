@@ -73,6 +73,8 @@ over_each_database! {
         let second = records.volumes("ann", page(Some("id of a"))).await.unwrap().unwrap();
         assert_eq!((second.rows[0].name.as_str(), second.more), ("b", false));
         assert_eq!(records.volumes("eve", page(None)).await.unwrap().unwrap().rows, []);
+        let all: Vec<_> = records.all_volumes().await.unwrap().into_iter().map(|row| (row.owner, row.name)).collect();
+        assert_eq!(all, ["a", "b"].map(|name| ("ann".to_owned(), name.to_owned())));
 
         assert!(matches!(records.remove_volume("ann", "a").await.unwrap(), VolumeRemoval::Writing(_)));
         records.release_volume("id of a", one, "incomplete").await.unwrap();
