@@ -41,6 +41,7 @@ impl OpenVolume {
         let changed = list(guest, Some(self.stamp), max_files).await?;
         let listing = list(guest, None, max_files).await?;
         self.check(&listing)?;
+        let stamp = changed.stamp;
         let changed: HashSet<_> = changed.files.into_iter().map(|file| file.path).collect();
         let mut skipped: Vec<(String, String)> = listing
             .skipped
@@ -84,6 +85,8 @@ impl OpenVolume {
             self.volume.manifest = next;
         }
         self.note(&listing);
+        // The earlier one: a file may have changed between the two.
+        self.stamp = stamp;
         Ok(self.told(&skipped))
     }
 
@@ -143,7 +146,7 @@ impl OpenVolume {
             named.push(format!("{} more", skipped.len() - NAMED));
         }
         Some(format!(
-            "the volume `{}` keeps regular files only and does not save {}",
+            "the volume `{}` does not save {}",
             self.volume.name,
             named.join(", ")
         ))
