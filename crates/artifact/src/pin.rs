@@ -81,6 +81,21 @@ impl Store {
         Ok(count)
     }
 
+    /// Removes the references of an owner to some artifacts; those that do not exist are fine.
+    pub async fn unpin_some(
+        &self,
+        owner: &str,
+        ids: impl IntoIterator<Item = ArtifactId>,
+    ) -> Result<(), ArtifactError> {
+        check(owner)?;
+        let references: Vec<_> = ids.into_iter().map(|id| reference(owner, id)).collect();
+        stream::iter(references)
+            .map(|location| async move { self.delete(&location, "remove a reference").await })
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
     /// Lists the owners of references, sorted by name.
     pub async fn owners(&self) -> Result<Vec<PinOwner>, ArtifactError> {
         let mut references = self.objects.list(Some(&Path::from(FOLDER)));

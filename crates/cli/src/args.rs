@@ -27,6 +27,7 @@ pub(crate) mod renamed;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
+pub(crate) mod volume;
 pub(crate) mod warm;
 
 /// Runs Python for AI agents in a sandbox without network access.
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     Connector(connector::ConnectorArgs),
     /// List, show, export and remove the datasets that code has published in a project
     Dataset(dataset::DatasetArgs),
+    /// List, show and delete the volumes of a server, which outlive its sessions
+    Volume(volume::VolumeArgs),
     /// Serve tools over stdin and stdout to an MCP client that starts this command
     ///
     /// For agents on a desktop or in an IDE. The command and all its sessions end when the client

@@ -94,6 +94,7 @@ fn start(cli: CliArgs) -> ExitCode {
             Command::Mcp(args) => commands::mcp::run(*args).await,
             Command::Connector(args) => commands::connector::run(args).await,
             Command::Dataset(args) => commands::dataset::run(args).await,
+            Command::Volume(args) => commands::volume::run(args).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Warm(args) => commands::warm::run(args.command).await,

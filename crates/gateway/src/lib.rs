@@ -2,7 +2,8 @@
 //!
 //! - [`Models`] says which provider has which model.
 //! - [`Gateway`] is what handlers share.
-//! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `artifacts` and `execute` have its routes.
+//! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `volumes`, `artifacts` and `execute`
+//!   have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`description`] describes the routes.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
@@ -39,6 +40,7 @@ mod retry;
 pub mod server;
 mod sessions;
 mod state;
+pub mod volumes;
 mod welcome;
 
 pub(crate) use clock::now;

@@ -62,6 +62,8 @@ names! {
     Mounted
     /// A recorded tool result.
     Alias
+    /// A volume.
+    Volume
     /// A dataset of a project, with its current version.
     PublishedDataset
     SessionList
@@ -75,6 +77,7 @@ names! {
     PublishedDatasetList
     DatasetVersionList
     ConnectorList
+    VolumeList
     /// What a function of a connector returned.
     ConnectorAnswer
 }

@@ -46,6 +46,7 @@ pub mod session;
 mod shared;
 mod stream;
 pub mod toolset;
+pub mod volume;
 pub mod watched;
 
 pub use cellblock_artifact as artifact;

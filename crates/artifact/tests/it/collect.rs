@@ -165,9 +165,14 @@ async fn a_shared_artifact_stays_until_its_last_owner_unpins_it() {
             .map(|owner| (owner.name.as_str(), owner.pins.len()))
             .collect();
         assert_eq!(named, [("a", 2), ("b", 1)]);
-        assert_eq!(store.unpin("a").await.unwrap(), 2);
+        // The other one is not pinned by this owner.
+        store.unpin_some("b", [other]).await.unwrap();
+        assert_eq!(store.collect(&ALL, |_| false).await.unwrap().artifacts, 0);
+        store.unpin_some("a", [other]).await.unwrap();
         assert_eq!(store.collect(&ALL, |_| false).await.unwrap().artifacts, 1);
         assert_eq!(store.list().await.unwrap(), [id]);
+        assert_eq!(store.unpin("a").await.unwrap(), 1);
+        assert_eq!(store.collect(&ALL, |_| false).await.unwrap().artifacts, 0);
         store.unpin("b").await.unwrap();
         assert_eq!(store.collect(&ALL, |_| false).await.unwrap().artifacts, 1);
     }

@@ -59,7 +59,7 @@ async fn serve(args: InsideArgs) -> Result<()> {
     let terms = ServeTerms {
         // The machine has a loopback of its own, which nothing outside it shares.
         most: Some(Limits {
-            network: NetworkPolicy::Loopback,
+            network: NetworkPolicy::Egress,
             ..args.limits()?
         }),
         takes_layers: true,

@@ -13,4 +13,5 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
+pub(crate) mod volume;
 pub(crate) mod warm;

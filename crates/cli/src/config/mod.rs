@@ -35,6 +35,7 @@ use cellblock_connector::GivenValue;
 use cellblock_gateway::options::{
     AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions,
     MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
+    VolumeOptions,
 };
 use cellblock_image::Mirror;
 use cellblock_kubernetes::KubernetesOptions;
@@ -116,6 +117,7 @@ pub(crate) struct Settings {
     pub(crate) containers: ContainerOptions,
     pub(crate) files: FileOptions,
     pub(crate) sessions: SessionsOptions,
+    pub(crate) volumes: VolumeOptions,
     pub(crate) execute: ExecuteOptions,
     pub(crate) mcp: McpOptions,
     pub(crate) remote: RemoteOptions,
@@ -162,6 +164,7 @@ impl Settings {
             containers: self.containers.clone(),
             files: self.files.clone(),
             sessions: self.sessions.clone(),
+            volumes: self.volumes.clone(),
             execute: self.execute.clone(),
             remote: self.remote,
             auth: self.auth,

@@ -16,3 +16,4 @@ mod pages;
 mod refusals;
 mod server;
 mod stop;
+mod volumes;

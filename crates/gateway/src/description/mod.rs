@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use crate::state::Gateway;
-use crate::{artifacts, connectors, execute, health, projects, sessions};
+use crate::{artifacts, connectors, execute, health, projects, sessions, volumes};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -40,6 +40,9 @@ pub(crate) fn routes() -> Router<Gateway> {
         projects::remove,
         projects::versions,
         projects::content,
+        volumes::list,
+        volumes::read,
+        volumes::remove,
         sessions::create::create,
         sessions::manage::list,
         sessions::manage::get,
@@ -75,6 +78,7 @@ pub(crate) fn routes() -> Router<Gateway> {
     ),
     tags(
         (name = "sessions", description = "Cells that share variables and files, and tools that use them"),
+        (name = "volumes", description = "Folders of files that outlive the sessions that write them"),
         (name = "projects", description = "Datasets that sessions of a project share"),
         (name = "connectors", description = "Functions of the host that code of the caller's key can call"),
         (name = "artifacts", description = "Artifacts that code created, by their sha256"),

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::{connectors, sessions};
+use crate::{connectors, sessions, volumes};
 
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {
@@ -38,6 +38,7 @@ pub(super) fn fill(document: &mut Value) {
             "PublishedDataset",
             "DatasetVersion",
             "Connector",
+            "Volume",
         ];
         schemas.retain(|name, _| name.strip_suffix("List").is_none_or(|of| lists.contains(&of)));
     }
@@ -70,6 +71,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "PublishedDataset" => project::PublishedDataset,
         "DatasetVersion" => project::DatasetVersion,
         "Connector" => cellblock_interpreter::connector::Bundle,
+        "Volume" => volumes::VolumeAnswer,
         "ConnectorAnswer" => connectors::ConnectorAnswer,
     }
 }

@@ -6,6 +6,7 @@ mod http;
 mod keys;
 mod responses;
 mod sessions;
+mod volumes;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use http::{HttpServerOptions, MetricsOptions, TlsOptions};
 pub use keys::{AuthOptions, QuotaOptions, RemoteOptions};
 pub use responses::{FileOptions, ModelListOptions, ResponseOptions};
 pub use sessions::{ExecuteOptions, SessionsOptions};
+pub use volumes::VolumeOptions;
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub struct Options {
     pub files: FileOptions,
     /// Sessions of the REST API.
     pub sessions: SessionsOptions,
+    /// Volumes.
+    pub volumes: VolumeOptions,
     /// The sandbox server.
     pub execute: ExecuteOptions,
     /// Sandboxes for other Cellblocks.
@@ -80,6 +84,7 @@ impl Default for Options {
             containers: ContainerOptions::default(),
             files: FileOptions::default(),
             sessions: SessionsOptions::default(),
+            volumes: VolumeOptions::default(),
             execute: ExecuteOptions::default(),
             remote: RemoteOptions::default(),
             auth: AuthOptions::default(),

@@ -34,7 +34,7 @@ fn file(row: &DatabaseRow<'_>) -> DatabaseResult<FileRow> {
 }
 
 impl Records {
-    /// The bytes that an owner has stored: of files that were uploaded, of those that containers have had, and of results of tools.
+    /// The bytes that an owner has stored: of files that were uploaded, of those that containers have had, of volumes, and of results of tools.
     pub(crate) async fn stored_bytes(&self, owner: &str) -> Result<u64, RecordsError> {
         let owner = owner.to_owned();
         let bytes: Option<i64> = self
@@ -42,6 +42,7 @@ impl Records {
                 // Postgres adds up integers to a number of another type.
                 let sql = "SELECT CAST(coalesce((SELECT sum(bytes) FROM files WHERE owner = ?1), 0) \
                     + coalesce((SELECT sum(bytes) FROM container_files WHERE owner = ?1), 0) \
+                    + coalesce((SELECT sum(bytes) FROM volumes WHERE owner = ?1), 0) \
                     + coalesce((SELECT sum(bytes) FROM (SELECT DISTINCT sha256, bytes FROM turn_results WHERE owner = ?1) AS kept), 0) \
                     AS BIGINT)";
                 database.first(sql, params![owner], |row| row.get(0))

@@ -1,11 +1,11 @@
-//! Gateways that share a database, and what becomes of the responses of one that has ended.
+//! Gateways that share a database, and what becomes of the responses and volumes of one that has ended.
 //!
-//! Each gateway has a lease, which it renews. Where one has expired, its responses have failed. A file has one gateway, and no leases.
+//! Each gateway has a lease, which it renews. Where one has expired, its responses have failed, and its volumes are free. A file has one gateway, and no leases.
 
 use std::time::Duration;
 
 use super::database::{Database, DatabaseClock, DatabaseResult, params};
-use super::responses;
+use super::{responses, volumes};
 
 /// How long a lease holds, by the clock of the database.
 const LEASE: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ pub(crate) fn renew(database: &mut Database, holder: &str) -> DatabaseResult<usi
     }
 }
 
-fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> DatabaseResult<usize> {
+pub(super) fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> DatabaseResult<usize> {
     let transaction = database.transaction()?;
     // Of two gateways, one fails a response.
     transaction.lock("gateways")?;
@@ -31,6 +31,8 @@ fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> Data
     let failed = if clock.up_ms > lease {
         let sql = "DELETE FROM gateways WHERE expires_ms < ?1";
         transaction.execute(sql, params![clock.now_ms])?;
+        let gone = "NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = volumes.holder)";
+        volumes::lose(&transaction, gone)?;
         let gone = "NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = responses.holder)";
         responses::fail_unfinished(&transaction, gone)?
     } else {
@@ -52,6 +54,7 @@ pub(crate) fn start(database: &mut Database, holder: &str) -> DatabaseResult<usi
         return renew(database, holder);
     }
     let transaction = database.transaction()?;
+    volumes::lose(&transaction, "1 = 1")?;
     let failed = responses::fail_unfinished(&transaction, "1 = 1")?;
     transaction.commit()?;
     Ok(failed)

@@ -20,6 +20,7 @@ mod page;
 pub(crate) mod responses;
 pub(crate) mod results;
 pub mod usage;
+mod volumes;
 pub(crate) mod whereabouts;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub use database::{
 pub use error::RecordsError;
 pub(crate) use files::FileRow;
 pub(crate) use page::{Page, Paged};
+pub(crate) use volumes::{VolumeOpening, VolumeRemoval, VolumeRevision, VolumeRow, VolumeWriter};
 
 use database::postgres::{PostgresPool, WAIT};
 use database::sqlite;

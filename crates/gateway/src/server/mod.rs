@@ -32,7 +32,7 @@ pub use tls::TlsError;
 use crate::state::Gateway;
 use crate::{
     artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
-    preview, projects, remote, responses, sessions, welcome,
+    preview, projects, remote, responses, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -59,6 +59,7 @@ impl Gateway {
             .merge(files::routes())
             .merge(sessions::routes())
             .merge(preview::routes())
+            .merge(volumes::routes())
             .merge(artifacts::routes())
             .merge(projects::routes())
             .merge(connectors::routes())

@@ -9,7 +9,7 @@ use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::toolset::ToolsetKind;
 use serde::Serialize;
 
-use crate::state::sessions::{HostedSession, lock};
+use crate::state::sessions::{HostedSession, VolumeOfSession, lock};
 
 /// A session.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -36,6 +36,9 @@ pub(crate) struct SessionAnswer {
     /// Project whose datasets its code can publish and load.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    /// Volume whose files it has in `/workspace/volume`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volume: Option<VolumeOfSession>,
     /// Network that its code can use.
     #[schemars(with = "String")]
     network: NetworkPolicy,
@@ -95,6 +98,7 @@ impl SessionAnswer {
             prelude: held.terms.prelude.clone(),
             connectors: held.connectors.clone(),
             project: held.session.member().map(|it| it.project().name().to_owned()),
+            volume: held.volume.clone(),
             network: held.terms.limits.network,
             guard: held.terms.guard,
             rescue: held.terms.rescue,

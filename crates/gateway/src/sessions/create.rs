@@ -23,12 +23,12 @@ use serde_json::{Map, Value};
 use super::answer::SessionAnswer;
 use super::body;
 use super::inputs::{self, Given};
-use super::limits;
+use super::{limits, volume};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::projects;
 use crate::renamed::{RenamedWarning, either};
-use crate::state::sessions::{RestSession, SessionTerms, StoredCells};
+use crate::state::sessions::{RestSession, SessionTerms, StoredCells, VolumeAccess};
 use crate::state::{Caller, Gateway, described};
 
 /// Sets of names that a kernel knows.
@@ -76,6 +76,13 @@ pub(crate) struct CreateRequest {
     project: Option<String>,
     /// Datasets of the project that code may load without having looked at them, by slug.
     seen: Vec<String>,
+    /// Volume whose files the session has in `/workspace/volume`; it is created if it does not exist.
+    /// Changes are saved after each cell. A derivation has none.
+    volume: Option<String>,
+    /// Access to the volume: `write`, for one session at a time, or `read` for a copy of its last
+    /// revision.
+    #[schema(value_type = Option<String>, default = "write")]
+    volume_access: Option<VolumeAccess>,
     /// Weakest backend behind which the session may run: `process`, `gvisor` or `microvm`. The request
     /// is rejected if the server's is weaker.
     #[schema(value_type = Option<String>)]
@@ -94,7 +101,9 @@ pub(crate) struct CreateRequest {
             ("Warning" = String, description = "Only if the request uses the old name of a field: `299 - \"…\"`, which gives the new name"),
         )),
         (status = 400, description = "A field is invalid", body = crate::openapi::Error),
-        (status = 429, description = "The caller has too many sessions", body = crate::openapi::Error),
+        (status = 404, description = "There is no such volume to read", body = crate::openapi::Error),
+        (status = 409, description = "Another session writes the volume; the message names it", body = crate::openapi::Error),
+        (status = 429, description = "The caller has too many sessions or volumes", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn create(
@@ -112,13 +121,14 @@ pub(crate) async fn create(
     terms.limits.network = network(&gateway, &caller, toolset, request.network).await?;
     let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;
     let project = joined(&gateway, &caller, toolset, &request)?;
+    let volume = volume::named(toolset, request.volume.take(), request.volume_access)?;
     let id = Ids::random().mint("sess");
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
     let longest = gateway.options.max_cell_timeout;
     let interpreter = gateway.interpreter()?;
     let changed = terms.limits != *interpreter.limits();
-    let session = interpreter.session(SessionOptions {
+    let of_session = SessionOptions {
         prelude: terms.prelude.clone(),
         guard: terms.guard,
         setup: setup(&gateway, toolset, request.setup),
@@ -132,7 +142,9 @@ pub(crate) async fn create(
         seen: request.seen,
         egress: gateway.options.egress.clone(),
         ..SessionOptions::default()
-    });
+    };
+    let disk = terms.limits.disk_bytes;
+    let (session, volume) = volume::begin(&gateway, &caller, volume, disk, of_session).await?;
     let usual = ToolsetTerms::default();
     let granted = ToolsetTerms {
         owner: id.clone(),
@@ -147,6 +159,7 @@ pub(crate) async fn create(
         toolset,
         terms,
         connectors: connectors.iter().map(|it| it.name().to_owned()).collect(),
+        volume,
         session,
         tools,
         definitions: OnceLock::new(),

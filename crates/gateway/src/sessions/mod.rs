@@ -20,6 +20,7 @@ pub(crate) mod stream;
 pub(crate) mod terminal;
 pub(crate) mod tools;
 pub(crate) mod variables;
+mod volume;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

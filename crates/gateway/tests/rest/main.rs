@@ -25,4 +25,5 @@ mod stopping;
 mod support;
 mod terminals;
 mod tools;
+mod volumes;
 mod weather;

@@ -24,6 +24,7 @@ use super::processes::Table;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
+use super::volume::OpenVolume;
 use super::way_out::WayOut;
 use super::{Request, judge};
 use crate::binding::Binding;
@@ -37,6 +38,7 @@ use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::output::Output;
 use crate::project::{Project, ProjectMember};
 use crate::shared::Shared;
+use crate::volume::SessionVolume;
 
 /// How a session is set up.
 #[derive(Clone, Debug)]
@@ -67,12 +69,23 @@ pub struct SessionOptions {
     pub seen: Vec<String>,
     /// What code reaches with `network: egress`, which needs it.
     pub egress: Option<EgressPolicy>,
+    /// Volume whose files it has in `/workspace/volume`.
+    pub volume: Option<SessionVolume>,
 }
 
 /// Concludes a request with its result, which is its answer.
 macro_rules! reply {
     ($actor:ident, $answer:ident, $result:expr) => {{
         let result = $result;
+        let _ = $answer.send($actor.conclude(result));
+    }};
+}
+
+/// The same for a request that may change files of the volume.
+macro_rules! reply_saved {
+    ($actor:ident, $answer:ident, $result:expr) => {{
+        let result = $result;
+        $actor.save_volume_between_cells().await;
         let _ = $answer.send($actor.conclude(result));
     }};
 }
@@ -93,6 +106,7 @@ impl Default for SessionOptions {
             project: None,
             seen: Vec::new(),
             egress: None,
+            volume: None,
         }
     }
 }
@@ -159,12 +173,14 @@ pub(super) struct Actor {
     pub(super) proxy: Option<EgressProxy>,
     /// The proxy in the sandbox that is there.
     pub(super) way_out: Option<WayOut>,
+    /// Its volume.
+    pub(super) volume: Option<OpenVolume>,
 }
 
 impl Actor {
     pub(super) fn new(
         shared: Arc<Shared>,
-        options: SessionOptions,
+        mut options: SessionOptions,
         member: Option<Arc<ProjectMember>>,
         interrupts: Interrupted,
         processes: Arc<Table>,
@@ -178,6 +194,7 @@ impl Actor {
             allowance: options.fetch_allowance.clone(),
         };
         let grants = Grants::new(&options.connectors, terms);
+        let volume = options.volume.take().map(OpenVolume::new);
         Self {
             id,
             shared,
@@ -212,6 +229,7 @@ impl Actor {
             processes,
             proxy: None,
             way_out: None,
+            volume,
         }
     }
 
@@ -244,15 +262,17 @@ impl Actor {
                     path,
                     content,
                     answer,
-                } => reply!(self, answer, self.write_file(&path, &content).await),
+                } => reply_saved!(self, answer, self.write_file(&path, &content).await),
                 Request::ListFiles { root, most, answer } => {
                     reply!(self, answer, self.list_files(&root, most).await);
                 }
                 Request::OpenFile { path, answer } => reply!(self, answer, self.open_file(&path).await),
                 Request::PutFile { path, file, answer } => {
-                    reply!(self, answer, self.put_file(&path, file).await);
+                    reply_saved!(self, answer, self.put_file(&path, file).await);
                 }
-                Request::RemoveFile { path, answer } => reply!(self, answer, self.remove_file(&path).await),
+                Request::RemoveFile { path, answer } => {
+                    reply_saved!(self, answer, self.remove_file(&path).await);
+                }
                 Request::Command { order, mut answer } => {
                     let counted = Counted::begin("workbench", order.argv.join("\0").as_bytes());
                     let result = self.run_command(&order, &mut answer).await;
@@ -269,18 +289,21 @@ impl Actor {
                     path,
                     content,
                     answer,
-                } => reply!(self, answer, self.replace_file(&path, content).await),
+                } => reply_saved!(self, answer, self.replace_file(&path, content).await),
                 Request::EditFile { path, change, answer } => {
-                    reply!(self, answer, self.edit_file(&path, &change).await);
+                    reply_saved!(self, answer, self.edit_file(&path, &change).await);
                 }
                 Request::Attach { answer } => reply!(self, answer, self.attach().await),
                 Request::Close { answer } => {
-                    let _ = answer.send(self.close().await);
+                    let closed = self.close().await;
+                    self.release_volume().await;
+                    let _ = answer.send(closed);
                     return;
                 }
             }
         }
         let _ = self.close().await;
+        self.release_volume().await;
     }
 
     /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
@@ -333,8 +356,7 @@ impl Actor {
                 .then(|| u64::try_from(self.limits.grace.as_millis()).unwrap_or(u64::MAX)),
         };
         let before = std::mem::take(&mut self.unreported);
-        (self.has_files, self.has_variables) = (true, true);
-        self.lost_files = None;
+        (self.has_files, self.has_variables, self.lost_files) = (true, true, None);
         let grants = self.grants.clone();
         let host = self.offered(binding.is_some(), &grants, number, cell.producer.clone());
         let started = std::time::Instant::now();
@@ -388,6 +410,7 @@ impl Actor {
             fetches: &fetches,
         };
         self.attribute(number, &made, &inputs).await;
+        self.save_volume_after_cell().await;
         Ok(Execution {
             cell: number,
             outcome: verdict.outcome,

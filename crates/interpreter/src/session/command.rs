@@ -133,6 +133,7 @@ impl Actor {
         } else {
             Outputs::default()
         };
+        notes.extend(self.save_volume().await);
         Ok(Executed {
             end,
             stdout,

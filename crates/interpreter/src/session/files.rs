@@ -274,7 +274,7 @@ pub(super) fn escape(text: &str) -> String {
         .collect()
 }
 
-fn media_type(name: &str) -> &'static str {
+pub(super) fn media_type(name: &str) -> &'static str {
     match name
         .rsplit('.')
         .next()

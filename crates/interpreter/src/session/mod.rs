@@ -53,6 +53,7 @@ mod setup;
 pub(crate) mod spool;
 mod standby;
 mod until;
+mod volume;
 mod way_out;
 
 pub use actor::SessionOptions;

@@ -31,8 +31,21 @@ impl Actor {
     pub(super) async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
         let mut left = self.options.idle;
         while self.sandbox.is_some() {
-            if let Ok(request) = tokio::time::timeout(left, queue.recv()).await {
-                return request;
+            let waiting = async {
+                tokio::select! {
+                    biased;
+                    request = queue.recv() => Some(request),
+                    () = self.processes.ended(), if self.volume.is_some() => None,
+                }
+            };
+            let waited = tokio::time::timeout(left, waiting).await;
+            match waited {
+                Ok(Some(request)) => return request,
+                Ok(None) => {
+                    self.save_volume_between_cells().await;
+                    continue;
+                }
+                Err(_) => {}
             }
             left = self.options.idle.saturating_sub(self.processes.idle());
             if left.is_zero() {
@@ -55,6 +68,9 @@ impl Actor {
         self.kernel = None;
         self.processes.lose();
         self.way_out = None;
+        if let Some(volume) = &mut self.volume {
+            volume.lose();
+        }
         if let Some(sandbox) = self.sandbox.take() {
             self.shared.returned(sandbox.id());
         }
@@ -113,6 +129,7 @@ impl Actor {
 
     pub(super) async fn close(&mut self) -> Result<()> {
         self.run_exit_handlers().await;
+        self.save_volume_at_end().await;
         self.kernel = None;
         self.processes.lose();
         self.way_out = None;
@@ -301,8 +318,16 @@ impl Actor {
         for layer in &self.layers {
             self.shared.show_layer(sandbox.as_ref(), layer).await?;
         }
-        self.open_way_out().await?;
+        let mut filled = self.open_way_out().await;
         self.show_processes();
+        if filled.is_ok() {
+            filled = self.fill_volume().await;
+        }
+        if let Err(error) = filled {
+            // Half a volume must not be saved as a whole one, and no cell runs without its way out.
+            self.discard();
+            return Err(error);
+        }
         Ok(lease.kernel)
     }
 

@@ -38,3 +38,4 @@ mod support;
 mod terminals;
 mod timeseries;
 mod variables;
+mod volumes;

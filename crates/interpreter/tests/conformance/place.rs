@@ -62,7 +62,7 @@ async fn remote(builder: InterpreterBuilder) -> Interpreter {
         open_files: 100_000,
         inodes: 10_000_000,
         shm_bytes: 64 << 30,
-        network: NetworkPolicy::Loopback,
+        network: NetworkPolicy::Egress,
         ..Limits::default()
     };
     let server = serve(builder.build().await.unwrap(), most).await;

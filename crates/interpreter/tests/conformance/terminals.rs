@@ -107,11 +107,12 @@ fn a_process_with_a_terminal_has_its_size_and_hears_of_changes() {
     needs!(FullTerminals);
     block_on(async {
         let session = session().await;
-        let script = "import os, signal, sys\n\
+        let script = "import os, signal, sys, time\n\
             print(os.isatty(0), os.isatty(1), os.isatty(2), os.environ['TERM'], os.getsid(0) == os.tcgetpgrp(0))\n\
             print(tuple(os.get_terminal_size()), open('/dev/tty').isatty())\n\
-            signal.signal(signal.SIGWINCH, lambda *_: (print(tuple(os.get_terminal_size())), sys.exit(7)))\n\
-            print('ready')\nwhile True: signal.pause()";
+            heard = []\nsignal.signal(signal.SIGWINCH, lambda *_: heard.append(1))\n\
+            print('ready')\nwhile not heard: time.sleep(0.01)\n\
+            print(tuple(os.get_terminal_size()))\nsys.exit(7)";
         let mut terminal = Terminal::start(&session, ["python", "-c", script]).await;
         terminal
             .shows("True True True xterm-256color True\r\n(80, 24) True\r\nready\r\n")

@@ -107,7 +107,7 @@ fn terms() -> ServeTerms {
             shm_bytes: u64::MAX,
             data_bytes: u64::MAX,
             file_bytes: u64::MAX,
-            network: NetworkPolicy::Loopback,
+            network: NetworkPolicy::Egress,
             ..Limits::default()
         }),
         ..ServeTerms::default()

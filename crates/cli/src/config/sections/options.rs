@@ -19,6 +19,7 @@ impl Settings {
             responses,
             containers,
             sessions,
+            volumes,
             execute,
             http,
             ..
@@ -61,6 +62,8 @@ impl Settings {
             ("containers", "max_per_key", Some(containers.max_per_key)),
             ("containers", "max_sandboxes", containers.max_sandboxes),
             ("containers", "max_concurrent", containers.max_concurrent),
+            ("volumes", "max_files", Some(volumes.max_files as usize)),
+            ("volumes", "max_per_key", Some(volumes.max_per_key)),
             ("execute", "max_concurrent", Some(execute.max_concurrent)),
             ("http", "max_connections", Some(http.max_connections)),
         ] {

@@ -12,7 +12,9 @@ use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
 pub(crate) use cells::{StoredCell, StoredCells};
-pub(crate) use rest::{HostedSession, RestSession, SessionInput, SessionTerms, lock};
+pub(crate) use rest::{
+    HostedSession, RestSession, SessionInput, SessionTerms, VolumeAccess, VolumeOfSession, lock,
+};
 
 /// The sessions that there are.
 #[derive(Debug)]

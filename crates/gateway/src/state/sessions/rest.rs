@@ -11,6 +11,7 @@ use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::toolset::{ToolDefinition, Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
+use serde::{Deserialize, Serialize};
 
 use super::StoredCells;
 use crate::problem::Problem;
@@ -26,6 +27,7 @@ pub(crate) struct RestSession {
     pub(crate) terms: SessionTerms,
     /// Names of its connectors.
     pub(crate) connectors: Vec<String>,
+    pub(crate) volume: Option<VolumeOfSession>,
     pub(crate) session: Session,
     pub(crate) tools: Arc<dyn Toolset>,
     /// Its tools, described when they are first needed.
@@ -45,6 +47,27 @@ pub(crate) struct SessionTerms {
     pub(crate) guard: Guard,
     pub(crate) rescue: Rescue,
     pub(crate) idle: Duration,
+}
+
+/// The volume of a session.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct VolumeOfSession {
+    /// Its name.
+    pub(crate) name: String,
+    pub(crate) access: VolumeAccess,
+    /// The revision that the session started with.
+    pub(crate) revision: u64,
+}
+
+/// What a session may do with its volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VolumeAccess {
+    /// Its changes are saved, and no other session writes meanwhile.
+    #[default]
+    Write,
+    /// It has a copy of the last revision, and its changes are not saved.
+    Read,
 }
 
 /// An input that is bound.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cellblock_sandbox::guest::{CommandEvent, GuestLink, RunningCommand};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::super::command::environment;
@@ -20,7 +20,7 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// The processes of a session.
 #[derive(Debug)]
-pub(in crate::session) struct Table(Mutex<Rows>);
+pub(in crate::session) struct Table(Mutex<Rows>, Notify);
 
 #[derive(Debug)]
 struct Rows {
@@ -67,7 +67,7 @@ pub(super) struct Seat {
 
 impl Default for Table {
     fn default() -> Self {
-        Self(Mutex::new(Rows {
+        let rows = Rows {
             link: None,
             layers: Vec::new(),
             way_out: BTreeMap::new(),
@@ -75,7 +75,8 @@ impl Default for Table {
             last: 0,
             used: Instant::now(),
             in_use: Arc::default(),
-        }))
+        };
+        Self(Mutex::new(rows), Notify::new())
     }
 }
 
@@ -99,6 +100,11 @@ impl Table {
 
     pub(in crate::session) fn is_empty(&self) -> bool {
         self.rows().entries.is_empty()
+    }
+
+    /// Completes when a process has ended since this last completed.
+    pub(in crate::session) async fn ended(&self) {
+        self.1.notified().await;
     }
 
     /// Returns how long nobody has used a process or a port.
@@ -286,8 +292,10 @@ impl Seat {
         entry.number = running.number();
         let state = entry.state.clone();
         drop(rows);
+        let table = Arc::clone(&self.table);
         tokio::spawn(async move {
             end(&state, End::of(running.events.recv().await.as_ref()));
+            table.1.notify_one();
         });
     }
 }
