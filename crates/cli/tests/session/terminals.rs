@@ -138,11 +138,13 @@ fn editors_pagers_and_python_work_and_a_program_is_left_and_found_again() -> Res
     window.key("C-q")?;
     window.shows("detached; `cellblock session attach")?;
     window.line("clear")?;
-    window.line(&format!("\"$cellblock\" session attach {id} --process p1"))?;
+    // The status is asked for in the same line: what is typed before the end is for the program.
+    window.line(&format!(
+        "\"$cellblock\" session attach {id} --process p1; code=$?; clear; echo sta''tus $code"
+    ))?;
     window.line("x")?;
     window.shows("'found'")?;
     window.line("exit()")?;
-    window.line("code=$?; clear; echo sta''tus $code")?;
     window.shows("status 0")?;
     for (name, command, shown, keys) in [
         // The names of files are in the last line of both. Vim reads no files of the machine, most of which are missing in a sandbox.
@@ -157,12 +159,13 @@ fn editors_pagers_and_python_work_and_a_program_is_left_and_found_again() -> Res
         if !exists(name) {
             continue;
         }
-        window.line(&format!("clear; \"$cellblock\" session attach {id} -- {command}"))?;
+        window.line(&format!(
+            "clear; \"$cellblock\" session attach {id} -- {command}; code=$?; clear; echo {name} sta''tus $code"
+        ))?;
         window.shows(shown)?;
         for key in keys {
             window.key(key)?;
         }
-        window.line(&format!("code=$?; clear; echo {name} sta''tus $code"))?;
         window.shows(&format!("{name} status 0"))?;
     }
     if exists("vim") {

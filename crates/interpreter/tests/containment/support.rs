@@ -7,8 +7,9 @@ use cellblock_artifact::Store;
 use cellblock_image::{DEFAULT_IMAGE, Home, OpenImage, Sink};
 use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::execution::Outcome;
-use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Interpreter, Session};
@@ -103,7 +104,12 @@ pub(crate) async fn connected(
     bait: &str,
     connectors: Vec<Arc<dyn Connector>>,
 ) -> Session {
+    let way_out = || EgressPolicy::from_rules(["allowed.invalid"]).unwrap();
     let options = SessionOptions {
+        egress: limits
+            .as_ref()
+            .is_some_and(|limits| limits.network == NetworkPolicy::Egress)
+            .then(way_out),
         limits,
         // A standby is a process of the sandbox beside the kernel, which a probe that looks for others would find.
         rescue: Rescue::Off,
@@ -113,7 +119,7 @@ pub(crate) async fn connected(
     };
     let session = interpreter().await.session(options);
     let read = |name: &str| std::fs::read(crate::probe::folder().join("shared").join(name)).unwrap();
-    let shared = ["probe.py", "forge.py", "calls.py"].map(|name| (name, read(name)));
+    let shared = ["probe.py", "forge.py", "calls.py", "way_out.py"].map(|name| (name, read(name)));
     for (name, content) in shared
         .into_iter()
         .chain([("bait.json", bait.as_bytes().to_vec())])
