@@ -151,7 +151,7 @@ pub struct SandboxJson {
     pub lacks: &'static [Lack],
     /// The image's id.
     pub image: String,
-    /// The network that code can use, `loopback`; missing if there is none.
+    /// The network that code can use, `loopback` or `egress`; missing if there is none.
     #[serde(skip_serializing_if = "NetworkPolicy::is_none")]
     #[schemars(with = "Option<String>")]
     pub network: NetworkPolicy,

@@ -23,7 +23,7 @@ class Session:
     With `url` (and `key`, if the server wants one), the sandbox is on that server.
 
     `image` names the image to start from (only without `url`), `idle_timeout` the seconds without a request after which the session ends,
-    `limits` the sandbox's limits, and `network` the network that code can use, `none` or `loopback`, as in `POST /v1/sessions`.
+    `limits` the sandbox's limits, and `network` the network that code can use, `none`, `loopback` or `egress`, as in `POST /v1/sessions`.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ pub(crate) enum KeyCommand {
         /// every backend is accepted]
         #[arg(long, value_name = "BACKEND")]
         minimum_backend: Option<BackendKind>,
-        /// Widest network policy that the key's requests can set: `none` or `loopback` [default:
+        /// Widest network policy that the key's requests can set: `none`, `loopback` or `egress` [default:
         /// `limits.max_network` of the configuration, which is never exceeded]
         #[arg(long, value_name = "POLICY")]
         max_network: Option<NetworkPolicy>,

@@ -332,7 +332,7 @@ fn a_network_policy_that_does_not_exist_or_fit_is_refused_by_name() -> Result<()
     assert!(
         finished
             .stderr
-            .contains("`internet` is not a network policy; choose `none` or `loopback`"),
+            .contains("`internet` is not a network policy; choose `none`, `loopback` or `egress`"),
         "{}",
         finished.stderr
     );

@@ -47,8 +47,8 @@ pub(crate) struct CreateRequest {
     /// uses the gateway's limits.
     #[schema(value_type = Object)]
     limits: Map<String, Value>,
-    /// Network that code can use: `none`, or `loopback` for servers on `127.0.0.1` and `::1` inside the
-    /// sandbox, where the gateway and the key allow it.
+    /// Network that code can use: `none`, `loopback` for servers on `127.0.0.1` and `::1` inside the
+    /// sandbox, or `egress` for the hosts of its allow-list as well; where the gateway and the key allow it.
     #[schema(value_type = Option<String>)]
     network: Option<NetworkPolicy>,
     /// Sets of names to bind at the start: `analysis`, `documents`, `derivation`, `notebook`
