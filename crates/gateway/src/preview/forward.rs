@@ -1,5 +1,7 @@
 //! One request to a program in a sandbox, and its answer.
 
+use std::fmt::Display;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap};
@@ -78,7 +80,7 @@ pub(super) async fn forward(
     let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if upgraded {
         let Some(client) = client else {
-            return Err(failed(way, "it changed the protocol without being asked"));
+            return Err(failed(way, &"it changed the protocol without being asked"));
         };
         let program = on(&mut response);
         let stopping = gateway.ending.clone();
@@ -145,8 +147,8 @@ fn preflight(asked: &HeaderMap) -> Response {
     response
 }
 
-fn failed(way: &Way, error: impl ToString) -> Problem {
-    let (port, error) = (way.port, error.to_string());
+fn failed(way: &Way, error: &dyn Display) -> Problem {
+    let port = way.port;
     Problem::new(
         StatusCode::BAD_GATEWAY,
         ErrorKind::ServerError,

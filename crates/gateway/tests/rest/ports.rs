@@ -12,7 +12,7 @@ use crate::browser::show;
 use crate::support::{Api, block_on, served};
 
 /// A program with a page, an answer that repeats a request, and an echo over WebSockets.
-const PROGRAM: &str = r#"
+const PROGRAM: &str = r"
 import base64, hashlib, http.server, json, threading
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
@@ -54,7 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 PAGE = b''
 server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-server.server_port"#;
+server.server_port";
 
 /// A gateway of its own that allows a loopback, and a session with the program; its path and the port.
 async fn program(api: &Api) -> (String, u64) {
@@ -242,7 +242,7 @@ fn ports_of_others_are_not_found() {
 }
 
 /// What a page of a program tries against the gateway, and shows.
-const HOSTILE: &str = r#"
+const HOSTILE: &str = r"
 PAGE = b'''<!doctype html><pre id=said></pre><script>
 const said = [];
 const tell = (what, outcome) => { said.push(what + ': ' + outcome); document.getElementById('said').textContent = said.join('|') };
@@ -258,7 +258,7 @@ const attempt = async (what, act) => { try { tell(what, await act()) } catch (er
   await attempt('worker', async () => { await navigator.serviceWorker.register('x'); return 'there' });
   await attempt('own', async () => (await fetch('own')).status);
 })();
-</script>'''"#;
+</script>'''";
 
 #[test]
 fn a_page_of_a_program_cannot_act_on_the_gateway() {

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use cellblock_jail::Result;
-use cellblock_protocol::FromGuest;
+use cellblock_protocol::{FromGuest, ToGuest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
@@ -115,8 +115,39 @@ impl Connections {
 }
 
 impl Guest {
+    /// Answers a message about connections.
+    pub(super) fn answer_about_connection(&mut self, message: &ToGuest, blobs: &[Vec<u8>]) -> Result<()> {
+        match *message {
+            ToGuest::Ports { request } => self.ports(request),
+            ToGuest::Connect { request, port } => {
+                let done = self.connect(request, port);
+                self.finish(request, done)
+            }
+            ToGuest::Listen { request, port } => {
+                let done = self.listen(request, port);
+                self.finish(request, done)
+            }
+            ToGuest::Accept { request, listener } => self.accept(request, listener),
+            ToGuest::Receive {
+                request,
+                connection,
+                length,
+            } => self.receive_from(request, connection, length),
+            ToGuest::Send {
+                request,
+                connection,
+                close,
+            } => {
+                let bytes = blobs.first().map_or(&[][..], Vec::as_slice);
+                self.send_over(request, connection, bytes, close)
+            }
+            ToGuest::HangUp { connection } => self.hang_up(connection),
+            _ => Ok(()),
+        }
+    }
+
     /// Lists the ports on which programs of the room listen.
-    pub(super) fn ports(&mut self, request: u64) -> Result<()> {
+    fn ports(&mut self, request: u64) -> Result<()> {
         if self.network.is_none() {
             // Without namespaces, the machine's would be listed.
             return self.channel.send(
@@ -138,7 +169,7 @@ impl Guest {
         self.channel.send(&FromGuest::Ports { request, ports }, &[])
     }
 
-    pub(super) fn connect(&mut self, number: u64, port: u16) -> Done {
+    fn connect(&mut self, number: u64, port: u16) -> Done {
         self.needs_loopback()?;
         self.connections.has_room()?;
         let socket = match connected((Ipv4Addr::LOCALHOST, port).into()) {
@@ -158,7 +189,7 @@ impl Guest {
         self.connections.add(number, socket)
     }
 
-    pub(super) fn listen(&mut self, number: u64, port: u16) -> Done {
+    fn listen(&mut self, number: u64, port: u16) -> Done {
         self.needs_loopback()?;
         self.connections.has_room()?;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, FLAGS, None)?;
@@ -174,7 +205,7 @@ impl Guest {
         Ok(())
     }
 
-    pub(super) fn accept(&mut self, request: u64, listener: u64) -> Result<()> {
+    fn accept(&mut self, request: u64, listener: u64) -> Result<()> {
         let mut listeners = self.connections.listeners.iter_mut();
         match listeners.find(|it| it.number == listener) {
             Some(found) if found.accepting.is_none() => {
@@ -186,7 +217,7 @@ impl Guest {
         }
     }
 
-    pub(super) fn receive_from(&mut self, request: u64, connection: u64, length: u32) -> Result<()> {
+    fn receive_from(&mut self, request: u64, connection: u64, length: u32) -> Result<()> {
         let length = usize::try_from(length).unwrap_or(PART).clamp(1, PART);
         match self.connections.find(connection) {
             Ok(found) if found.receiving.is_none() => {
@@ -198,13 +229,7 @@ impl Guest {
         }
     }
 
-    pub(super) fn send_over(
-        &mut self,
-        request: u64,
-        connection: u64,
-        bytes: &[u8],
-        close: bool,
-    ) -> Result<()> {
+    fn send_over(&mut self, request: u64, connection: u64, bytes: &[u8], close: bool) -> Result<()> {
         let queued = self.connections.find(connection).and_then(|found| {
             if found.sending.is_some() {
                 return Err(Refusal::new("busy", "another request sends"));
@@ -220,7 +245,7 @@ impl Guest {
     }
 
     /// Ends a connection or listener. Requests that wait for it are answered.
-    pub(super) fn hang_up(&mut self, number: u64) -> Result<()> {
+    fn hang_up(&mut self, number: u64) -> Result<()> {
         let Connections { open, listeners } = &mut self.connections;
         let ended = open.extract_if(.., |it| it.number == number);
         let waiting = ended.flat_map(|it| {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use cellblock_jail::Result;
-use cellblock_protocol::{FromGuest, TerminalSize};
+use cellblock_protocol::{FromGuest, TerminalSize, ToGuest};
 use rustix::process::Signal;
 
 use super::Guest;
@@ -38,6 +38,52 @@ impl Waiter {
 }
 
 impl Guest {
+    /// Answers a message about a command that was started before.
+    pub(super) fn answer_about_command(&mut self, message: &ToGuest, blobs: &[Vec<u8>]) -> Result<()> {
+        match *message {
+            ToGuest::Stop { exec, kill } => {
+                let signal = if kill { libc::SIGKILL } else { libc::SIGINT };
+                // It may have ended meanwhile.
+                let _ = self.signal(exec, signal);
+                Ok(())
+            }
+            ToGuest::Signal {
+                request,
+                exec,
+                signal,
+            } => {
+                let done = self.signal(exec, signal);
+                self.finish(request, done)
+            }
+            ToGuest::Input { request, exec, close } => {
+                let bytes = blobs.first().map_or(&[][..], Vec::as_slice);
+                let done = self.input(exec, bytes, close);
+                self.finish(request, done)
+            }
+            ToGuest::Resize { request, exec, size } => {
+                let done = self.resize(exec, size);
+                self.finish(request, done)
+            }
+            ToGuest::Output {
+                request,
+                exec,
+                offset,
+                length,
+                wait_ms,
+            } => self.output(Waiter::new(
+                request,
+                exec,
+                offset..offset.saturating_add(length),
+                wait_ms,
+            )),
+            ToGuest::Forget { exec } => {
+                self.forget(exec);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the wardens of kept commands that run.
     pub(super) fn wardens(&self) -> Vec<i32> {
         let kept = self.commands.iter().filter(|command| command.log.is_some());

@@ -172,69 +172,19 @@ impl Guest {
                 };
                 self.exec(exec, &order, keep)
             }
-            ToGuest::Stop { exec, kill } => {
-                let signal = if kill { libc::SIGKILL } else { libc::SIGINT };
-                // It may have ended meanwhile.
-                let _ = self.signal(exec, signal);
-                Ok(())
-            }
-            ToGuest::Signal {
-                request,
-                exec,
-                signal,
-            } => {
-                let done = self.signal(exec, signal);
-                self.finish(request, done)
-            }
-            ToGuest::Input { request, exec, close } => {
-                let bytes = blobs.first().map_or(&[][..], Vec::as_slice);
-                let done = self.input(exec, bytes, close);
-                self.finish(request, done)
-            }
-            ToGuest::Resize { request, exec, size } => {
-                let done = self.resize(exec, size);
-                self.finish(request, done)
-            }
-            ToGuest::Output {
-                request,
-                exec,
-                offset,
-                length,
-                wait_ms,
-            } => self.output(Waiter::new(
-                request,
-                exec,
-                offset..offset.saturating_add(length),
-                wait_ms,
-            )),
-            ToGuest::Forget { exec } => {
-                self.forget(exec);
-                Ok(())
-            }
-            ToGuest::Ports { request } => self.ports(request),
-            ToGuest::Connect { request, port } => {
-                let done = self.connect(request, port);
-                self.finish(request, done)
-            }
-            ToGuest::Listen { request, port } => {
-                let done = self.listen(request, port);
-                self.finish(request, done)
-            }
-            ToGuest::Accept { request, listener } => self.accept(request, listener),
-            ToGuest::Receive {
-                request,
-                connection,
-                length,
-            } => self.receive_from(request, connection, length),
-            ToGuest::Send {
-                request,
-                connection,
-                close,
-            } => {
-                let bytes = blobs.first().map_or(&[][..], Vec::as_slice);
-                self.send_over(request, connection, bytes, close)
-            }
-            ToGuest::HangUp { connection } => self.hang_up(connection),
+            ToGuest::Stop { .. }
+            | ToGuest::Signal { .. }
+            | ToGuest::Input { .. }
+            | ToGuest::Resize { .. }
+            | ToGuest::Output { .. }
+            | ToGuest::Forget { .. } => self.answer_about_command(&message, blobs),
+            ToGuest::Ports { .. }
+            | ToGuest::Connect { .. }
+            | ToGuest::Listen { .. }
+            | ToGuest::Accept { .. }
+            | ToGuest::Receive { .. }
+            | ToGuest::Send { .. }
+            | ToGuest::HangUp { .. } => self.answer_about_connection(&message, blobs),
             ToGuest::List {
                 request,
                 root,

@@ -20,7 +20,7 @@ use super::{ANSWER_LIMIT, GuestLink, unexpected};
 use crate::error::Result;
 
 /// Maximum number of bytes in one message.
-const PART: usize = 256 * 1024;
+const PART: u32 = 256 * 1024;
 /// Maximum time to deliver what was written to a stream before it was dropped.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
 
@@ -111,11 +111,13 @@ impl SandboxConnection {
         let message = ToGuest::Receive {
             request: 0,
             connection: self.0.number,
-            length: PART as u32,
+            length: PART,
         };
         let asked = self.ask(message, None, "receive from", Duration::MAX);
         match asked.await? {
-            (FromGuest::Content { .. }, Some(Blob::Memory(bytes))) if bytes.len() <= PART => Ok(bytes),
+            (FromGuest::Content { .. }, Some(Blob::Memory(bytes))) if bytes.len() <= PART as usize => {
+                Ok(bytes)
+            }
             _ => Err(unexpected()),
         }
     }
@@ -147,7 +149,7 @@ impl SandboxConnection {
 
     /// Makes it a stream.
     pub fn into_stream(self) -> SandboxStream {
-        let (ours, stream) = tokio::io::duplex(PART);
+        let (ours, stream) = tokio::io::duplex(PART as usize);
         let (alive, dropped) = oneshot::channel();
         tokio::spawn(self.pump(ours, dropped));
         SandboxStream {
@@ -160,7 +162,7 @@ impl SandboxConnection {
     async fn pump(self, stream: DuplexStream, mut dropped: oneshot::Receiver<()>) {
         let (mut read, mut write) = tokio::io::split(stream);
         let out = async {
-            let mut part = vec![0; PART];
+            let mut part = vec![0; PART as usize];
             loop {
                 let length = read.read(&mut part).await?;
                 self.send(part[..length].to_vec(), length == 0)
