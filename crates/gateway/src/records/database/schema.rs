@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/key_minimum_backend.sql"),
     include_str!("../migrations/key_max_network.sql"),
     include_str!("../migrations/gateways.sql"),
+    include_str!("../migrations/replicas.sql"),
 ];
 
 /// Words of `SQLite` in the migrations, and those of Postgres.
