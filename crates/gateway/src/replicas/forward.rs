@@ -10,13 +10,16 @@ use axum::http::header::{
     CONNECTION, EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use reqwest::Url;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use reqwest::{Upgraded, Url};
+use tokio::io::copy_bidirectional;
 
 use super::{FORWARDED_BY, unreachable};
 use crate::problem::Problem;
@@ -52,7 +55,10 @@ pub(super) async fn send(gateway: &Gateway, holder: &HoldingGateway, request: Re
 }
 
 async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    // A WebSocket, or another protocol that the client asks for.
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
+    let upgrade = upgrade.zip(parts.headers.get(UPGRADE).cloned());
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let headers = carried(&parts.headers, gateway);
     let url = url(holder, path)?;
@@ -65,11 +71,43 @@ async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> R
         let pieces = Shared(Mutex::new(body.into_data_stream()));
         request = request.body(reqwest::Body::wrap(StreamBody::new(pieces.map_ok(Frame::data))));
     }
+    if let Some((_, protocol)) = &upgrade {
+        request = request.header(CONNECTION, "upgrade").header(UPGRADE, protocol);
+    }
     let answer = request.send().await.map_err(|error| failed(holder, &error))?;
     crate::metrics::forwarded("answered");
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS
+        && let Some((here, protocol)) = upgrade
+    {
+        let mut switched = Response::new(Body::empty());
+        *switched.status_mut() = answer.status();
+        *switched.headers_mut() = answer.headers().clone();
+        drop_own(switched.headers_mut());
+        let headers = switched.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol);
+        let there = answer.upgrade().await.map_err(|error| failed(holder, &error))?;
+        let ending = gateway.ending.clone();
+        gateway.tasks.spawn(async move {
+            tokio::select! {
+                () = pass(here, there) => {}
+                () = ending.cancelled() => {}
+            }
+        });
+        return Ok(switched);
+    }
     let mut answer = axum::http::Response::from(answer).map(Body::new);
     drop_own(answer.headers_mut());
     Ok(answer)
+}
+
+/// Passes bytes both ways until one side ends.
+async fn pass(here: OnUpgrade, mut there: Upgraded) {
+    let Ok(here) = here.await else {
+        return;
+    };
+    // Either side may break off.
+    let _ = copy_bidirectional(&mut TokioIo::new(here), &mut there).await;
 }
 
 /// The URL of a path at a gateway.
