@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::extract::ws::WebSocketUpgrade;
 use cellblock_testkit::require;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -51,6 +52,46 @@ fn turns_of_a_websocket_go_on_in_the_container_of_another_gateway() {
                 }
             };
             assert_eq!(printed(&last), expected);
+        }
+    });
+}
+
+#[test]
+fn a_websocket_of_a_session_is_passed_to_the_gateway_that_has_it() {
+    require!(Postgres);
+    block_on(async {
+        let pair = pair([]).await;
+        // Stands for a gateway, and echoes messages whatever the path is.
+        let echo = |upgrade: WebSocketUpgrade| async {
+            upgrade.on_upgrade(|mut socket| async move {
+                while let Some(Ok(message)) = socket.recv().await {
+                    if socket.send(message).await.is_err() {
+                        break;
+                    }
+                }
+            })
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = axum::Router::new().fallback(echo);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let row = format!("('aaaaaaaaaaaa', 9000000000000000, 'http://{address}')");
+        pair.sql(format!(
+            "INSERT INTO gateways (id, expires_ms, address) VALUES {row}"
+        ))
+        .await;
+        let session = format!("sess_aaaaaaaaaaaa_{}", "0".repeat(40));
+        let url = format!("ws://{}/v1/sessions/{session}/cells", pair.two.address);
+        let mut request = url.into_client_request().unwrap();
+        let key = format!("Bearer {}", pair.two.key);
+        request
+            .headers_mut()
+            .insert("authorization", key.parse().unwrap());
+        let (mut socket, _) = connect_async(request).await.unwrap();
+        for text in ["one", "two"] {
+            socket.send(Message::text(text)).await.unwrap();
+            let echoed = tokio::time::timeout(Duration::from_mins(1), socket.next()).await;
+            assert_eq!(echoed.unwrap().unwrap().unwrap(), Message::text(text));
         }
     });
 }
