@@ -1,7 +1,9 @@
-//! JSON bodies, whose errors are reported in the API's form.
+//! Bodies, mostly of JSON, whose errors are reported in the API's form.
 
-use axum::extract::rejection::JsonRejection;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use serde::Serialize;
@@ -49,4 +51,21 @@ fn refuse(rejection: &JsonRejection) -> Response {
 /// Something that is there no more.
 pub(crate) fn deleted(id: &str, object: &str) -> Value {
     json!({"id": id, "object": object, "deleted": true})
+}
+
+/// The body, or why it cannot be read.
+pub(crate) fn read(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
+    body.map_err(|rejection| {
+        let (kind, code) = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            (ErrorKind::TooLarge, "request_too_large")
+        } else {
+            (ErrorKind::InvalidRequestError, "invalid_body")
+        };
+        ApiError {
+            kind,
+            code: Some(code.to_owned()),
+            message: rejection.body_text(),
+            param: None,
+        }
+    })
 }

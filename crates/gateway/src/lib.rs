@@ -7,7 +7,7 @@
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
 //! - [`description`] describes the routes.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
-//! - [`records`] is what is remembered across restarts.
+//! - [`records`] is what is remembered across restarts; `replicas` sends requests to the gateway that has what they need.
 
 mod artifacts;
 mod clock;
@@ -35,6 +35,7 @@ pub mod quotas;
 pub mod records;
 pub mod remote;
 mod renamed;
+mod replicas;
 mod responses;
 mod retry;
 pub mod server;

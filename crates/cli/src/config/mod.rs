@@ -33,9 +33,9 @@ use std::path::PathBuf;
 use cellblock_agent::tools::TurnOptions;
 use cellblock_connector::GivenValue;
 use cellblock_gateway::options::{
-    AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions, HttpServerOptions,
-    MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions, ResponseOptions, SessionsOptions,
-    VolumeOptions,
+    AdvertisedUrl, AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions,
+    HttpServerOptions, MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions,
+    ResponseOptions, SessionsOptions, VolumeOptions,
 };
 use cellblock_image::Mirror;
 use cellblock_kubernetes::KubernetesOptions;
@@ -71,6 +71,9 @@ pub(crate) use tool_servers::OfferedServer;
 pub(crate) struct Settings {
     /// Address to listen on.
     pub(crate) listen: Listen,
+    /// URL at which other servers that share `records` reach this one, such as `http://10.0.0.3:8080`. They forward requests to it whose
+    /// session, container or running response it has.
+    pub(crate) advertise: Option<AdvertisedUrl>,
     /// Directory for the state that the server keeps across restarts. Default: `gateway` below
     /// `CELLBLOCK_HOME`.
     pub(crate) state: Option<PathBuf>,
@@ -159,6 +162,7 @@ impl Settings {
         let interpreter = &self.providers.code_interpreter;
         Options {
             listen: self.listen.0,
+            advertise: self.advertise.clone(),
             turn: self.turn.clone(),
             responses: self.responses.clone(),
             containers: self.containers.clone(),

@@ -89,6 +89,7 @@ fn a_configuration_says_everything_that_counts() {
 #[test]
 fn groups_of_options_reach_the_gateway() {
     let text = "
+advertise: http://10.0.0.3:8080
 auth: {required: true}
 quotas: {sandboxes: 3, stored_bytes: null}
 tls: {certificates: tls/a.pem, key: /b.pem}
@@ -139,6 +140,8 @@ http: {hosts: [a.example], origins: ['https://b.example'], max_connections: 9, g
     assert_eq!(options.http.origins, ["https://b.example"]);
     assert_eq!(options.http.max_connections, 9);
     assert_eq!(options.http.grace, Duration::from_secs(3));
+    let advertised = options.advertise.map(|url| url.to_string());
+    assert_eq!(advertised.as_deref(), Some("http://10.0.0.3:8080"));
 }
 
 #[test]
@@ -202,6 +205,7 @@ fn mistakes_are_told_with_their_place_and_a_repair() {
         "quotas: {sandboxs: 1}",
         "metrics: {listen: here}",
         "listen: here",
+        "advertise: 10.0.0.3:8080",
         "listen: 99999",
         "pool: {ready: true}",
         "image: 5",

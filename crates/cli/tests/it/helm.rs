@@ -125,6 +125,10 @@ fn what_the_chart_renders_is_valid_and_pods_are_restricted() -> Result<()> {
                 }
             }
         }
+        // Gateways forward requests only if they share records.
+        let env = gateway["containers"][0]["env"].as_array().context("env")?;
+        let advertises = env.iter().any(|it| it["name"] == "CELLBLOCK_SERVE__ADVERTISE");
+        assert_eq!(advertises, values.contains(&"gateway.recordsSecret=records"));
         // The key is mounted only where it is imported.
         let mounts = pod["containers"][0]["volumeMounts"]
             .as_array()

@@ -7,4 +7,5 @@ mod elsewhere;
 mod execute;
 mod kubernetes;
 mod refusals;
+mod replicas;
 mod support;

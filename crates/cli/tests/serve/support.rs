@@ -32,10 +32,16 @@ pub(crate) fn serve(config: &str, args: &[&str], environment: &[(&str, &str)]) -
     serve_in(folder, args, environment)
 }
 
-/// Begins to serve in a folder.
+/// Begins to serve in a folder, at a free port unless the arguments have another address.
 pub(crate) fn serve_in(folder: TempDir, args: &[&str], environment: &[(&str, &str)]) -> Server {
+    let address: &[&str] = if args.contains(&"--listen") {
+        &[]
+    } else {
+        &["--listen", "127.0.0.1:0"]
+    };
     let mut child = Command::new(binary().unwrap())
-        .args(["serve", "--listen", "127.0.0.1:0"])
+        .arg("serve")
+        .args(address)
         .args(args)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())

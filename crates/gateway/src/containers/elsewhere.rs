@@ -175,6 +175,8 @@ impl Keeper {
                 idle_ms: i64::try_from(idle).unwrap_or(i64::MAX),
                 memory_limit: None,
                 automatic: false,
+                // Nothing of it is in a process.
+                holder: None,
             };
             records.add_container(row).await?;
         }

@@ -146,6 +146,7 @@ impl New {
             idle_ms: i64::try_from(idle.as_millis()).unwrap_or(i64::MAX),
             memory_limit: self.memory_limit,
             automatic: self.auto,
+            holder: Some(gateway.id.clone()),
         };
         if let Err(error) = gateway.records.add_container(row).await {
             gateway.containers.registry.end(&held).await;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::make::New;
 use super::object::{self, Create};
 use super::{file_routes, run, sweep, unknown};
+use crate::clock::now_ms;
 use crate::files::attach::Attachments;
 use crate::json::{Json, deleted};
 use crate::listing::{self, Queried};
@@ -79,8 +80,12 @@ async fn list(
     let page = listing::page(&query, PAGE.0, PAGE.1)?;
     let name = query.get("name").cloned();
     let found = gateway.records.containers(&caller.owner, name, page).await?;
+    let now = now_ms();
     let told = listing::told(found, |row| {
-        object::container(row, gateway.containers.has(&caller.owner, &row.id))
+        // Another gateway that used it within its time has it, as far as can be seen here.
+        let other = row.holder.as_ref().is_some_and(|holder| *holder != gateway.id);
+        let elsewhere = other && now < row.active_ms.saturating_add(row.idle_ms);
+        object::container(row, elsewhere || gateway.containers.has(&caller.owner, &row.id))
     })?;
     Ok(Json(told))
 }

@@ -142,7 +142,8 @@ async fn furnish(gateway: &Gateway, held: &HeldContainer, state: &mut ContainerS
 
 /// Says that a container was used.
 pub(super) async fn touch(gateway: &Gateway, held: &HeldContainer) {
-    if let Err(error) = gateway.records.touch_container(&held.id, now_ms()).await {
+    let touched = gateway.records.touch_container(&held.id, now_ms(), &gateway.id);
+    if let Err(error) = touched.await {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "remember that a container was used"

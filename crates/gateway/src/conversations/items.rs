@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::routes;
 use crate::json::Json;
+use crate::json::read;
 use crate::listing::{self, Queried};
 use crate::now;
 use crate::problem::Problem;
 use crate::records::{AddedItems, ItemRow, Left};
-use crate::responses::{conversation, kept, read};
+use crate::responses::{conversation, kept};
 use crate::state::{Caller, Gateway};
 
 /// Maximum number of items in one answer, and how many there are where nothing is said.

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::items;
 use crate::json::Json;
+use crate::json::read;
 use crate::now;
 use crate::problem::Problem;
 use crate::records::ConversationRow;
-use crate::responses::{conversation, read};
+use crate::responses::conversation;
 use crate::state::{Caller, Gateway};
 
 type Body = Result<Bytes, axum::extract::rejection::BytesRejection>;

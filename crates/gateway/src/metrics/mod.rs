@@ -84,6 +84,11 @@ pub(crate) fn quota_refused(quota: Quota) {
     counter!(names::QUOTA_REJECTIONS, "quota" => quota.name()).increment(1);
 }
 
+/// A request was sent to another gateway.
+pub(crate) fn forwarded(result: &'static str) {
+    counter!(names::FORWARDED, "result" => result).increment(1);
+}
+
 /// A model was asked.
 fn asked(provider: &str, model: &str) {
     counter!(names::STEPS, "provider" => provider.to_owned(), "model" => bounded(model)).increment(1);

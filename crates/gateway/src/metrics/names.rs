@@ -37,6 +37,7 @@ const REQUEST: &[f64] = &[
 
 pub(super) const AUTH_FAILURES: &str = "cellblock_auth_failures_total";
 pub(super) const BUILD: &str = "cellblock_build";
+pub(super) const FORWARDED: &str = "cellblock_forwarded_requests_total";
 pub(super) const HTTP_IN_FLIGHT: &str = "cellblock_http_requests_in_flight";
 pub(super) const HTTP_REQUESTS: &str = "cellblock_http_requests_total";
 pub(super) const HTTP_SECONDS: &str = "cellblock_http_request_seconds";
@@ -125,6 +126,12 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         labels: &["connector", "function", "outcome", "cached"],
         help: "Calls of connectors by code. The outcome is `ok`, `canceled` or the kind of the error; `cached` is `true` if the answer was that of an equal call. Functions that requests name have the label `(requested)`, and calls of anything that the session does not have `(unknown)`; the first thousand functions have their own label, the others are `(other)`.",
+    },
+    Metric {
+        name: FORWARDED,
+        kind: Kind::Counter,
+        labels: &["result"],
+        help: "Requests forwarded to the server that has their session, container or response: `answered`, `unreachable` if it accepts no connection, or `failed`.",
     },
     Metric {
         name: HTTP_SECONDS,

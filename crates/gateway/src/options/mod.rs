@@ -1,5 +1,6 @@
 //! How a gateway is set up. Each group of options is a section of the configuration; see [`cellblock_settings`].
 
+mod advertise;
 mod cells;
 mod containers;
 mod http;
@@ -18,6 +19,7 @@ use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{MAX_CELL_TIMEOUT, NetworkPolicy};
 
+pub use advertise::{AdvertisedUrl, AdvertisedUrlError};
 pub use cells::CellOptions;
 pub use containers::{ContainerOptions, StickyKey};
 pub use http::{HttpServerOptions, MetricsOptions, TlsOptions};
@@ -31,6 +33,8 @@ pub use volumes::VolumeOptions;
 pub struct Options {
     /// Address to listen on.
     pub listen: SocketAddr,
+    /// Address at which other gateways reach this one. Gateways that share records forward requests to it.
+    pub advertise: Option<AdvertisedUrl>,
     /// Limits and rules of a turn.
     pub turn: TurnOptions,
     /// Stored and background responses.
@@ -79,6 +83,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            advertise: None,
             turn: TurnOptions::default(),
             responses: ResponseOptions::default(),
             containers: ContainerOptions::default(),

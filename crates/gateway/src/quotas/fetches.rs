@@ -1,6 +1,6 @@
 //! Requests of connectors, which code of sessions and containers makes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, FetchAllowance};
@@ -68,19 +68,16 @@ impl Quotas {
     /// Counts a request, if its owner may make one now. Answers are counted when they are there, so that requests at the same time
     /// can exceed the day's bytes by their answers.
     async fn try_fetch(&self, owner: &str) -> Result<Result<(), ExceededQuota>, RecordsError> {
-        self.load(owner).await?;
-        let mut ledger = self.ledger();
-        let account = ledger.account(owner);
-        let refused = |quota, most, seconds| Ok(Err(ExceededQuota { quota, most, seconds }));
-        let most = account.most(Quota::FetchedBytesPerDay);
-        if account.used.fetched_bytes >= most {
-            return refused(Quota::FetchedBytesPerDay, most, until_tomorrow());
+        let (quota, used) = (Quota::FetchedBytesPerDay, self.used(owner).await?);
+        let most = self.ledger().account(owner).most(quota);
+        if used.fetched_bytes >= most {
+            let seconds = until_tomorrow();
+            return Ok(Err(ExceededQuota { quota, most, seconds }));
         }
-        let most = account.most(Quota::FetchesPerMinute);
-        if let Err(seconds) = account.fetch_rate.take(most, Instant::now()) {
-            return refused(Quota::FetchesPerMinute, most, seconds);
+        if let Err(refused) = self.pace(owner, Quota::FetchesPerMinute).await? {
+            return Ok(Err(refused));
         }
-        account.add(Used {
+        self.ledger().account(owner).add(Used {
             fetches: 1,
             ..Used::default()
         });

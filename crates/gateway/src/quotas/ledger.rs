@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Allowance, Quota};
+use super::{Allowance, ExceededQuota, Quota, SOON, until_tomorrow};
 use crate::records::usage::{self, Used};
 use crate::records::{Database, DatabaseError};
 
@@ -27,8 +27,8 @@ pub(super) struct Account {
     unwritten: Used,
     pub(super) cells: u32,
     pub(super) sandboxes: u32,
-    pub(super) rate: Rate,
-    pub(super) fetch_rate: Rate,
+    rate: Rate,
+    fetch_rate: Rate,
     /// Cells that wait for their turn, one after the other.
     pub(super) line: Arc<tokio::sync::Mutex<()>>,
 }
@@ -108,6 +108,28 @@ impl Ledger {
 impl Account {
     pub(super) fn most(&self, quota: Quota) -> u64 {
         self.allowance.most(quota)
+    }
+
+    /// Whether one more cell may run now, as far as this gateway knows.
+    pub(super) fn may_run(&self) -> Result<(), ExceededQuota> {
+        let refused = |quota, most, seconds| Err(ExceededQuota { quota, most, seconds });
+        let most = self.most(Quota::ConcurrentCells);
+        if u64::from(self.cells) >= most {
+            return refused(Quota::ConcurrentCells, most, SOON);
+        }
+        let most = self.most(Quota::CellSecondsPerDay);
+        if self.used.cell_millis / 1000 >= most {
+            return refused(Quota::CellSecondsPerDay, most, until_tomorrow());
+        }
+        Ok(())
+    }
+
+    /// How often something was begun lately, by its quota per minute.
+    pub(super) fn rate(&mut self, quota: Quota) -> &mut Rate {
+        match quota {
+            Quota::FetchesPerMinute => &mut self.fetch_rate,
+            _ => &mut self.rate,
+        }
     }
 
     pub(super) fn add(&mut self, more: Used) {

@@ -6,13 +6,15 @@
 //! permit.done(execution.duration);                             // or dropped: then the time that it was held counts
 //! ```
 //!
-//! What runs is counted in memory, what was used on a day in the records, which are written to every few seconds.
+//! What runs is counted in memory, what was used on a day in the records, which are written to every few seconds. Sandboxes, and what is begun in
+//! a minute, are counted in memory, and in the records if several gateways share them.
 
 mod fetches;
 mod ledger;
 mod metered;
 mod permit;
 mod results;
+mod sandboxes;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +24,7 @@ use std::time::{Duration, Instant};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::Notify;
 
+use crate::records::rates;
 use crate::records::usage::Used;
 use crate::records::{Records, RecordsError};
 use crate::retry;
@@ -49,6 +52,8 @@ pub struct Quotas(Arc<Inner>);
 struct Inner {
     per_key: Allowance,
     records: Records,
+    /// The gateway's id.
+    gateway: String,
     ledger: Mutex<Ledger>,
     /// Notified when a permit is given back.
     freed: Notify,
@@ -72,10 +77,11 @@ impl ExceededQuota {
 
 impl Quotas {
     /// Nothing used yet but what the records know.
-    pub fn new(per_key: Allowance, records: Records) -> Self {
+    pub fn new(per_key: Allowance, records: Records, gateway: &str) -> Self {
         Self(Arc::new(Inner {
             per_key,
             records,
+            gateway: gateway.to_owned(),
             ledger: Mutex::default(),
             freed: Notify::new(),
         }))
@@ -111,20 +117,17 @@ impl Quotas {
 
     async fn try_cell(&self, owner: &str) -> Result<Result<CellPermit, ExceededQuota>, RecordsError> {
         self.load(owner).await?;
+        if let Err(refused) = self.ledger().account(owner).may_run() {
+            return Ok(Err(refused));
+        }
+        if let Err(refused) = self.pace(owner, Quota::CellsPerMinute).await? {
+            return Ok(Err(refused));
+        }
         let mut ledger = self.ledger();
         let account = ledger.account(owner);
-        let refused = |quota, most, seconds| Ok(Err(ExceededQuota { quota, most, seconds }));
-        let most = account.most(Quota::ConcurrentCells);
-        if u64::from(account.cells) >= most {
-            return refused(Quota::ConcurrentCells, most, SOON);
-        }
-        let most = account.most(Quota::CellSecondsPerDay);
-        if account.used.cell_millis / 1000 >= most {
-            return refused(Quota::CellSecondsPerDay, most, until_tomorrow());
-        }
-        let most = account.most(Quota::CellsPerMinute);
-        if let Err(seconds) = account.rate.take(most, Instant::now()) {
-            return refused(Quota::CellsPerMinute, most, seconds);
+        // Another cell may have begun while the records were asked.
+        if let Err(refused) = account.may_run() {
+            return Ok(Err(refused));
         }
         account.cells += 1;
         account.add(Used {
@@ -134,36 +137,30 @@ impl Quotas {
         Ok(Ok(CellPermit::new(self.clone(), owner.to_owned())))
     }
 
+    /// Counts something that is begun, if a quota per minute has room for it.
+    async fn pace(&self, owner: &str, quota: Quota) -> Result<Result<(), ExceededQuota>, RecordsError> {
+        let most = self.ledger().account(owner).most(quota);
+        let exceeded = |seconds| ExceededQuota { quota, most, seconds };
+        if most == u64::MAX {
+            return Ok(Ok(()));
+        }
+        let records = &self.0.records;
+        if !records.is_shared() {
+            let taken = self
+                .ledger()
+                .account(owner)
+                .rate(quota)
+                .take(most, Instant::now());
+            return Ok(taken.map_err(exceeded));
+        }
+        let asked = owner.to_owned();
+        let taken = records.with(move |database| rates::take(database, &asked, quota, most));
+        Ok(taken.await?.map_err(exceeded))
+    }
+
     /// Completes when a permit of anybody has been given back since this was called.
     pub(crate) fn freed(&self) -> tokio::sync::futures::Notified<'_> {
         self.0.freed.notified()
-    }
-
-    /// Asks for a session or a container, for as long as the permit is held.
-    pub async fn sandbox(&self, owner: &str) -> Result<SandboxPermit, ApiError> {
-        self.try_sandbox(owner)
-            .await?
-            .map_err(|refused| refused.of(owner))
-    }
-
-    /// The same for one that can wait: nothing is logged or counted where there is none.
-    pub(crate) async fn try_sandbox(
-        &self,
-        owner: &str,
-    ) -> Result<Result<SandboxPermit, ExceededQuota>, RecordsError> {
-        self.load(owner).await?;
-        let mut ledger = self.ledger();
-        let account = ledger.account(owner);
-        let most = account.most(Quota::Sandboxes);
-        if u64::from(account.sandboxes) >= most {
-            return Ok(Err(ExceededQuota {
-                quota: Quota::Sandboxes,
-                most,
-                seconds: LATER,
-            }));
-        }
-        account.sandboxes += 1;
-        Ok(Ok(SandboxPermit::new(self.clone(), owner.to_owned())))
     }
 
     /// Counts an upload.

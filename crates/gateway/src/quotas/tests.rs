@@ -10,7 +10,7 @@ use crate::keys::KeyTerms;
 use crate::records::conformance::over_each_database;
 
 fn quotas(per_key: Allowance) -> Quotas {
-    Quotas::new(per_key, Records::in_memory().unwrap())
+    Quotas::new(per_key, Records::in_memory().unwrap(), "one")
 }
 
 fn used_up<T>(refused: Result<T, ApiError>) -> String {
@@ -47,7 +47,7 @@ over_each_database! {
         let per_key = Allowance::default()
             .with(Quota::CellSecondsPerDay, Some(10))
             .with(Quota::UploadBytesPerDay, Some(100));
-        let quotas = Quotas::new(per_key.clone(), records.clone());
+        let quotas = Quotas::new(per_key.clone(), records.clone(), "one");
         quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
         quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
         used_up(quotas.cell("key_1").await);
@@ -57,7 +57,7 @@ over_each_database! {
         quotas.flush().await.unwrap();
         quotas.flush().await.unwrap();
 
-        let quotas = Quotas::new(per_key, records);
+        let quotas = Quotas::new(per_key, records, "one");
         let used = Used {
             cells: 2,
             cell_millis: 18_000,
@@ -72,7 +72,7 @@ over_each_database! {
 
     async fn gateways_that_share_records_count_the_use_of_a_day_together(records: Records) {
         let per_key = Allowance::default().with(Quota::UploadBytesPerDay, Some(100));
-        let [one, two] = [(); 2].map(|()| Quotas::new(per_key.clone(), records.clone()));
+        let [one, two] = [(); 2].map(|()| Quotas::new(per_key.clone(), records.clone(), "one"));
         one.upload("key_1", 1).await.unwrap();
         two.upload("key_1", 60).await.unwrap();
         two.flush().await.unwrap();
@@ -101,7 +101,7 @@ over_each_database! {
         let per_key = Allowance::default()
             .with(Quota::ConcurrentCells, Some(1))
             .with(Quota::StoredBytes, Some(50));
-        let quotas = Quotas::new(per_key, records);
+        let quotas = Quotas::new(per_key, records, "one");
         let _one = quotas.cell(&key.id).await.unwrap();
         let _two = quotas.cell(&key.id).await.unwrap();
         quotas.store(&key.id, 3, 2).await.unwrap();
@@ -131,7 +131,7 @@ over_each_database! {
     async fn the_use_of_a_key_is_remembered(records: Records) {
         let keys = crate::keys::Keys::new(records.clone());
         let (key, _) = keys.create("ci", KeyTerms::default()).await.unwrap();
-        let quotas = Quotas::new(Allowance::default(), records);
+        let quotas = Quotas::new(Allowance::default(), records, "one");
         quotas.seen(&key.id);
         quotas.flush().await.unwrap();
         let seen = keys.list().await.unwrap()[0].last_used_at.unwrap();
@@ -142,7 +142,7 @@ over_each_database! {
         let per_key = Allowance::default()
             .with(Quota::FetchesPerMinute, Some(3))
             .with(Quota::FetchedBytesPerDay, Some(100));
-        let quotas = Quotas::new(per_key.clone(), records.clone());
+        let quotas = Quotas::new(per_key.clone(), records.clone(), "one");
         let fetches = |quotas: &Quotas| OwnerFetches::new(quotas.clone(), "key_1".to_owned());
         let (one, two) = (fetches(&quotas), fetches(&quotas));
         for session in [&one, &two, &one] {
@@ -158,7 +158,7 @@ over_each_database! {
         two.fetched(120);
         quotas.flush().await.unwrap();
 
-        let quotas = Quotas::new(per_key, records);
+        let quotas = Quotas::new(per_key, records, "one");
         let refused = fetches(&quotas).begin().await.unwrap_err().to_string();
         assert!(
             refused.contains("the quota `fetched_bytes_per_day` of this key is used up: its limit is 100"),

@@ -18,6 +18,8 @@ pub(crate) struct ContainerRow {
     pub(crate) memory_limit: Option<String>,
     /// Whether a response made it for itself.
     pub(crate) automatic: bool,
+    /// The gateway that has its sandbox, or had it last. One that has ended is not read.
+    pub(crate) holder: Option<String>,
 }
 
 /// A version of a container's file.
@@ -35,7 +37,8 @@ pub(crate) struct ContainerFileRow {
     pub(crate) source: String,
 }
 
-const COLUMNS: &str = "id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic";
+const COLUMNS: &str = "id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic, \
+                       (SELECT gateways.id FROM gateways WHERE gateways.id = containers.holder) AS holder";
 const FILE_COLUMNS: &str = "id, container, owner, path, bytes, sha256, created_ms, source";
 
 fn container(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerRow> {
@@ -48,6 +51,7 @@ fn container(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerRow> {
         idle_ms: row.get("idle_ms")?,
         memory_limit: row.get("memory_limit")?,
         automatic: row.is("automatic")?,
+        holder: row.get("holder")?,
     })
 }
 
@@ -67,7 +71,8 @@ fn file(row: &DatabaseRow<'_>) -> DatabaseResult<ContainerFileRow> {
 impl Records {
     pub(crate) async fn add_container(&self, row: ContainerRow) -> Result<(), RecordsError> {
         self.with(move |database| {
-            let sql = format!("INSERT INTO containers ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+            let sql = "INSERT INTO containers (id, owner, name, created_ms, active_ms, idle_ms, memory_limit, automatic, holder) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
             let values = params![
                 row.id,
                 row.owner,
@@ -77,8 +82,9 @@ impl Records {
                 row.idle_ms,
                 row.memory_limit,
                 row.automatic,
+                row.holder,
             ];
-            database.execute(&sql, values)
+            database.execute(sql, values)
         })
         .await
         .map(drop)
@@ -119,11 +125,17 @@ impl Records {
         .await
     }
 
-    pub(crate) async fn touch_container(&self, id: &str, now_ms: i64) -> Result<(), RecordsError> {
-        let id = id.to_owned();
+    /// Notes that a gateway has used a container.
+    pub(crate) async fn touch_container(
+        &self,
+        id: &str,
+        now_ms: i64,
+        holder: &str,
+    ) -> Result<(), RecordsError> {
+        let (id, holder) = (id.to_owned(), holder.to_owned());
         self.with(move |database| {
-            let sql = "UPDATE containers SET active_ms = ?2 WHERE id = ?1";
-            database.execute(sql, params![id, now_ms])
+            let sql = "UPDATE containers SET active_ms = ?2, holder = ?3 WHERE id = ?1";
+            database.execute(sql, params![id, now_ms, holder])
         })
         .await
         .map(drop)
@@ -266,6 +278,7 @@ mod tests {
             idle_ms: 1,
             memory_limit: None,
             automatic: false,
+            holder: None,
         }
     }
 

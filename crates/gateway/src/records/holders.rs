@@ -1,10 +1,11 @@
-//! Gateways that share a database, and what becomes of the responses and volumes of one that has ended.
+//! Gateways that share a database, what each of them has, and what becomes of the responses and volumes of one that has ended.
 //!
-//! Each gateway has a lease, which it renews. Where one has expired, its responses have failed, and its volumes are free. A file has one gateway, and no leases.
+//! Each gateway has a lease, which it renews. Where one has expired, its responses have failed, its volumes are free, and the row of the
+//! gateway is gone: a row means that the gateway lives. A file has one gateway, and no leases.
 
 use std::time::Duration;
 
-use super::database::{Database, DatabaseClock, DatabaseResult, params};
+use super::database::{Database, DatabaseClock, DatabaseResult, DatabaseRow, params};
 use super::{responses, volumes};
 
 /// How long a lease holds, by the clock of the database.
@@ -12,25 +13,42 @@ const LEASE: Duration = Duration::from_secs(30);
 /// How often it is renewed.
 pub(crate) const RENEWAL: Duration = Duration::from_secs(5);
 
+/// A gateway that has something in its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HoldingGateway {
+    pub(crate) id: String,
+    /// The URL at which other gateways reach it.
+    pub(crate) address: Option<String>,
+}
+
 /// Begins or renews the lease of a gateway, and fails the responses of gateways that have none any more. Returns how many.
-pub(crate) fn renew(database: &mut Database, holder: &str) -> DatabaseResult<usize> {
+pub(crate) fn renew(database: &mut Database, holder: &HoldingGateway) -> DatabaseResult<usize> {
     match database.clock()? {
         Some(clock) => renew_at(database, holder, clock),
         None => Ok(0),
     }
 }
 
-pub(super) fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClock) -> DatabaseResult<usize> {
+pub(super) fn renew_at(
+    database: &mut Database,
+    holder: &HoldingGateway,
+    clock: DatabaseClock,
+) -> DatabaseResult<usize> {
     let transaction = database.transaction()?;
     // Of two gateways, one fails a response.
     transaction.lock("gateways")?;
     let lease = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
-    let sql = "INSERT INTO gateways (id, expires_ms) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET expires_ms = excluded.expires_ms";
-    transaction.execute(sql, params![holder, clock.now_ms.saturating_add(lease)])?;
+    let sql = "INSERT INTO gateways (id, expires_ms, address) VALUES (?1, ?2, ?3) \
+               ON CONFLICT (id) DO UPDATE SET expires_ms = excluded.expires_ms, address = excluded.address";
+    let expires = clock.now_ms.saturating_add(lease);
+    transaction.execute(sql, params![holder.id, expires, holder.address])?;
     // While the database was down, nobody could renew.
     let failed = if clock.up_ms > lease {
         let sql = "DELETE FROM gateways WHERE expires_ms < ?1";
-        transaction.execute(sql, params![clock.now_ms])?;
+        if transaction.execute(sql, params![clock.now_ms])? > 0 {
+            let gone = "DELETE FROM places WHERE NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = places.gateway)";
+            transaction.execute(gone, &[])?;
+        }
         let gone = "NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = volumes.holder)";
         volumes::lose(&transaction, gone)?;
         let gone = "NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = responses.holder)";
@@ -44,12 +62,13 @@ pub(super) fn renew_at(database: &mut Database, holder: &str, clock: DatabaseClo
 
 /// Ends the lease of a gateway.
 pub(crate) fn release(database: &Database, holder: &str) -> DatabaseResult<()> {
+    database.execute("DELETE FROM places WHERE gateway = ?1", params![holder])?;
     database.execute("DELETE FROM gateways WHERE id = ?1", params![holder])?;
     Ok(())
 }
 
 /// Does what is needed when a gateway starts: fails the responses that nobody writes any more. Returns how many.
-pub(crate) fn start(database: &mut Database, holder: &str) -> DatabaseResult<usize> {
+pub(crate) fn start(database: &mut Database, holder: &HoldingGateway) -> DatabaseResult<usize> {
     if database.clock()?.is_some() {
         return renew(database, holder);
     }
@@ -60,6 +79,43 @@ pub(crate) fn start(database: &mut Database, holder: &str) -> DatabaseResult<usi
     Ok(failed)
 }
 
+/// Returns the gateway whose id begins with a text.
+pub(crate) fn beginning_with(database: &Database, start: &str) -> DatabaseResult<Option<HoldingGateway>> {
+    let sql = "SELECT id, address FROM gateways WHERE substr(id, 1, length(?1)) = ?1";
+    database.first(sql, params![start], read)
+}
+
+/// Returns the gateway that used an owner's container last, if it lives and other gateways reach it.
+pub(crate) fn of_container(
+    database: &Database,
+    owner: &str,
+    id: &str,
+) -> DatabaseResult<Option<HoldingGateway>> {
+    let sql = "SELECT gateways.id, gateways.address FROM containers JOIN gateways ON gateways.id = containers.holder \
+               WHERE containers.id = ?1 AND containers.owner = ?2 AND gateways.address IS NOT NULL";
+    database.first(sql, params![id, owner], read)
+}
+
+/// The same of the gateway that wrote an owner's response; with `unfinished`, only of one that still writes it.
+pub(crate) fn of_response(
+    database: &Database,
+    owner: &str,
+    id: &str,
+    unfinished: bool,
+) -> DatabaseResult<Option<HoldingGateway>> {
+    let sql = "SELECT gateways.id, gateways.address FROM responses JOIN gateways ON gateways.id = responses.holder \
+               WHERE responses.id = ?1 AND responses.owner = ?2 AND gateways.address IS NOT NULL \
+               AND (?3 = 0 OR responses.status IN ('queued', 'in_progress'))";
+    database.first(sql, params![id, owner, unfinished], read)
+}
+
+fn read(row: &DatabaseRow<'_>) -> DatabaseResult<HoldingGateway> {
+    Ok(HoldingGateway {
+        id: row.get(0)?,
+        address: row.get(1)?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use cellblock_testkit::require;
@@ -68,6 +124,13 @@ mod tests {
     use crate::records::Records;
     use crate::records::conformance::PostgresDatabase;
     use crate::records::responses::Begun;
+
+    fn gateway(id: &str) -> HoldingGateway {
+        HoldingGateway {
+            id: id.to_owned(),
+            address: Some(format!("http://{id}:8080")),
+        }
+    }
 
     async fn begin(records: &Records, id: &'static str, holder: &'static str) {
         let begun = Begun {
@@ -92,7 +155,7 @@ mod tests {
     async fn renewed(records: &Records, holder: &'static str, up_ms: i64) -> usize {
         let renewed = records.with(move |database| {
             let clock = database.clock()?.unwrap();
-            renew_at(database, holder, DatabaseClock { up_ms, ..clock })
+            renew_at(database, &gateway(holder), DatabaseClock { up_ms, ..clock })
         });
         renewed.await.unwrap()
     }
@@ -101,7 +164,7 @@ mod tests {
     async fn unfinished_responses_of_a_file_fail_when_its_gateway_starts() {
         let records = Records::in_memory().unwrap();
         begin(&records, "r1", "gone").await;
-        let started = records.with(|database| start(database, "one"));
+        let started = records.with(|database| start(database, &gateway("one")));
         assert_eq!(started.await.unwrap(), 1);
         assert_eq!(status(&records, "r1").await, "failed");
     }
@@ -114,7 +177,7 @@ mod tests {
         for holder in ["one", "two"] {
             assert_eq!(
                 records
-                    .with(move |database| start(database, holder))
+                    .with(move |database| start(database, &gateway(holder)))
                     .await
                     .unwrap(),
                 0
@@ -122,6 +185,15 @@ mod tests {
         }
         begin(&records, "r1", "one").await;
         begin(&records, "r2", "two").await;
+        let found = records.with(|database| {
+            let writes = of_response(database, "ann", "r1", true)?;
+            let of_another_owner = of_response(database, "eve", "r1", true)?;
+            Ok([writes, of_another_owner, beginning_with(database, "on")?])
+        });
+        assert_eq!(
+            found.await.unwrap(),
+            [Some(gateway("one")), None, Some(gateway("one"))]
+        );
         assert_eq!(renewed(&records, "three", i64::MAX).await, 0);
         let expire = "UPDATE gateways SET expires_ms = 0 WHERE id = 'one'";
         records.with(|database| database.batch(expire)).await.unwrap();
@@ -130,6 +202,8 @@ mod tests {
         assert_eq!(renewed(&records, "two", 31_000).await, 1);
         assert_eq!(status(&records, "r1").await, "failed");
         assert_eq!(status(&records, "r2").await, "in_progress");
+        let found = records.with(|database| of_response(database, "ann", "r1", false));
+        assert_eq!(found.await.unwrap(), None);
         // A gateway that stops in order says so.
         records.with(|database| release(database, "two")).await.unwrap();
         assert_eq!(renewed(&records, "three", i64::MAX).await, 1);

@@ -17,6 +17,8 @@ pub mod keys;
 #[cfg(test)]
 mod outages;
 mod page;
+pub(crate) mod places;
+pub(crate) mod rates;
 pub(crate) mod responses;
 pub(crate) mod results;
 pub mod usage;

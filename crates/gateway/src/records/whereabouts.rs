@@ -101,6 +101,7 @@ mod tests {
                 idle_ms: 1,
                 memory_limit: None,
                 automatic: true,
+                holder: None,
             };
             records.add_container(row).await.unwrap();
         }

@@ -6,10 +6,11 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response as Answer};
 use cellblock_agent::wire::{ChatRequest, Completion, Dialect, Ids, Pieces};
 
-use super::create::{play, read};
+use super::create::play;
 use super::prepare::prepare;
 use super::stream;
 use crate::containers;
+use crate::json::read;
 use crate::now;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};

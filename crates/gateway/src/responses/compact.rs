@@ -12,9 +12,10 @@ use futures_util::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::create::{dialect, read};
+use super::create::dialect;
 use super::prepare::prepare;
 use super::run::Job;
+use crate::json::read;
 use crate::problem::Problem;
 use crate::state::responses::{self as live, Seal};
 use crate::state::{Caller, Gateway};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response as Answer};
 use cellblock_agent::wire::{
     ApiError, Dialect, ErrorKind, EventKind, Ids, ResponseRequest, ResponseStatus, StreamEvent,
@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 use super::prepare::prepare;
 use super::run::{Ear, Job, WAITING};
 use super::{keep, stream};
+use crate::json::read;
 use crate::problem::Problem;
 use crate::state::responses::{Log, RunningResponse};
 use crate::state::{Caller, Gateway};
@@ -64,23 +65,6 @@ pub(super) async fn play(job: Job) -> Result<mpsc::Receiver<StreamEvent>, ApiErr
             .in_current_span(),
     );
     Ok(events)
-}
-
-/// The body, or why it cannot be read.
-pub(crate) fn read(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
-    body.map_err(|rejection| {
-        let (kind, code) = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            (ErrorKind::TooLarge, "request_too_large")
-        } else {
-            (ErrorKind::InvalidRequestError, "invalid_body")
-        };
-        ApiError {
-            kind,
-            code: Some(code.to_owned()),
-            message: rejection.body_text(),
-            param: None,
-        }
-    })
 }
 
 /// Returns the dialect of events for the client that sent these headers.

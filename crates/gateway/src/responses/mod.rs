@@ -31,7 +31,6 @@ mod truncate;
 use axum::Router;
 use axum::routing::{get, post};
 
-pub(crate) use create::read;
 pub(crate) use keep::read as kept;
 pub(crate) use resolve::resolve;
 

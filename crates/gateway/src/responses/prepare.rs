@@ -18,6 +18,7 @@ use crate::containers;
 use crate::now;
 use crate::quotas::Metered;
 use crate::records::responses;
+use crate::replicas;
 use crate::state::responses::WaitingTurn;
 use crate::state::{Caller, Gateway};
 
@@ -62,6 +63,9 @@ pub(super) async fn prepare(
         provider = Arc::new(Truncating::new(provider)) as Arc<dyn Provider>;
     }
     let mut resumed = resume::find(gateway, caller, &request)?;
+    if resumed.is_none() {
+        replicas::request_at(gateway, &caller.owner, &request).await?;
+    }
     let (earlier, input) = if let Some(resumed) = &mut resumed {
         (goes_on(&mut resumed.turn, &request), resumed.others.clone())
     } else {
@@ -72,6 +76,9 @@ pub(super) async fn prepare(
     };
     let Resolved { items: input, leads } = resolve(gateway, caller, &input).await?;
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
+    if let Some(id) = container.as_deref().filter(|_| runs_code(&request)) {
+        replicas::stays(gateway, &caller.owner, id).await?;
+    }
     let asked = match (&request.conversation, &resumed) {
         (Some(_), Some(resumed)) => {
             let mut rows = conversation::known(gateway, caller, &resumed.others).await?;
@@ -140,6 +147,10 @@ pub(super) async fn prepare(
         dialect,
         generate: true,
     })
+}
+
+fn runs_code(request: &ResponseRequest) -> bool {
+    request.tools.iter().any(Tool::is_interpreter)
 }
 
 /// What came before a request that answers calls of code.
@@ -254,7 +265,7 @@ async fn functions(
     request: &ResponseRequest,
     lent: &[Arc<dyn Connector>],
 ) -> Result<String, ApiError> {
-    if gateway.interpreter().is_err() || !request.tools.iter().any(Tool::is_interpreter) {
+    if gateway.interpreter().is_err() || !runs_code(request) {
         return Ok(String::new());
     }
     let mut connectors = gateway.connectors(&caller.owner).await?;

@@ -21,6 +21,8 @@ use super::keep;
 use super::prepare::{Memory, prepare};
 use super::run::{Ear, WAITING};
 use crate::problem::Problem;
+use crate::records::holders::HoldingGateway;
+use crate::replicas;
 use crate::state::{Caller, Gateway};
 
 /// Requests that may wait for the turn that runs.
@@ -31,6 +33,7 @@ struct Connection {
     gateway: Gateway,
     caller: Caller,
     dialect: Dialect,
+    headers: HeaderMap,
     socket: WebSocket,
     /// The response before, which can be gone on from even if it is not stored.
     memory: Option<Memory>,
@@ -62,6 +65,7 @@ pub(super) async fn open(
         let tasks = gateway.tasks.clone();
         let connection = Connection {
             dialect: dialect(&gateway, &headers),
+            headers,
             deadline: Instant::now() + gateway.options.responses.socket_timeout,
             gateway,
             caller,
@@ -116,16 +120,23 @@ impl Connection {
             Err(error) => return self.refuse(&error).await,
         };
         let previous = request.previous_response_id.clone();
-        let prepared = prepare(
+        let prepared = Box::pin(prepare(
             &self.gateway,
             &self.caller,
             request,
             self.dialect,
             self.memory.as_ref(),
-        );
-        let mut job = match prepared.await {
-            Ok(job) => job,
-            Err(error) => {
+        ));
+        // What came from another gateway is not sent to a third one.
+        let (prepared, elsewhere) = if self.headers.contains_key(replicas::FORWARDED_BY) {
+            (prepared.await, None)
+        } else {
+            replicas::noting(prepared).await
+        };
+        let mut job = match (prepared, elsewhere) {
+            (Ok(job), _) => job,
+            (Err(_), Some(holder)) => return self.relay(&holder, text).await,
+            (Err(error), None) => {
                 self.forget(previous.as_deref());
                 return self.refuse(&error).await;
             }
@@ -167,6 +178,19 @@ impl Connection {
             });
         }
         Ok(())
+    }
+
+    /// Lets another gateway answer this request and all that follow.
+    async fn relay(&mut self, holder: &HoldingGateway, text: &str) -> Result<(), Over> {
+        let unanswered: Vec<_> = [text.to_owned()]
+            .into_iter()
+            .chain(self.waiting.drain(..))
+            .collect();
+        let relayed = replicas::relay(&self.gateway, holder, &self.headers, &mut self.socket, unanswered);
+        match relayed.await {
+            Ok(()) => Err(Over),
+            Err(error) => self.refuse(&error).await,
+        }
     }
 
     /// Notes a request that comes while another is answered.

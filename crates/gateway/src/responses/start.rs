@@ -24,10 +24,10 @@ pub(crate) async fn hold(gateway: Gateway) {
     let mut pace = tokio::time::interval(holders::RENEWAL);
     loop {
         pace.tick().await;
-        let id = gateway.id.clone();
+        let own = gateway.holder();
         match gateway
             .records
-            .with(move |database| holders::renew(database, &id))
+            .with(move |database| holders::renew(database, &own))
             .await
         {
             Ok(0) => {}
@@ -57,10 +57,10 @@ pub(crate) async fn release(gateway: &Gateway) {
 
 /// Fails the responses that ran when the process ended last time, and deletes old ones, now and every hour until the gateway stops.
 pub(crate) async fn start(gateway: &Gateway) -> Result<(), RecordsError> {
-    let id = gateway.id.clone();
+    let own = gateway.holder();
     let broken = gateway
         .records
-        .with(move |database| holders::start(database, &id))
+        .with(move |database| holders::start(database, &own))
         .await?;
     if broken > 0 {
         tracing::warn!(responses = broken, "{LOST}");

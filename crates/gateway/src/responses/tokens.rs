@@ -9,8 +9,8 @@ use cellblock_agent::turn::told;
 use cellblock_agent::wire::{ApiError, Dialect, Ids, ResponseRequest};
 use serde_json::{Value, json};
 
-use super::create::read;
 use super::prepare::prepare;
+use crate::json::read;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 

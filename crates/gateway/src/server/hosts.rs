@@ -66,9 +66,11 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
         .or_else(|| authority(headers.get(HOST)));
     // Programs may leave it out; browsers cannot.
     let named = headers.contains_key(HOST) || request.uri().authority().is_some();
-    let known = host
-        .as_ref()
-        .is_some_and(|host| is_known(host, options.listen, &options.http.hosts));
+    let known = host.as_ref().is_some_and(|host| {
+        let advertised = options.advertise.as_ref();
+        is_known(host, options.listen, &options.http.hosts)
+            || advertised.is_some_and(|own| own.host().eq_ignore_ascii_case(host.host()))
+    });
     if named && !known {
         let message = "the gateway is not reached by this name; list it under `hosts` if it should be";
         return refuse(&request, "host_not_allowed", message);

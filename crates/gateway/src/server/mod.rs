@@ -1,7 +1,7 @@
 //! The HTTP server: it composes the routes and the middleware before them, starts and stops. No route knows it.
 //!
 //! ```text
-//! connection ── observe ── answers ── panics ── hosts ── CORS ── auth ── body limit ── route
+//! connection ── observe ── answers ── panics ── hosts ── CORS ── auth ── body limit ── replicas ── route
 //! ```
 
 mod accept;
@@ -32,7 +32,7 @@ pub use tls::TlsError;
 use crate::state::Gateway;
 use crate::{
     artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
-    preview, projects, remote, responses, sessions, volumes, welcome,
+    preview, projects, remote, replicas, responses, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -51,14 +51,18 @@ impl Gateway {
         let mounted = mounts
             .iter()
             .fold(Router::new(), |router, mount| router.merge(mount.route()));
+        let state = || self.clone();
         Router::new()
-            .merge(responses::routes())
+            .merge(responses::routes().layer(from_fn_with_state(state(), replicas::responses)))
             .merge(conversations::routes())
             .merge(model_routes::routes())
-            .merge(containers::routes())
+            .merge(containers::routes().layer(from_fn_with_state(state(), replicas::containers)))
             .merge(files::routes())
-            .merge(sessions::routes())
-            .merge(preview::routes())
+            .merge(
+                sessions::routes()
+                    .merge(preview::routes())
+                    .layer(from_fn_with_state(state(), replicas::sessions)),
+            )
             .merge(volumes::routes())
             .merge(artifacts::routes())
             .merge(projects::routes())

@@ -28,6 +28,10 @@ pub(super) async fn observe(idle: Duration, mut request: Request, next: Next) ->
     let id = request.headers().get(REQUEST_ID).and_then(sane);
     let id: Arc<str> = id.map_or_else(|| Ids::random().mint("req").into(), Into::into);
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        // A gateway to which it is forwarded keeps it.
+        request.headers_mut().insert(REQUEST_ID, id);
+    }
     let matched = request.extensions().get::<MatchedPath>();
     let route: Arc<str> = matched.map_or("unmatched", MatchedPath::as_str).into();
     let method = known(request.method());

@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use cellblock_agent::wire::Ids;
 use cellblock_interpreter::builder::BackendKind;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
@@ -28,6 +27,7 @@ use crate::json::Json;
 use crate::problem::Problem;
 use crate::projects;
 use crate::renamed::{RenamedWarning, either};
+use crate::replicas;
 use crate::state::sessions::{RestSession, SessionTerms, StoredCells, VolumeAccess};
 use crate::state::{Caller, Gateway, described};
 
@@ -122,7 +122,7 @@ pub(crate) async fn create(
     let connectors = connectors(&gateway, &caller, toolset, request.connectors.as_deref()).await?;
     let project = joined(&gateway, &caller, toolset, &request)?;
     let volume = volume::named(toolset, request.volume.take(), request.volume_access)?;
-    let id = Ids::random().mint("sess");
+    let id = replicas::mint_session(&gateway);
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
     let longest = gateway.options.max_cell_timeout;

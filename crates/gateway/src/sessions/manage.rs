@@ -19,7 +19,8 @@ pub(crate) struct Interrupted {
     interrupted: bool,
 }
 
-/// Lists the caller's sessions, the oldest first.
+/// Lists the caller's sessions in this gateway, the oldest first. Sessions of other gateways that share its
+/// records are found by their IDs.
 #[utoipa::path(
     get, operation_id = "list_sessions", path = "/v1/sessions", tag = "sessions",
     responses((status = 200, description = "The sessions", body = crate::openapi::SessionList))

@@ -2,6 +2,7 @@
 
 mod caller;
 pub(crate) mod containers;
+mod forwarder;
 pub(crate) mod responses;
 pub(crate) mod sessions;
 mod slots;
@@ -18,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 pub use caller::Caller;
 pub use containers::Containers;
+use forwarder::Forwarder;
 use sessions::Sessions;
 use slots::Slots;
 
@@ -26,6 +28,7 @@ use crate::keys::Keys;
 use crate::models::Models;
 use crate::options::Options;
 use crate::quotas::{Allowance, OwnerFetches, Quotas};
+use crate::records::holders::HoldingGateway;
 use crate::records::{Records, RecordsError};
 
 /// A gateway: what its routes share.
@@ -67,6 +70,8 @@ pub struct GatewayState {
     pub tasks: TaskTracker,
     /// Canceled by a second signal: stop without waiting.
     pub(crate) hurrying: CancellationToken,
+    /// What sends requests to other gateways.
+    pub(crate) forwarder: Forwarder,
 }
 
 impl std::ops::Deref for Gateway {
@@ -84,10 +89,11 @@ impl Gateway {
         let responses = responses::LiveResponses::new(&options.responses);
         let containers = Containers::new(&options.containers);
         let engine = engine.into();
+        let id = format!("{:032x}", u128::from_be_bytes(crate::random()));
         Self(Arc::new(GatewayState {
-            id: format!("{:032x}", u128::from_be_bytes(crate::random())),
             keys: Keys::new(records.clone()),
-            quotas: Quotas::new(Allowance::from(&options.quotas), records.clone()),
+            quotas: Quotas::new(Allowance::from(&options.quotas), records.clone(), &id),
+            id,
             sessions: Sessions::new(&options.sessions),
             slots: Slots::new(options.execute.max_concurrent),
             options,
@@ -101,7 +107,16 @@ impl Gateway {
             ending: CancellationToken::new(),
             tasks: TaskTracker::new(),
             hurrying: CancellationToken::new(),
+            forwarder: Forwarder::default(),
         }))
+    }
+
+    /// Returns this gateway as others find it in the records that they share.
+    pub(crate) fn holder(&self) -> HoldingGateway {
+        HoldingGateway {
+            id: self.id.clone(),
+            address: self.options.advertise.as_ref().map(ToString::to_string),
+        }
     }
 
     /// Returns the connectors that code of this owner may call: those that its key is granted, or all if no keys are required.

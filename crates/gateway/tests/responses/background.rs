@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cellblock_agent::provider::Provider;
 use serde_json::{Value, json};
 
-use crate::models::Waiting;
 use crate::support::{Server, block_on, events, names, serve, serve_with};
+use crate::waiting::Waiting;
 
 async fn begin(server: &Server) -> String {
     let made = server

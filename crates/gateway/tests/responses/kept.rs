@@ -12,8 +12,8 @@ use cellblock_gateway::records::{Records, ToDatabaseValue as _};
 use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
-use crate::models::Waiting;
 use crate::support::{Server, block_on, gateway, scripted, serve, told};
+use crate::waiting::Waiting;
 
 #[test]
 fn a_stored_response_is_whole_and_its_owners() {

@@ -31,5 +31,6 @@ mod streams;
 mod support;
 mod tokens;
 mod toolsets;
+mod waiting;
 #[path = "../rest/weather.rs"]
 mod weather;

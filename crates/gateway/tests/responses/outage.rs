@@ -9,8 +9,8 @@ use cellblock_testkit::{DatabaseServer, require};
 use serde_json::json;
 
 use crate::full::{ready, until_ready};
-use crate::models::Waiting;
 use crate::support::{block_on, gateway, listen};
+use crate::waiting::Waiting;
 
 #[test]
 fn a_gateway_says_that_its_database_is_down_and_loses_no_end_when_it_is_back() {

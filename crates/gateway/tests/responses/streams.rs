@@ -7,9 +7,10 @@ use cellblock_agent::provider::Provider;
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
-use crate::models::{Endless, Panicking, Waiting};
+use crate::models::{Endless, Panicking};
 use crate::order::Order;
 use crate::support::{block_on, events, interpreter_tool, names, runs, scripted, serve, serve_with};
+use crate::waiting::Waiting;
 
 /// The id in the first event of a stream.
 async fn id(stream: &mut reqwest::Response) -> String {

@@ -181,7 +181,7 @@ fn ctrl_d_and_closed_input_end_a_program_that_reads() {
 fn terminals_are_given_back_and_lose_no_output() {
     block_on(async {
         let session = session().await;
-        let lines: String = (1..=3000).map(|line| format!("{line}\r\n")).collect();
+        let lines = (1..=3000).fold(String::new(), |text, line| text + &line.to_string() + "\r\n");
         // More than a sandbox may have at the same time.
         for _ in 0..40 {
             let mut terminal = Terminal::start(&session, ["seq", "3000"]).await;

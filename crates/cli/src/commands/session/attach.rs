@@ -187,6 +187,7 @@ fn size() -> TerminalSize {
 }
 
 /// Exits as the program did; the codes of [`ExitCode`] are those of `cellblock` itself.
+#[expect(clippy::exit, reason = "the terminal is as it was, and nothing else is held")]
 fn leave(report: &ProcessReport) -> ExitCode {
     match report.exit_code {
         Some(0) => ExitCode::Success,

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/key_max_network.sql"),
     include_str!("../migrations/gateways.sql"),
     include_str!("../migrations/volumes.sql"),
+    include_str!("../migrations/replicas.sql"),
 ];
 
 /// Words of `SQLite` in the migrations, and those of Postgres.

@@ -4,6 +4,7 @@ use super::*;
 use crate::records::conformance::over_each_database;
 use crate::records::database::DatabaseClock;
 use crate::records::holders;
+use crate::records::holders::HoldingGateway;
 
 fn writer(session: &str, gateway: &str) -> VolumeWriter {
     VolumeWriter {
@@ -90,8 +91,8 @@ over_each_database! {
         // No lease was ever made for the gateway `gone`.
         let start = records.with(|database| match database.clock()? {
             // As of a server that has been up for long.
-            Some(clock) => holders::renew_at(database, "here", DatabaseClock { up_ms: i64::MAX, ..clock }),
-            None => holders::start(database, "here"),
+            Some(clock) => holders::renew_at(database, &here(), DatabaseClock { up_ms: i64::MAX, ..clock }),
+            None => holders::start(database, &here()),
         });
         start.await.unwrap();
         let (lost, _) = row(&records, "data").await;
@@ -103,5 +104,13 @@ over_each_database! {
         assert_eq!(records.save_volume("id of data", old, revision("{2}", 2)).await.unwrap(), None);
         let (held, manifest) = row(&records, "data").await;
         assert_eq!((held.writer.as_deref(), held.state.as_deref(), manifest.as_str()), (Some("s2"), Some("writing"), "{1}"));
+    }
+}
+
+/// The gateway of these tests.
+fn here() -> HoldingGateway {
+    HoldingGateway {
+        id: "here".to_owned(),
+        address: None,
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::Notify;
@@ -14,6 +15,9 @@ use crate::options::ContainerOptions;
 use crate::quotas::{ExceededQuota, SandboxPermit};
 use crate::records::RecordsError;
 use crate::state::Gateway;
+
+/// How often a place is tried that another gateway may have given back.
+const ELSEWHERE: Duration = Duration::from_secs(2);
 
 /// The places of all containers.
 #[derive(Debug)]
@@ -127,9 +131,18 @@ pub(crate) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, 
             Err(Full::Broken(error)) => return Err(error.into()),
             Err(Full::Quota(_) | Full::Own(_) | Full::All(_)) => {}
         }
+        // A place that other gateways have is given back without a word here.
+        let elsewhere = async {
+            if gateway.records.is_shared() {
+                tokio::time::sleep(ELSEWHERE).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
         tokio::select! {
             () = freed => {}
             () = permitted => {}
+            () = elsewhere => {}
             // An idle container can give way.
             _ = idle.changed() => {}
         }

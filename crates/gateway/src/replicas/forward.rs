@@ -1,0 +1,200 @@
+//! Sends a request to another gateway as it is, and answers with what comes back while it comes.
+
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
+use axum::extract::Request;
+use axum::http::header::{
+    CONNECTION, EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use cellblock_agent::wire::ApiError;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use reqwest::{Upgraded, Url};
+use tokio::io::copy_bidirectional;
+
+use super::{FORWARDED_BY, unreachable};
+use crate::problem::Problem;
+use crate::records::holders::HoldingGateway;
+use crate::retry;
+use crate::state::Gateway;
+
+/// Seconds after which a gateway that does not answer may have lost its lease.
+const RETRY: u64 = 5;
+
+/// Headers of one connection, and those that the next server sets or has no use for: this one has checked the origin.
+const OWN: [HeaderName; 12] = [
+    CONNECTION,
+    EXPECT,
+    HOST,
+    ORIGIN,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Sends a request, and answers with what comes back.
+pub(super) async fn send(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> Response {
+    match sent(gateway, holder, request).await {
+        Ok(answer) => answer,
+        Err(error) => Problem::from(error).into_response(),
+    }
+}
+
+async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> Result<Response, ApiError> {
+    let (mut parts, body) = request.into_parts();
+    // A WebSocket, or another protocol that the client asks for.
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
+    let upgrade = upgrade.zip(parts.headers.get(UPGRADE).cloned());
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let headers = carried(&parts.headers, gateway);
+    let url = url(holder, path)?;
+    let client = gateway
+        .forwarder
+        .client()
+        .map_err(|error| failed(holder, &error))?;
+    let mut request = client.request(parts.method, url).headers(headers);
+    if !body.is_end_stream() {
+        let pieces = Shared(Mutex::new(body.into_data_stream()));
+        request = request.body(reqwest::Body::wrap(StreamBody::new(pieces.map_ok(Frame::data))));
+    }
+    if let Some((_, protocol)) = &upgrade {
+        request = request.header(CONNECTION, "upgrade").header(UPGRADE, protocol);
+    }
+    let answer = request.send().await.map_err(|error| failed(holder, &error))?;
+    crate::metrics::forwarded("answered");
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS
+        && let Some((here, protocol)) = upgrade
+    {
+        let mut switched = Response::new(Body::empty());
+        *switched.status_mut() = answer.status();
+        *switched.headers_mut() = answer.headers().clone();
+        drop_own(switched.headers_mut());
+        let headers = switched.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol);
+        let there = answer.upgrade().await.map_err(|error| failed(holder, &error))?;
+        let ending = gateway.ending.clone();
+        gateway.tasks.spawn(async move {
+            tokio::select! {
+                () = pass(here, there) => {}
+                () = ending.cancelled() => {}
+            }
+        });
+        return Ok(switched);
+    }
+    let mut answer = axum::http::Response::from(answer).map(Body::new);
+    drop_own(answer.headers_mut());
+    Ok(answer)
+}
+
+/// Passes bytes both ways until one side ends.
+async fn pass(here: OnUpgrade, mut there: Upgraded) {
+    let Ok(here) = here.await else {
+        return;
+    };
+    // Either side may break off.
+    let _ = copy_bidirectional(&mut TokioIo::new(here), &mut there).await;
+}
+
+/// The URL of a path at a gateway.
+pub(super) fn url(holder: &HoldingGateway, path: &str) -> Result<Url, ApiError> {
+    let Some(address) = &holder.address else {
+        let problem = "has no address: set `advertise` there to the URL at which this gateway reaches it";
+        return Err(unreachable(holder, "gateway_unreachable", problem));
+    };
+    Url::parse(&format!("{address}{path}")).map_err(|error| failed(holder, &error))
+}
+
+/// The headers that go on to another gateway.
+pub(super) fn carried(headers: &HeaderMap, gateway: &Gateway) -> HeaderMap {
+    let mut headers = headers.clone();
+    drop_own(&mut headers);
+    if let Ok(id) = HeaderValue::from_str(&gateway.id) {
+        headers.insert(FORWARDED_BY, id);
+    }
+    headers
+}
+
+fn drop_own(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|names| names.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in OWN.iter().chain(&listed) {
+        headers.remove(name);
+    }
+}
+
+/// The error for a gateway that does not answer. Its address stays in the log.
+pub(super) fn failed(holder: &HoldingGateway, error: &(dyn std::error::Error + 'static)) -> ApiError {
+    tracing::warn!(
+        holder = holder.id,
+        address = holder.address,
+        error,
+        "forward a request"
+    );
+    retry::after(RETRY);
+    let connecting = error
+        .downcast_ref::<reqwest::Error>()
+        .is_some_and(reqwest::Error::is_connect);
+    crate::metrics::forwarded(if connecting { "unreachable" } else { "failed" });
+    if connecting {
+        let problem = "does not accept connections; send the request again: if that gateway has ended, its lease expires within 30 seconds";
+        return unreachable(holder, "gateway_unreachable", problem);
+    }
+    let problem = "did not answer; it may have done what the request asks";
+    unreachable(holder, "gateway_failed", problem)
+}
+
+/// The pieces of a body that threads may share: it is polled by one at a time.
+struct Shared(Mutex<BodyDataStream>);
+
+impl Stream for Shared {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let pieces = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        pieces.poll_next_unpin(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_one_connection_are_not_carried_on() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "keep-alive, x-mine"),
+            ("x-mine", "1"),
+            ("transfer-encoding", "chunked"),
+            ("host", "a.example"),
+            ("authorization", "Bearer key"),
+            ("content-length", "3"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        drop_own(&mut headers);
+        let mut kept: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["authorization", "content-length"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Several gateways over one Postgres: a request goes to the gateway that has what it needs.
+//!
+//! ```text
+//! client ── any gateway ── is it here? ──────────────────────────────────── route
+//!                            └ no: who has it, by the leases in Postgres ── forward ── its gateway, which checks the key itself
+//! ```
+//!
+//! The id of a session names its gateway; containers and responses have theirs in the records. Nothing is asked or sent if the records are a
+//! file, which has one gateway.
+
+mod forward;
+mod locate;
+mod route;
+mod socket;
+mod wanted;
+
+use axum::http::HeaderName;
+use cellblock_agent::wire::{ApiError, ErrorKind};
+
+pub(crate) use locate::{mint_session, request_at, stays};
+pub(crate) use route::{containers, responses, sessions};
+pub(crate) use socket::relay;
+pub(crate) use wanted::noting;
+
+use crate::records::holders::HoldingGateway;
+
+/// Says that another gateway has forwarded a request, which then is not forwarded again. It grants nothing.
+pub(crate) const FORWARDED_BY: HeaderName = HeaderName::from_static("cellblock-forwarded-by");
+
+/// The error for a request whose gateway cannot be asked.
+fn unreachable(holder: &HoldingGateway, code: &str, problem: &str) -> ApiError {
+    ApiError {
+        kind: ErrorKind::Unavailable,
+        code: Some(code.to_owned()),
+        message: format!(
+            "the gateway `{}` has what this request needs, and {problem}",
+            holder.id
+        ),
+        param: None,
+    }
+}

@@ -1,0 +1,72 @@
+//! Quotas that gateways share.
+
+use std::sync::Arc;
+
+use cellblock_agent::provider::scripted::Scripted;
+use cellblock_testkit::require;
+use cellblock_testkit::wait::until_ok;
+use serde_json::json;
+
+use crate::support::{block_on, code, pair_with};
+
+#[test]
+fn sandboxes_of_a_key_are_counted_over_all_gateways() {
+    require!(Postgres);
+    block_on(async {
+        let pair = pair_with(Arc::new(Scripted::new([])), |options| {
+            options.quotas.sandboxes = Some(3);
+        })
+        .await;
+        let made = (0..8).map(|number| {
+            let api = [&pair.one, &pair.two][number % 2];
+            async move { api.post("/v1/sessions", &json!({})).await }
+        });
+        let answers = futures_util::future::join_all(made).await;
+        let made: Vec<_> = answers.iter().filter(|answer| answer.0 == 201).collect();
+        assert_eq!(made.len(), 3, "{answers:?}");
+        let refused = answers.iter().find(|answer| answer.0 != 201).unwrap();
+        assert_eq!(code(refused), (429, "rate_limit_exceeded"));
+        // A place that is free in one gateway is free for the other one.
+        let path = format!("/v1/sessions/{}", made[0].1["id"].as_str().unwrap());
+        assert_eq!(pair.one.delete(&path).await.0, 200);
+        until_ok(async || match pair.two.post("/v1/sessions", &json!({})).await {
+            (201, _) => Ok(()),
+            (_, told) => Err(told),
+        })
+        .await;
+        assert_eq!(pair.one.post("/v1/sessions", &json!({})).await.0, 429);
+    });
+}
+
+#[test]
+fn a_quota_per_minute_holds_over_all_gateways() {
+    require!(Postgres);
+    block_on(async {
+        let pair = pair_with(Arc::new(Scripted::new([])), |options| {
+            options.quotas.cells_per_minute = Some(6);
+        })
+        .await;
+        let sessions = [
+            (&pair.one, pair.one.session().await),
+            (&pair.two, pair.two.session().await),
+        ];
+        let cells = (0..12).map(|number| {
+            let (api, session) = &sessions[number % 2];
+            let cells = format!("{session}/cells");
+            async move { api.post(&cells, &json!({"code": "1"})).await }
+        });
+        // One more may be due while they run.
+        let answers = futures_util::future::join_all(cells).await;
+        let ran = answers.iter().filter(|answer| answer.0 == 200).count();
+        assert!((6..=7).contains(&ran), "{ran}");
+        let refused: Vec<_> = answers.iter().filter(|answer| answer.0 != 200).collect();
+        for answer in refused {
+            assert_eq!(code(answer), (429, "rate_limit_exceeded"));
+            let message = answer.1["error"]["message"].as_str().unwrap();
+            assert!(
+                message.contains("`cells_per_minute`") && message.contains("its limit is 6"),
+                "{message}"
+            );
+        }
+    });
+}
