@@ -75,6 +75,7 @@ pub enum Error {
     #[error(transparent)]
     Port(#[from] PortError),
     /// The proxy of a session with `network: egress` could not be made.
+    #[cfg(feature = "egress")]
     #[error("make the session's proxy")]
     Egress(#[from] cellblock_egress::EgressError),
     /// Packages took too long to install.
@@ -104,6 +105,7 @@ impl Error {
             Self::Image(_) | Self::Requirements(_) | Self::Store(_) | Self::Spool(_) | Self::Output(_) => {
                 Blame::Internal
             }
+            #[cfg(feature = "egress")]
             Self::Egress(_) => Blame::Internal,
             Self::Alias(error) if error.code().is_none() => Blame::Internal,
             Self::Clients { .. } => Blame::Policy,
@@ -142,6 +144,8 @@ impl Error {
         match self {
             Self::Sandbox(error) => error.retry(),
             Self::Output(error) if error.is_from_the_kernel() => Retry::Fresh,
+            #[cfg(feature = "egress")]
+            Self::Egress(_) => Retry::Never,
             Self::Output(_)
             | Self::Image(_)
             | Self::Requirements(_)
@@ -149,7 +153,6 @@ impl Error {
             | Self::Spool(_)
             | Self::Alias(_)
             | Self::Clients { .. }
-            | Self::Egress(_)
             | Self::Argument { .. }
             | Self::Input { .. }
             | Self::NoFile { .. }

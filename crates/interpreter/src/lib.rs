@@ -51,6 +51,7 @@ pub mod watched;
 
 pub use cellblock_artifact as artifact;
 pub use cellblock_chart as chart;
+#[cfg(feature = "egress")]
 pub use cellblock_egress as egress;
 pub use cellblock_image as image;
 pub use cellblock_protocol::text;

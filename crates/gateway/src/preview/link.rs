@@ -21,7 +21,7 @@ const SECRET: &str = "preview";
 
 /// What a link allows: requests to one port of one session, until it expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Link {
+pub(crate) struct PreviewLink {
     pub(crate) owner: String,
     pub(crate) session: String,
     pub(crate) port: u16,
@@ -29,7 +29,7 @@ pub(crate) struct Link {
     pub(crate) until: u64,
 }
 
-impl Link {
+impl PreviewLink {
     /// Returns a link for a time.
     pub(crate) fn new(owner: String, session: String, port: u16, time: Duration) -> Self {
         Self {
@@ -92,22 +92,25 @@ mod tests {
     #[test]
     fn a_link_that_was_changed_or_signed_with_another_key_is_none() {
         let key = |byte| Key::new(HMAC_SHA256, &[byte; 32]);
-        let link = Link::new(
+        let link = PreviewLink::new(
             "ann".to_owned(),
             "sess_1".to_owned(),
             8000,
             Duration::from_mins(1),
         );
         let text = link.signed(&key(1));
-        assert_eq!(Link::verified(&key(1), &text), Some(link));
-        assert_eq!(Link::verified(&key(2), &text), None);
+        assert_eq!(PreviewLink::verified(&key(1), &text), Some(link));
+        assert_eq!(PreviewLink::verified(&key(2), &text), None);
         let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
         for place in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[place] ^= 1;
-            assert_eq!(Link::verified(&key(1), &URL_SAFE_NO_PAD.encode(&changed)), None);
             assert_eq!(
-                Link::verified(&key(1), &URL_SAFE_NO_PAD.encode(&bytes[..place])),
+                PreviewLink::verified(&key(1), &URL_SAFE_NO_PAD.encode(&changed)),
+                None
+            );
+            assert_eq!(
+                PreviewLink::verified(&key(1), &URL_SAFE_NO_PAD.encode(&bytes[..place])),
                 None
             );
         }

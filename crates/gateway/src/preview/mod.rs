@@ -4,7 +4,7 @@
 //! client ── key, or signed link ──> gateway ── PortStream ──> program in the sandbox
 //! ```
 //!
-//! What comes back is written by code that nobody trusts, and comes from the gateway's address. Browsers are told to show it in an origin of
+//! What comes back is written by code that nobody trusts, and comes from the gateway's address. The answer makes browsers show it in an origin of
 //! its own (`headers.rs`), so that it can do nothing that any other page could not do.
 
 mod forward;
@@ -17,7 +17,7 @@ use axum::response::Response;
 use axum::routing::any;
 
 pub(crate) use headers::FromProgram;
-pub(crate) use link::Link;
+pub(crate) use link::PreviewLink;
 
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
@@ -66,9 +66,9 @@ async fn by_link(
     Path(linked): Path<Linked>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Link {
+    let PreviewLink {
         owner, session, port, ..
-    } = Link::open(&gateway, &linked.link).await?;
+    } = PreviewLink::open(&gateway, &linked.link).await?;
     let way = Way {
         prefix: format!("{LINKS}{}", linked.link),
         port,

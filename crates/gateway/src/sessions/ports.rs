@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 use crate::listing::Listed;
-use crate::preview::{LINKS, Link};
+use crate::preview::{LINKS, PreviewLink};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -89,7 +89,7 @@ pub(crate) async fn link(
         let message = format!("`{valid}` seconds are not between 1 and {MAX_VALID}");
         return Err(Problem::invalid("valid_s", message));
     }
-    let link = Link::new(caller.owner, id, port, Duration::from_secs(valid));
+    let link = PreviewLink::new(caller.owner, id, port, Duration::from_secs(valid));
     let path = format!("{LINKS}{}/", link.sign(&gateway).await?);
     let expires_at = link.until;
     Ok((StatusCode::CREATED, Json(PortLink { path, expires_at })))

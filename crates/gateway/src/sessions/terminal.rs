@@ -125,7 +125,7 @@ impl Connection {
         self.held.session.processes()
     }
 
-    /// Sends what the process writes. Returns `None` if nobody is left to be told the end.
+    /// Sends what the process writes. Returns `None` if nobody is left to hear the end.
     async fn show(&self, to: &mut SplitSink<WebSocket, Message>, mut offset: u64) -> Option<Closing> {
         loop {
             let part = self.processes().output(&self.process, offset, PART, QUIET);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_egress::{EgressPolicy, EgressProxy};
+#[cfg(feature = "egress")]
+use cellblock_egress::EgressPolicy;
 use cellblock_protocol::{Guard, KernelOutcome, Rescue, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
@@ -68,6 +69,7 @@ pub struct SessionOptions {
     /// Datasets of the project that it may load without having looked at them, by slug.
     pub seen: Vec<String>,
     /// What code reaches with `network: egress`, which needs it.
+    #[cfg(feature = "egress")]
     pub egress: Option<EgressPolicy>,
     /// Volume whose files it has in `/workspace/volume`.
     pub volume: Option<SessionVolume>,
@@ -105,6 +107,7 @@ impl Default for SessionOptions {
             fetch_allowance: None,
             project: None,
             seen: Vec::new(),
+            #[cfg(feature = "egress")]
             egress: None,
             volume: None,
         }
@@ -169,10 +172,8 @@ pub(super) struct Actor {
     pub(super) id: String,
     /// Processes beside cells.
     pub(super) processes: Arc<Table>,
-    /// The proxy of a session with `network: egress`, made on first use, which counts what the session has used.
-    pub(super) proxy: Option<EgressProxy>,
-    /// The proxy in the sandbox that is there.
-    pub(super) way_out: Option<WayOut>,
+    /// Its way out, with `network: egress`.
+    pub(super) way_out: WayOut,
     /// Its volume.
     pub(super) volume: Option<OpenVolume>,
 }
@@ -227,8 +228,7 @@ impl Actor {
             grants,
             bundles: Vec::new(),
             processes,
-            proxy: None,
-            way_out: None,
+            way_out: WayOut::default(),
             volume,
         }
     }

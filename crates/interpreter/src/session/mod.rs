@@ -54,6 +54,10 @@ pub(crate) mod spool;
 mod standby;
 mod until;
 mod volume;
+#[cfg(feature = "egress")]
+mod way_out;
+#[cfg(not(feature = "egress"))]
+#[path = "no_way_out.rs"]
 mod way_out;
 
 pub use actor::SessionOptions;

@@ -67,7 +67,7 @@ impl Actor {
         (self.has_files, self.has_variables) = (false, false);
         self.kernel = None;
         self.processes.lose();
-        self.way_out = None;
+        self.way_out.close();
         if let Some(volume) = &mut self.volume {
             volume.lose();
         }
@@ -132,7 +132,7 @@ impl Actor {
         self.save_volume_at_end().await;
         self.kernel = None;
         self.processes.lose();
-        self.way_out = None;
+        self.way_out.close();
         match self.sandbox.take() {
             Some(sandbox) => {
                 let id = sandbox.id().to_owned();

@@ -28,10 +28,18 @@ const INSIDE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 /// Name of the code that tells a kernel.
 const NAME: &str = "<egress>";
 
-/// A proxy that serves the sandbox that is there. Dropping it closes all connections.
-#[derive(Debug)]
+/// The way out of a session.
+#[derive(Debug, Default)]
 pub(super) struct WayOut {
-    /// Variables that name it to programs.
+    /// The proxy, made on first use, which counts what the session has used.
+    proxy: Option<EgressProxy>,
+    /// It in the sandbox that is there. Dropping it closes all connections.
+    open: Option<OpenWayOut>,
+}
+
+#[derive(Debug)]
+struct OpenWayOut {
+    /// Variables that name the proxy to programs.
     env: BTreeMap<String, String>,
     _serving: AbortOnDropHandle<()>,
 }
@@ -39,10 +47,17 @@ pub(super) struct WayOut {
 /// No variables.
 static NONE: BTreeMap<String, String> = BTreeMap::new();
 
+impl WayOut {
+    /// Closes it with its sandbox.
+    pub(super) fn close(&mut self) {
+        self.open = None;
+    }
+}
+
 impl Actor {
     /// Opens the way out of a sandbox that has just been taken, if the session has one.
     pub(super) async fn open_way_out(&mut self) -> Result<()> {
-        self.way_out = None;
+        self.way_out.close();
         if self.limits.network != NetworkPolicy::Egress {
             return Ok(());
         }
@@ -59,9 +74,10 @@ impl Actor {
             .filter(|host| !policy.allow.iter().any(|rule| rule.host.to_string() == **host));
         let inside: Vec<_> = inside.copied().collect();
         let env = environment(&inside.join(","));
-        let proxy = match &self.proxy {
+        let proxy = match &self.way_out.proxy {
             Some(proxy) => proxy.clone(),
             None => self
+                .way_out
                 .proxy
                 .insert(EgressProxy::new(policy.clone(), &*self.id, None)?)
                 .clone(),
@@ -72,7 +88,7 @@ impl Actor {
             .guest()
             .write(CERTIFICATES, 0o644, certificates.as_bytes())
             .await?;
-        self.way_out = Some(WayOut {
+        self.way_out.open = Some(OpenWayOut {
             env,
             _serving: AbortOnDropHandle::new(tokio::spawn(serve(listener, proxy))),
         });
@@ -81,7 +97,7 @@ impl Actor {
 
     /// Tells the kernel of the way out. Returns whether it is still there.
     pub(super) async fn show_way_out(&mut self) -> Result<bool> {
-        let Some(WayOut { env, .. }) = &self.way_out else {
+        let Some(OpenWayOut { env, .. }) = &self.way_out.open else {
             return Ok(true);
         };
         // JSON with nothing but texts is Python, too.
@@ -99,7 +115,7 @@ impl Actor {
 
     /// Returns the variables of commands and processes that name the way out.
     pub(super) fn way_out_env(&self) -> &BTreeMap<String, String> {
-        self.way_out.as_ref().map_or(&NONE, |way_out| &way_out.env)
+        self.way_out.open.as_ref().map_or(&NONE, |open| &open.env)
     }
 }
 

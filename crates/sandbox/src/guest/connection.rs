@@ -4,7 +4,7 @@
 //! SandboxStream ⇄ duplex ⇄ pump ── send, receive ──> guest ⇄ socket ⇄ program
 //! ```
 //!
-//! Each part is asked for, so that a side that is slow makes the other wait, and nobody else.
+//! Each part is requested, so that a side that is slow makes the other wait, and nobody else.
 
 use std::io;
 use std::pin::Pin;
