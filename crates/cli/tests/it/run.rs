@@ -347,3 +347,34 @@ fn a_network_policy_that_does_not_exist_or_fit_is_refused_by_name() -> Result<()
     );
     Ok(())
 }
+
+#[test]
+fn listed_hosts_are_reached_through_a_proxy() -> Result<()> {
+    let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let host = server.local_addr()?.to_string();
+    std::thread::spawn(move || {
+        for mut stream in server.incoming().flatten() {
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+            let _ = std::io::Write::write_all(&mut stream, answer);
+        }
+    });
+    let code = format!("import urllib.request\nurllib.request.urlopen('http://{host}/').read().decode()");
+    let (exit, report) = json(["--network", "egress", "--allow", &host, "-c", &code])?;
+    assert_eq!(exit, 0, "{report:#}");
+    assert_eq!(report["outputs"][0]["value"], "hello");
+    assert_eq!(report["sandbox"]["network"], "egress");
+    for (arguments, said) in [
+        (
+            &["--network", "egress"][..],
+            "`--network egress` needs hosts that code may reach",
+        ),
+        (&["--allow", "a.example"], "`--allow` is for `--network egress`"),
+        (&["--network", "egress", "--allow", "http://a"], "--allow"),
+    ] {
+        let finished = run(arguments.iter().copied().chain(["-c", "1"]))?.run()?;
+        assert_eq!(finished.code(), 2, "{arguments:?}");
+        assert!(finished.stderr.contains(said), "{}", finished.stderr);
+    }
+    Ok(())
+}

@@ -158,6 +158,14 @@ impl Keys {
             .await
     }
 
+    /// Whether a key, by its ID, is there and neither revoked nor expired.
+    pub(crate) async fn is_usable(&self, id: &str) -> Result<bool, RecordsError> {
+        let (id, now) = (id.to_owned(), super::now());
+        self.records
+            .with(move |connection| rows::is_usable(connection, &id, now))
+            .await
+    }
+
     /// Whether any key can be used.
     pub async fn any_usable(&self) -> Result<bool, RecordsError> {
         let now = super::now();

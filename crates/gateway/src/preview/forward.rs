@@ -14,7 +14,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded, on};
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 
-use super::headers::{self, FromProgram};
+use super::headers::{self, PassedOn};
 use crate::problem::Problem;
 use crate::state::Gateway;
 use crate::state::sessions::HostedSession;
@@ -90,7 +90,7 @@ pub(super) async fn forward(
         });
     }
     headers::to_client(response.headers_mut(), way, upgraded);
-    response.extensions_mut().insert(FromProgram);
+    response.extensions_mut().insert(PassedOn);
     Ok(response.map(Body::new))
 }
 

@@ -8,9 +8,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::forward::Way;
 
-/// Marks an answer of a program, which the gateway does not complete as its own.
+/// Marks an answer that the gateway passes on, and does not complete as its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FromProgram;
+pub(crate) struct PassedOn;
 
 /// Makes browsers show what a program answers in an origin of its own: its scripts run, but have neither cookies nor storage, and no
 /// answers of the gateway.

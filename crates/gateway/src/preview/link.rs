@@ -47,9 +47,7 @@ impl PreviewLink {
 
     /// Reads a link that was signed here and has not expired.
     pub(crate) async fn open(gateway: &Gateway, text: &str) -> Result<Self, Problem> {
-        let link = Self::verified(&key(gateway).await?, text).ok_or_else(|| {
-            Problem::missing("link_not_found", "this link was not made here, or was changed")
-        })?;
+        let link = Self::verified(&key(gateway).await?, text).ok_or_else(Self::unknown)?;
         if link.until <= now() {
             let message = "this link has expired; make another one";
             return Err(Problem::new(
@@ -60,6 +58,12 @@ impl PreviewLink {
             ));
         }
         Ok(link)
+    }
+
+    /// The answer to a link that leads nowhere.
+    pub(super) fn unknown() -> Problem {
+        let message = "this link was not made here, was changed, or its key is no longer valid";
+        Problem::missing("link_not_found", message)
     }
 
     fn signed(&self, key: &Key) -> String {

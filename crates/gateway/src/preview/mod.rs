@@ -16,7 +16,7 @@ use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::response::Response;
 use axum::routing::any;
 
-pub(crate) use headers::FromProgram;
+pub(crate) use headers::PassedOn;
 pub(crate) use link::PreviewLink;
 
 use crate::problem::Problem;
@@ -74,6 +74,10 @@ async fn by_link(
         port,
         is_link: true,
     };
+    // A link is worth no more than the key that made it.
+    if !Caller::is_local(&owner) && !gateway.keys.is_usable(&owner).await? {
+        return Err(PreviewLink::unknown());
+    }
     let held = gateway.sessions.find(&Caller { owner }, &session)?;
     forward(&gateway, &held, &way, request).await
 }

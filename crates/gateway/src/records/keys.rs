@@ -143,6 +143,13 @@ pub(crate) fn find(database: &Database, hash: Option<[u8; 32]>, now: u64) -> Dat
     Ok(if any { KeyLookup::Unknown } else { KeyLookup::Open })
 }
 
+/// Whether a key is there and neither revoked nor expired.
+pub(crate) fn is_usable(database: &Database, id: &str, now: u64) -> DatabaseResult<bool> {
+    let sql =
+        "SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)";
+    database.exists(sql, params![id, signed(now)])
+}
+
 /// What a key's quotas are, where it says so; `None` where there is no such key.
 pub(crate) fn allowance(database: &Database, id: &str) -> DatabaseResult<Option<Allowance>> {
     let sql = "SELECT allowance FROM keys WHERE id = ?1";

@@ -22,6 +22,7 @@ use reqwest::{Upgraded, Url};
 use tokio::io::copy_bidirectional;
 
 use super::{FORWARDED_BY, unreachable};
+use crate::preview::PassedOn;
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
 use crate::retry;
@@ -98,6 +99,8 @@ async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> R
     }
     let mut answer = axum::http::Response::from(answer).map(Body::new);
     drop_own(answer.headers_mut());
+    // The other gateway has completed it, if it is its own.
+    answer.extensions_mut().insert(PassedOn);
     Ok(answer)
 }
 

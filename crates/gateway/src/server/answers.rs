@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use crate::description;
-use crate::preview::FromProgram;
+use crate::preview::PassedOn;
 use crate::problem::Problem;
 
 /// More than any refusal of the framework says.
@@ -35,7 +35,7 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 /// Completes an answer.
 pub(super) async fn complete(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
-    if response.extensions().get::<FromProgram>().is_some() {
+    if response.extensions().get::<PassedOn>().is_some() {
         return response;
     }
     let mut response = in_form(response).await;

@@ -241,6 +241,26 @@ fn ports_of_others_are_not_found() {
     });
 }
 
+#[test]
+fn a_link_ends_with_the_key_that_made_it() {
+    block_on(async {
+        let api = Api::of("links").await;
+        let session = api.session(&json!({})).await;
+        let link = link(&api, &session, 80).await;
+        let (status, problem) = api.get(&link).await;
+        assert_eq!(
+            (status, &problem["error"]["code"]),
+            (StatusCode::BAD_REQUEST, &json!("session_without_network"))
+        );
+        crate::support::revoke("links").await;
+        let (status, problem) = api.get(&link).await;
+        assert_eq!(
+            (status, &problem["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("link_not_found"))
+        );
+    });
+}
+
 /// What a page of a program tries against the gateway, and shows.
 const HOSTILE: &str = r"
 PAGE = b'''<!doctype html><pre id=said></pre><script>

@@ -109,6 +109,12 @@ async fn key_of(owner: &str) -> String {
     key
 }
 
+/// Revokes the key of an owner of the shared gateway.
+pub(crate) async fn revoke(owner: &str) {
+    key_of(owner).await;
+    server().await.0.keys.revoke(owner).await.unwrap();
+}
+
 /// Waits until something holds.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     until_ok(async || holds().await.then_some(()).ok_or(what)).await;
