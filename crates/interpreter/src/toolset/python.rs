@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ToolDefinition, ToolEffect, ToolEvent, ToolResult, Toolset, ToolsetKind, Watch};
-use crate::cell::Cell;
+use crate::cell::{Cell, Language};
 use crate::error::{Error, Result};
 use crate::lineage;
 use crate::session::Session;
@@ -53,6 +53,7 @@ struct Arguments {
     requirements: Vec<String>,
     timeout: Option<f64>,
     producer: Option<String>,
+    language: Language,
 }
 
 impl Toolset for Python {
@@ -72,12 +73,14 @@ impl Toolset for Python {
                 requirements,
                 timeout,
                 producer,
+                language,
             } = serde_json::from_value(arguments).map_err(|error| Error::Argument {
                 name: "arguments",
                 missing: false,
                 reason: error.to_string(),
             })?;
-            let mut cell = cell(code, timeout, requirements, self.max_timeout)?;
+            let cell = cell(code, timeout, requirements, self.max_timeout)?;
+            let mut cell = cell.in_language(language);
             cell.producer = producer.map(lineage::producer).transpose()?;
             let code = cell.code.clone();
             let mut running = self.session.start_cell(cell).await?;
@@ -146,7 +149,12 @@ pub(super) fn named(name: &str, description: &str) -> ToolDefinition {
         json!({
             "type": "object",
             "properties": {
-                "code": {"type": "string", "description": "The Python code."},
+                "code": {"type": "string", "description": "The code."},
+                "language": {
+                    "type": "string",
+                    "enum": ["python", "bash", "javascript"],
+                    "description": "Its language: Python by default. A session keeps the state of each.",
+                },
                 "requirements": {
                     "type": "array",
                     "items": {"type": "string"},

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::cell::Language;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, notebook, object};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,8 +32,12 @@ const FUNCTIONS: &str = "\
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The Python code. The value of a trailing expression is shown, as in a notebook.
+    /// The code. The value of a trailing expression of Python or JavaScript is shown, as in a notebook.
     code: String,
+    /// Its language: `python` by default, `bash` or `javascript`. A session keeps the state of each.
+    #[serde(default)]
+    #[schemars(inline)]
+    language: Language,
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
     session: Option<String>,
@@ -96,6 +101,7 @@ pub(super) fn arguments(call: &mut Call, options: &Options) -> Result<(Option<St
         "requirements": arguments.requirements,
         "timeout": arguments.timeout_seconds,
         "producer": arguments.producer,
+        "language": arguments.language,
     });
     Ok((arguments.session, toolsets))
 }
@@ -140,6 +146,7 @@ mod tests {
             timeout_seconds,
             requirements: Vec::new(),
             producer: None,
+            language: Language::Python,
         };
         check(&arguments, &Options::default()).map_err(|refusal| refusal.message)
     }

@@ -5,7 +5,8 @@ use rmcp::model::ContentBlock;
 use serde_json::json;
 
 use crate::support::{
-    Client, all, answer, block_on, connect, newest, ordinary, read, refused, revisions, run, server, text,
+    Client, all, answer, block_on, connect, done, newest, ordinary, read, refused, revisions, run, server,
+    text,
 };
 
 #[test]
@@ -23,6 +24,24 @@ fn variables_stay_in_a_session_in_both_revisions() {
             assert_eq!(second["session"], session);
             assert_eq!(second["outcome"], "completed");
         }
+    });
+}
+
+#[test]
+fn other_languages_keep_their_state_beside_python() {
+    block_on(async {
+        let client = ordinary().await;
+        let first = run(&client, None, "x = 'of Python'").await;
+        let session = &first["session"];
+        for (code, stdout) in [("x=1; cd /tmp", ""), ("echo $((x + 1)) $PWD", "2 /tmp\n")] {
+            let call = json!({"code": code, "language": "bash", "session": session});
+            let ran = done(&client, "run_python", call).await;
+            assert_eq!(ran["stdout"], stdout);
+        }
+        let ran = run(&client, session.as_str(), "x").await;
+        assert_eq!(ran["outputs"][0]["value"], "of Python");
+        let call = json!({"code": "1", "language": "cobol"});
+        assert!(refused(&client, "run_python", call).await.contains("cobol"));
     });
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::NetworkPolicy;
 use serde_json::json;
 
@@ -37,7 +38,12 @@ fn sessions_have_the_network_of_the_server() {
     block_on(async {
         let code = "import socket\ntry:\n    socket.create_server(('127.0.0.1', 0)).close()\n    made = True\nexcept PermissionError:\n    made = False\nmade";
         for network in NetworkPolicy::ALL {
-            let server = server(|options| options.network = network).await;
+            let egress = EgressPolicy::from_rules(["allowed.invalid"]).unwrap();
+            let server = server(|options| {
+                options.network = network;
+                options.egress = Some(egress);
+            });
+            let server = server.await;
             let client = connect(&server, Client::default(), newest()).await;
             let session = session(&client).await;
             let ran = run(&client, Some(&session), code).await;
