@@ -8,13 +8,13 @@ use tokio::process::Command;
 /// Maximum time for a page.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Opens a page in a browser with a profile of its own, and returns the document as it is when its scripts have nothing more to do.
+/// Opens a page in a browser with a profile of its own, and returns the document as it is when it has loaded.
 pub(crate) async fn show(url: &str) -> String {
     let profile = tempfile::tempdir().unwrap();
     let shown = Command::new("chromium")
         // Tests run as root, for whom it has no sandbox. The page is the test's own.
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--no-first-run", "--disable-background-networking", "--virtual-time-budget=20000", "--dump-dom"])
+        .args(["--no-first-run", "--disable-background-networking", "--timeout=60000", "--dump-dom"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(url)
         .stdin(Stdio::null())

@@ -31,6 +31,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(302, b'', Location='/there', Set_Cookie='a=1')
         if self.path == '/page':
             return self.answer(200, PAGE, Content_Type='text/html')
+        if self.path == '/hold':
+            ended.wait(60)
+        if self.path == '/done':
+            ended.set()
         if self.path == '/plain':
             return self.answer(404, b'not mine', Content_Type='text/plain')
         self.repeat(b'')
@@ -263,7 +267,8 @@ fn a_link_ends_with_the_key_that_made_it() {
 
 /// What a page of a program tries against the gateway, and shows.
 const HOSTILE: &str = r"
-PAGE = b'''<!doctype html><pre id=said></pre><script>
+ended = threading.Event()
+PAGE = b'''<!doctype html><pre id=said></pre><img src=hold><script>
 const said = [];
 const tell = (what, outcome) => { said.push(what + ': ' + outcome); document.getElementById('said').textContent = said.join('|') };
 const attempt = async (what, act) => { try { tell(what, await act()) } catch (error) { tell(what, 'refused') } };
@@ -277,6 +282,8 @@ const attempt = async (what, act) => { try { tell(what, await act()) } catch (er
   await attempt('socket', () => new Promise((done, failed) => { const it = new WebSocket(`ws://${location.host}/v1/responses`); it.onopen = () => done('open'); it.onerror = failed }));
   await attempt('worker', async () => { await navigator.serviceWorker.register('x'); return 'there' });
   await attempt('own', async () => (await fetch('own')).status);
+  // The document is complete when the held picture is.
+  new Image().src = 'done';
 })();
 </script>'''";
 
@@ -286,12 +293,12 @@ fn a_page_of_a_program_cannot_act_on_the_gateway() {
     block_on(async {
         let api = api().await;
         let (session, port) = program(&api).await;
-        api.run(&session, HOSTILE).await;
         let (_, before) = api.get("/v1/sessions").await;
         for (root, own) in [
             (link(&api, &session, port).await, "own: 200"),
             (format!("{session}/proxy/{port}/"), "own: refused"),
         ] {
+            api.run(&session, HOSTILE).await;
             let shown = show(&api.url(&format!("{root}page"))).await;
             let said = shown
                 .split("<pre id=\"said\">")

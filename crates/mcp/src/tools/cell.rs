@@ -36,7 +36,6 @@ struct Arguments {
     code: String,
     /// Its language: `python` by default, `bash` or `javascript`. A session keeps the state of each.
     #[serde(default)]
-    #[schemars(inline)]
     language: Language,
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
