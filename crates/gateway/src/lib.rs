@@ -28,6 +28,7 @@ mod model_routes;
 mod models;
 mod openapi;
 pub mod options;
+mod passed_on;
 mod preview;
 mod problem;
 mod projects;

@@ -14,7 +14,8 @@ use hyper::upgrade::{OnUpgrade, Upgraded, on};
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 
-use super::headers::{self, PassedOn};
+use super::headers;
+use crate::passed_on::PassedOn;
 use crate::problem::Problem;
 use crate::state::Gateway;
 use crate::state::sessions::HostedSession;

@@ -8,10 +8,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::forward::Way;
 
-/// Marks an answer that the gateway passes on, and does not complete as its own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PassedOn;
-
 /// Makes browsers show what a program answers in an origin of its own: its scripts run, but have neither cookies nor storage, and no
 /// answers of the gateway.
 const ALONE: HeaderValue =

@@ -13,13 +13,14 @@ mod link;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::any;
 
-pub(crate) use headers::PassedOn;
 pub(crate) use link::PreviewLink;
 
 use crate::problem::Problem;
+use crate::replicas;
 use crate::state::{Caller, Gateway};
 use forward::{Way, forward};
 
@@ -36,11 +37,12 @@ pub(crate) fn routes() -> Router<Gateway> {
 }
 
 /// The routes of links, which are all the authority that a request needs.
-pub(crate) fn link_routes() -> Router<Gateway> {
+pub(crate) fn link_routes(gateway: &Gateway) -> Router<Gateway> {
     Router::new()
         .route("/v1/previews/{link}", any(by_link))
         .route("/v1/previews/{link}/", any(by_link))
         .route("/v1/previews/{link}/{*path}", any(by_link))
+        .layer(from_fn_with_state(gateway.clone(), at_its_session))
         .layer(DefaultBodyLimit::disable())
 }
 
@@ -59,6 +61,20 @@ async fn by_key(
     };
     let held = gateway.sessions.find(&caller, &id)?;
     forward(&gateway, &held, &way, request).await
+}
+
+/// Before routes of links: the gateway that has the session answers.
+async fn at_its_session(
+    State(gateway): State<Gateway>,
+    Path(linked): Path<Linked>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match PreviewLink::open(&gateway, &linked.link).await {
+        Ok(link) => replicas::at_session(&gateway, &link.owner, &link.session, request, next).await,
+        // The route says why.
+        Err(_) => next.run(request).await,
+    }
 }
 
 async fn by_link(

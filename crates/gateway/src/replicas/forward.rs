@@ -22,7 +22,7 @@ use reqwest::{Upgraded, Url};
 use tokio::io::copy_bidirectional;
 
 use super::{FORWARDED_BY, unreachable};
-use crate::preview::PassedOn;
+use crate::passed_on::PassedOn;
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
 use crate::retry;

@@ -18,7 +18,7 @@ use axum::http::HeaderName;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
 pub(crate) use locate::{mint_session, request_at, stays};
-pub(crate) use route::{containers, responses, sessions};
+pub(crate) use route::{at_session, containers, responses, sessions};
 pub(crate) use socket::relay;
 pub(crate) use wanted::noting;
 

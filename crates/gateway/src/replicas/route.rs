@@ -24,11 +24,25 @@ pub(crate) async fn sessions(
     request: Request,
     next: Next,
 ) -> Response {
-    let Some(id) = wanted(&gateway, &request, params) else {
+    match first(params) {
+        Some(id) => at_session(&gateway, &caller.owner, &id, request, next).await,
+        None => next.run(request).await,
+    }
+}
+
+/// Answers a request for a session where the session is.
+pub(crate) async fn at_session(
+    gateway: &Gateway,
+    owner: &str,
+    id: &str,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !may_forward(gateway, &request) {
         return next.run(request).await;
-    };
-    let place = locate::session(&gateway, &caller.owner, &id).await;
-    go(&gateway, place, request, next).await
+    }
+    let place = locate::session(gateway, owner, id).await;
+    go(gateway, place, request, next).await
 }
 
 /// Before routes of containers.

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use crate::description;
-use crate::preview::PassedOn;
+use crate::passed_on::PassedOn;
 use crate::problem::Problem;
 
 /// More than any refusal of the framework says.

@@ -79,7 +79,7 @@ impl Gateway {
             .layer(from_fn_with_state(self.clone(), auth::check))
             .layer(hosts::cors(&self.options.http.origins, mounts))
             // A link names its caller, and pages behind it have an origin of their own.
-            .merge(preview::link_routes())
+            .merge(preview::link_routes(self))
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))

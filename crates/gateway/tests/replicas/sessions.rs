@@ -40,6 +40,11 @@ fn a_session_is_used_through_another_gateway() {
         let output = format!("{all}/{}/output?wait=60", process["id"].as_str().unwrap());
         assert_eq!(two.get(&output).await.1["text"], "hello\n");
 
+        // A link leads to the session from any gateway.
+        let (_, link) = one.post(&format!("{session}/ports/80/links"), &json!({})).await;
+        let visited = two.get(link["path"].as_str().unwrap()).await;
+        assert_eq!(code(&visited), (400, "session_without_network"));
+
         assert_eq!(two.delete(&session).await.0, 200);
         assert_eq!(code(&one.get(&session).await), (404, "session_not_found"));
         let gone = two.get(&session).await;
