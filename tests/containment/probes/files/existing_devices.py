@@ -1,5 +1,6 @@
 """Code finds no device but those that hold nothing, and a name for its own terminal."""
 # covers: SandboxEval, dangerous operations; device access
+# gvisor: gVisor has devices of its own, such as /dev/fuse
 
 import os
 import stat
