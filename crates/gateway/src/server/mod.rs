@@ -19,6 +19,7 @@ mod tls;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -75,6 +76,8 @@ impl Gateway {
             .merge(description::routes())
             .merge(mounted)
             .route("/v1/{*path}", any(answers::unknown))
+            // Not the usual one, which a merge would leave outside the layers.
+            .fallback(async || StatusCode::NOT_FOUND)
             .layer(DefaultBodyLimit::max(self.options.http.max_body))
             .layer(from_fn_with_state(self.clone(), auth::check))
             .layer(hosts::cors(&self.options.http.origins, mounts))
