@@ -19,6 +19,7 @@ fn the_short_help_fits_a_screen() -> Result<()> {
       config     Check and show the configuration of `serve`
       connector  List, call and check the connectors of the configuration
       dataset    List, show, export and remove the datasets that code has published in a project
+      volume     List, show and delete the volumes of a server, which outlive its sessions
       mcp        Serve tools over stdin and stdout to an MCP client that starts this command
       tools      List tools, and call them in sessions that outlive a command
       session    Start, list and stop sessions that outlive a command
@@ -64,9 +65,12 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
                                        --json: nothing is saved]
           --image <IMAGE>              Use this image: a name, an ID, or a TOML file that describes one
                                        [default: default]
-          --network <POLICY>           Choose the network inside the sandbox: `none`, or `loopback`,
-                                       where servers on 127.0.0.1 and ::1 work and nothing leaves the
-                                       sandbox [default: none]
+          --network <POLICY>           Choose the network inside the sandbox: `none`; `loopback`, where
+                                       servers on 127.0.0.1 and ::1 work and nothing leaves the sandbox;
+                                       or `egress`, which adds the hosts of --allow [default: none]
+          --allow <HOST[:PORT]>        Let code reach a host through a proxy, with `--network egress`: a
+                                       name, `*.DOMAIN` or an IP address, on the ports 80 and 443 or the
+                                       one that is named
           --protection <NAME=DEMAND>   Require a protection (`strict`), allow it to be missing
                                        (`degradable`), or turn it off (`disabled`)
           --without-namespaces         Allow running without namespaces if the machine does not permit

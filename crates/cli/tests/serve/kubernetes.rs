@@ -133,7 +133,9 @@ fn doctor_checks_version_permissions_pool_template_and_one_claim() {
     let port = listener.local_addr().unwrap().port();
     let cluster = FakeCluster::start(PretendedPods);
     cluster.create_pool("python", 2, &json!({}));
-    block_until("the pool is filled", || cluster.count("pods") == 2);
+    block_until("the pool is ready", || {
+        cluster.all("sandboxwarmpools")[0]["status"]["readyReplicas"] == 2
+    });
     let folder = tempfile::tempdir().unwrap();
     let examine = |text: &str| {
         std::fs::write(folder.path().join("cellblock.yaml"), text).unwrap();
