@@ -208,8 +208,9 @@ async fn a_cluster_that_cannot_be_reached_is_an_error_after_a_while() {
     let claims = Claims::start(&options).await.unwrap();
     cluster.stop_api();
     let (error, text) = refused(&claims).await;
+    // What it was asked last, it may still have answered.
     assert!(
-        text.starts_with("create a claim: the API server cannot be reached"),
+        text.contains(" a claim: the API server cannot be reached"),
         "{text}"
     );
     assert_eq!(error.retry(), Retry::After(Duration::from_secs(1)));

@@ -186,9 +186,15 @@ def hidden_proc():
 
 
 def devices():
-    """Five devices, and no way to make more."""
-    expected = {"null", "zero", "full", "random", "urandom", "fd", "stdin", "stdout", "stderr", "shm"}
+    """Five devices, names of terminals that do not open, and no way to make more."""
+    expected = {"null", "zero", "full", "random", "urandom", "fd", "stdin", "stdout", "stderr", "shm", "pts", "tty"}
     bad = sorted(set(os.listdir("/dev")) ^ expected)
+    for terminal in ("/dev/tty", "/dev/ptmx", "/dev/pts/ptmx", "/dev/pts/0"):
+        try:
+            os.close(os.open(terminal, os.O_RDWR))
+            bad.append(terminal)
+        except OSError:
+            pass
     for kind in (0o020000, 0o060000):
         for number in (os.makedev(1, 1), os.makedev(8, 0)):
             try:
