@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::Quotas;
-use super::ledger::Account;
 use crate::records::usage::Used;
 
 /// Leave to run one cell or command. When it is dropped its place is free, and the time that it took is counted.
@@ -57,33 +56,19 @@ impl Drop for CellPermit {
 pub struct SandboxPermit {
     quotas: Quotas,
     owner: String,
-    /// Whether other gateways have the place.
-    refused: bool,
 }
 
 impl SandboxPermit {
     pub(super) const fn new(quotas: Quotas, owner: String) -> Self {
-        Self {
-            quotas,
-            owner,
-            refused: false,
-        }
-    }
-
-    /// Gives the place back because there is none in other gateways. Nobody is notified: those who wait would never rest.
-    pub(super) fn withdraw(mut self) {
-        self.refused = true;
+        Self { quotas, owner }
     }
 }
 
 impl Drop for SandboxPermit {
     fn drop(&mut self) {
-        let fewer = |account: &mut Account| account.sandboxes = account.sandboxes.saturating_sub(1);
-        if self.refused {
-            fewer(self.quotas.ledger().account(&self.owner));
-            return;
-        }
-        self.quotas.give_back(&self.owner, fewer);
+        self.quotas.give_back(&self.owner, |account| {
+            account.sandboxes = account.sandboxes.saturating_sub(1);
+        });
         self.quotas.leave(&self.owner);
     }
 }

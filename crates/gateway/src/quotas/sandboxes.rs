@@ -5,6 +5,7 @@ use std::time::Duration;
 use cellblock_agent::wire::ApiError;
 use tokio::runtime::Handle;
 
+use super::ledger::Account;
 use super::{ExceededQuota, LATER, Quota, Quotas, SandboxPermit};
 use crate::records::RecordsError;
 use crate::records::places::{self, OwnerPlace};
@@ -26,36 +27,36 @@ impl Quotas {
         owner: &str,
     ) -> Result<Result<SandboxPermit, ExceededQuota>, RecordsError> {
         self.load(owner).await?;
-        let (permit, most) = {
+        let (place, most) = {
             let mut ledger = self.ledger();
             let account = ledger.account(owner);
             let most = account.most(Quota::Sandboxes);
             if u64::from(account.sandboxes) >= most {
                 return Ok(Err(no_sandbox(most)));
             }
-            account.sandboxes += 1;
-            (SandboxPermit::new(self.clone(), owner.to_owned()), most)
-        };
-        let Some(place) = self.place(owner, most) else {
-            return Ok(Ok(permit));
+            let Some(place) = self.place(owner, most) else {
+                return Ok(Ok(self.admit(owner, account)));
+            };
+            (place, most)
         };
         let quotas = self.clone();
-        let entered = self
-            .0
-            .records
-            .with(move |database| places::enter(database, &place, most, || quotas.sandboxes(&place.owner)))
-            .await;
-        match entered {
-            Ok(true) => Ok(Ok(permit)),
-            Ok(false) => {
-                permit.withdraw();
-                Ok(Err(no_sandbox(most)))
-            }
-            Err(error) => {
-                permit.withdraw();
-                Err(error)
-            }
-        }
+        let entered = self.0.records.with(move |database| {
+            let mut permit = None;
+            let own = || quotas.sandboxes(&place.owner);
+            places::enter(database, &place, most, own, || {
+                let mut ledger = quotas.ledger();
+                permit = Some(quotas.admit(&place.owner, ledger.account(&place.owner)));
+            })?;
+            // If it could not be entered, or nobody waits for it any more, it is dropped, and the number entered again.
+            Ok(permit)
+        });
+        Ok(entered.await?.ok_or_else(|| no_sandbox(most)))
+    }
+
+    /// Counts a sandbox here.
+    fn admit(&self, owner: &str, account: &mut Account) -> SandboxPermit {
+        account.sandboxes += 1;
+        SandboxPermit::new(self.clone(), owner.to_owned())
     }
 
     /// Where the sandboxes of an owner are counted together with those in other gateways, if they are limited.

@@ -11,26 +11,28 @@ pub(crate) struct OwnerPlace {
     pub(crate) gateway: String,
 }
 
-/// Enters how many sandboxes an owner has here, if it has at most so many in all gateways that live. Says whether.
+/// Enters one more sandbox than the `own` ones that an owner has here, if it then has at most so many in all gateways that live. The new
+/// one is counted by `admit` while the owner is held, so that the next request finds it.
 pub(crate) fn enter(
     database: &mut Database,
     place: &OwnerPlace,
     most: u64,
     own: impl FnOnce() -> u64,
-) -> DatabaseResult<bool> {
+    admit: impl FnOnce(),
+) -> DatabaseResult<()> {
     let transaction = database.transaction()?;
     transaction.lock(&format!("places {}", place.owner))?;
-    let own = own();
+    let own = own().saturating_add(1);
     let sql = "SELECT CAST(COALESCE(SUM(places.taken), 0) AS BIGINT) FROM places JOIN gateways ON gateways.id = places.gateway \
                WHERE places.owner = ?1 AND places.gateway <> ?2";
     let others = transaction.first(sql, params![place.owner, place.gateway], |row| row.get::<i64>(0))?;
     let others = others.and_then(|sum| u64::try_from(sum).ok()).unwrap_or(0);
     if others.saturating_add(own) > most {
-        return Ok(false);
+        return Ok(());
     }
     write(&transaction, place, own)?;
-    transaction.commit()?;
-    Ok(true)
+    admit();
+    transaction.commit()
 }
 
 /// Enters how many an owner still has here.
@@ -67,7 +69,11 @@ mod tests {
     use crate::records::conformance::over_each_database;
 
     async fn entered(records: &Records, gateway: &'static str, most: u64, own: u64) -> bool {
-        let entered = records.with(move |database| enter(database, &ann(gateway), most, || own));
+        let entered = records.with(move |database| {
+            let mut admitted = false;
+            enter(database, &ann(gateway), most, || own - 1, || admitted = true)?;
+            Ok(admitted)
+        });
         entered.await.unwrap()
     }
 

@@ -23,12 +23,7 @@ fn sandboxes_of_a_key_are_counted_over_all_gateways() {
         });
         let answers = futures_util::future::join_all(made).await;
         let made: Vec<_> = answers.iter().filter(|answer| answer.0 == 201).collect();
-        // One that will be refused counts until it is: of many at once fewer may be admitted, and never more.
-        assert!((1..=3).contains(&made.len()), "{answers:?}");
-        for _ in made.len()..3 {
-            assert_eq!(pair.two.post("/v1/sessions", &json!({})).await.0, 201);
-        }
-        assert_eq!(pair.two.post("/v1/sessions", &json!({})).await.0, 429);
+        assert_eq!(made.len(), 3, "{answers:?}");
         let refused = answers.iter().find(|answer| answer.0 != 201).unwrap();
         assert_eq!(code(refused), (429, "rate_limit_exceeded"));
         // A place that is free in one gateway is free for the other one.
