@@ -14,7 +14,7 @@ use crate::clock::now;
 use crate::problem::Problem;
 use crate::random;
 use crate::records::responses;
-use crate::state::Gateway;
+use crate::state::{Caller, Gateway};
 
 /// Name of the key in the records.
 const SECRET: &str = "preview";
@@ -42,12 +42,12 @@ impl PreviewLink {
 
     /// Signs it.
     pub(crate) async fn sign(&self, gateway: &Gateway) -> Result<String, Problem> {
-        Ok(self.signed(&key(gateway).await?))
+        Ok(self.signed(key(gateway).await?))
     }
 
-    /// Reads a link that was signed here and has not expired.
+    /// Reads a link that was signed here, has not expired, and whose key is still valid.
     pub(crate) async fn open(gateway: &Gateway, text: &str) -> Result<Self, Problem> {
-        let link = Self::verified(&key(gateway).await?, text).ok_or_else(Self::unknown)?;
+        let link = Self::verified(key(gateway).await?, text).ok_or_else(Self::unknown)?;
         if link.until <= now() {
             let message = "this link has expired; make another one";
             return Err(Problem::new(
@@ -57,11 +57,15 @@ impl PreviewLink {
                 message,
             ));
         }
+        // It is worth no more than the key that made it.
+        if !Caller::is_local(&link.owner) && !gateway.keys.is_usable(&link.owner).await? {
+            return Err(Self::unknown());
+        }
         Ok(link)
     }
 
     /// The answer to a link that leads nowhere.
-    pub(super) fn unknown() -> Problem {
+    fn unknown() -> Problem {
         let message = "this link was not made here, was changed, or its key is no longer valid";
         Problem::missing("link_not_found", message)
     }
@@ -81,12 +85,15 @@ impl PreviewLink {
 }
 
 /// The gateway's own, which is made once and kept in the records.
-async fn key(gateway: &Gateway) -> Result<Key, Problem> {
-    let new = random::<32>();
-    let key = gateway
-        .records
-        .with(move |database| responses::secret(database, SECRET, &new));
-    Ok(Key::new(HMAC_SHA256, &key.await?))
+async fn key(gateway: &Gateway) -> Result<&Key, Problem> {
+    let key = gateway.preview_key.get_or_try_init(|| async {
+        let new = random::<32>();
+        let read = gateway
+            .records
+            .with(move |database| responses::secret(database, SECRET, &new));
+        Ok(Key::new(HMAC_SHA256, &read.await?))
+    });
+    key.await
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ mod headers;
 mod link;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, Path, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 
 pub(crate) use link::PreviewLink;
@@ -42,7 +42,7 @@ pub(crate) fn link_routes(gateway: &Gateway) -> Router<Gateway> {
         .route("/v1/previews/{link}", any(by_link))
         .route("/v1/previews/{link}/", any(by_link))
         .route("/v1/previews/{link}/{*path}", any(by_link))
-        .layer(from_fn_with_state(gateway.clone(), at_its_session))
+        .layer(from_fn_with_state(gateway.clone(), open_link))
         .layer(DefaultBodyLimit::disable())
 }
 
@@ -63,37 +63,36 @@ async fn by_key(
     forward(&gateway, &held, &way, request).await
 }
 
-/// Before routes of links: the gateway that has the session answers.
-async fn at_its_session(
+/// Before routes of links: opens the link, and lets the gateway answer that has the session.
+async fn open_link(
     State(gateway): State<Gateway>,
     Path(linked): Path<Linked>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     match PreviewLink::open(&gateway, &linked.link).await {
-        Ok(link) => replicas::at_session(&gateway, &link.owner, &link.session, request, next).await,
-        // The route says why.
-        Err(_) => next.run(request).await,
+        Ok(link) => {
+            request.extensions_mut().insert(link.clone());
+            replicas::at_session(&gateway, &link.owner, &link.session, request, next).await
+        }
+        Err(problem) => problem.into_response(),
     }
 }
 
 async fn by_link(
     State(gateway): State<Gateway>,
     Path(linked): Path<Linked>,
+    Extension(link): Extension<PreviewLink>,
     request: Request,
 ) -> Result<Response, Problem> {
     let PreviewLink {
         owner, session, port, ..
-    } = PreviewLink::open(&gateway, &linked.link).await?;
+    } = link;
     let way = Way {
         prefix: format!("{LINKS}{}", linked.link),
         port,
         is_link: true,
     };
-    // A link is worth no more than the key that made it.
-    if !Caller::is_local(&owner) && !gateway.keys.is_usable(&owner).await? {
-        return Err(PreviewLink::unknown());
-    }
     let held = gateway.sessions.find(&Caller { owner }, &session)?;
     forward(&gateway, &held, &way, request).await
 }

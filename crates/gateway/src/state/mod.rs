@@ -14,6 +14,8 @@ use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
 use cellblock_interpreter::limits::NetworkPolicy;
+use ring::hmac::Key;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,6 +60,8 @@ pub struct GatewayState {
     pub containers: Containers,
     /// The sessions of its REST.
     pub(crate) sessions: Sessions,
+    /// The key of links to ports, read when the first is made or opened.
+    pub(crate) preview_key: OnceCell<Key>,
     /// Executions that may run at a time.
     pub(crate) slots: Slots,
     /// Canceled when it begins to stop: new work is rejected.
@@ -95,6 +99,7 @@ impl Gateway {
             quotas: Quotas::new(Allowance::from(&options.quotas), records.clone(), &id),
             id,
             sessions: Sessions::new(&options.sessions),
+            preview_key: OnceCell::new(),
             slots: Slots::new(options.execute.max_concurrent),
             options,
             records,
