@@ -39,6 +39,8 @@ const LISTENING: &str = "0A";
 pub(super) struct Connections {
     open: Vec<Connection>,
     listeners: Vec<Listener>,
+    /// Bytes on their way to the host; empty until something is received.
+    part: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -246,7 +248,7 @@ impl Guest {
 
     /// Ends a connection or listener. Requests that wait for it are answered.
     fn hang_up(&mut self, number: u64) -> Result<()> {
-        let Connections { open, listeners } = &mut self.connections;
+        let Connections { open, listeners, .. } = &mut self.connections;
         let ended = open.extract_if(.., |it| it.number == number);
         let waiting = ended.flat_map(|it| {
             it.sending
@@ -267,8 +269,8 @@ impl Guest {
     /// Moves what can be moved without waiting.
     pub(super) fn pump_connections(&mut self) -> Result<()> {
         self.accept_ready()?;
-        let mut part = Vec::new();
-        for connection in &mut self.connections.open {
+        let Connections { open, part, .. } = &mut self.connections;
+        for connection in open {
             connection.feed.flush();
             if connection.feed.waiting().is_none()
                 && let Some(request) = connection.sending.take()
@@ -278,7 +280,9 @@ impl Guest {
             let Some((request, length)) = connection.receiving else {
                 continue;
             };
-            part.resize(length.max(part.len()), 0);
+            if part.len() < length {
+                part.resize(length, 0);
+            }
             let read = match recv(&connection.socket, &mut part[..length], RecvFlags::empty()) {
                 Err(Errno::AGAIN | Errno::INTR) => continue,
                 Ok((read, _)) => read,
