@@ -8,15 +8,14 @@ use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use axum::response::Response;
 use cellblock_agent::wire::ErrorKind;
-use cellblock_interpreter::session::ports::PortStream;
+use cellblock_interpreter::session::ports::SandboxStream;
 use hyper::client::conn::http1;
-use hyper::upgrade::{OnUpgrade, Upgraded, on};
+use hyper::upgrade::{OnUpgrade, on};
 use hyper_util::rt::TokioIo;
-use tokio::io::copy_bidirectional;
 
 use super::headers;
-use crate::passed_on::PassedOn;
 use crate::problem::Problem;
+use crate::relay::{self, PassedOn};
 use crate::state::Gateway;
 use crate::state::sessions::HostedSession;
 
@@ -84,11 +83,7 @@ pub(super) async fn forward(
             return Err(failed(way, &"it changed the protocol without being asked"));
         };
         let program = on(&mut response);
-        let stopping = gateway.ending.clone();
-        gateway.tasks.spawn(async move {
-            let joined = async { join(client, program).await };
-            stopping.run_until_cancelled(joined).await;
-        });
+        relay::join(gateway, client, async { program.await.ok().map(TokioIo::new) });
     }
     headers::to_client(response.headers_mut(), way, upgraded);
     response.extensions_mut().insert(PassedOn);
@@ -97,7 +92,7 @@ pub(super) async fn forward(
 
 async fn ask(
     gateway: &Gateway,
-    stream: PortStream,
+    stream: SandboxStream,
     request: Request,
 ) -> hyper::Result<hyper::Response<hyper::body::Incoming>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -105,16 +100,6 @@ async fn ask(
     // It ends with the answer's body, or with the client.
     tokio::spawn(async move { ending.run_until_cancelled(connection.with_upgrades()).await });
     sender.send_request(request).await
-}
-
-/// Moves bytes between the two sides of another protocol.
-async fn join(client: OnUpgrade, program: OnUpgrade) {
-    let (Ok(client), Ok(program)) = tokio::join!(client, program) else {
-        return;
-    };
-    let [mut client, mut program] = [client, program].map(TokioIo::<Upgraded>::new);
-    // Either side may end it at any time.
-    let _ = copy_bidirectional(&mut client, &mut program).await;
 }
 
 fn moved(way: &Way) -> Response {

@@ -1,28 +1,18 @@
 //! Which headers pass between a client and a program in a sandbox.
 
 use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION,
-    ORIGIN, REFERER, REFERRER_POLICY, SET_COOKIE, STRICT_TRANSPORT_SECURITY, UPGRADE,
+    ACCESS_CONTROL_ALLOW_ORIGIN, AUTHORIZATION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION, ORIGIN,
+    REFERER, REFERRER_POLICY, SET_COOKIE, STRICT_TRANSPORT_SECURITY, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::forward::Way;
+use crate::relay::{remove_hops, set_upgrade};
 
 /// Makes browsers show what a program answers in an origin of its own: its scripts run, but have neither cookies nor storage, and no
 /// answers of the gateway.
 const ALONE: HeaderValue =
     HeaderValue::from_static("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads");
-
-/// Headers that concern one connection.
-const HOP: [HeaderName; 7] = [
-    CONNECTION,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("te"),
-    HeaderName::from_static("trailer"),
-    HeaderName::from_static("transfer-encoding"),
-];
 
 /// Headers of requests that are for the gateway alone.
 const OURS: [HeaderName; 5] = [
@@ -62,8 +52,7 @@ pub(super) fn to_program(headers: &mut HeaderMap, way: &Way) {
         headers.remove(AUTHORIZATION);
     }
     if let Some(upgrade) = upgrade {
-        headers.insert(UPGRADE, upgrade);
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        set_upgrade(headers, upgrade);
     }
     let own = format!("127.0.0.1:{}", way.port);
     let value = |text: &str| HeaderValue::from_str(text).ok();
@@ -86,8 +75,7 @@ pub(super) fn to_client(headers: &mut HeaderMap, way: &Way, upgraded: bool) {
     let upgrade = headers.get(UPGRADE).cloned();
     remove_hops(headers);
     if let (Some(upgrade), true) = (upgrade, upgraded) {
-        headers.insert(UPGRADE, upgrade);
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        set_upgrade(headers, upgrade);
     }
     for name in ABOUT_US {
         headers.remove(name);
@@ -114,19 +102,6 @@ pub(super) fn to_client(headers: &mut HeaderMap, way: &Way, upgraded: bool) {
             Ok(location) => headers.insert(LOCATION, location),
             Err(_) => headers.remove(LOCATION),
         };
-    }
-}
-
-fn remove_hops(headers: &mut HeaderMap) {
-    let named: Vec<_> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| HeaderName::try_from(name.trim()).ok())
-        .collect();
-    for name in HOP.into_iter().chain(named) {
-        headers.remove(name);
     }
 }
 

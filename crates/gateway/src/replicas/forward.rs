@@ -1,15 +1,13 @@
 //! Sends a request to another gateway as it is, and answers with what comes back while it comes.
 
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::Request;
-use axum::http::header::{
-    CONNECTION, EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use axum::http::header::{EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
@@ -17,35 +15,20 @@ use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
-use reqwest::{Upgraded, Url};
-use tokio::io::copy_bidirectional;
+use reqwest::Url;
 
 use super::{FORWARDED_BY, unreachable};
-use crate::passed_on::PassedOn;
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
+use crate::relay::{PassedOn, join, remove_hops, set_upgrade};
 use crate::retry;
 use crate::state::Gateway;
 
 /// Seconds after which a gateway that does not answer may have lost its lease.
 const RETRY: u64 = 5;
 
-/// Headers of one connection, and those that the next server sets or has no use for: this one has checked the origin.
-const OWN: [HeaderName; 12] = [
-    CONNECTION,
-    EXPECT,
-    HOST,
-    ORIGIN,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
+/// Headers that the next server sets or has no use for: this one has checked the origin.
+const OWN: [HeaderName; 5] = [EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION];
 
 /// Sends a request, and answers with what comes back.
 pub(super) async fn send(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> Response {
@@ -73,7 +56,9 @@ async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> R
         request = request.body(reqwest::Body::wrap(StreamBody::new(pieces.map_ok(Frame::data))));
     }
     if let Some((_, protocol)) = &upgrade {
-        request = request.header(CONNECTION, "upgrade").header(UPGRADE, protocol);
+        let mut switch = HeaderMap::new();
+        set_upgrade(&mut switch, protocol.clone());
+        request = request.headers(switch);
     }
     let answer = request.send().await.map_err(|error| failed(holder, &error))?;
     crate::metrics::forwarded("answered");
@@ -84,17 +69,9 @@ async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> R
         *switched.status_mut() = answer.status();
         *switched.headers_mut() = answer.headers().clone();
         drop_own(switched.headers_mut());
-        let headers = switched.headers_mut();
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(UPGRADE, protocol);
+        set_upgrade(switched.headers_mut(), protocol);
         let there = answer.upgrade().await.map_err(|error| failed(holder, &error))?;
-        let ending = gateway.ending.clone();
-        gateway.tasks.spawn(async move {
-            tokio::select! {
-                () = pass(here, there) => {}
-                () = ending.cancelled() => {}
-            }
-        });
+        join(gateway, here, ready(Some(there)));
         return Ok(switched);
     }
     let mut answer = axum::http::Response::from(answer).map(Body::new);
@@ -102,15 +79,6 @@ async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> R
     // The other gateway has completed it, if it is its own.
     answer.extensions_mut().insert(PassedOn);
     Ok(answer)
-}
-
-/// Passes bytes both ways until one side ends.
-async fn pass(here: OnUpgrade, mut there: Upgraded) {
-    let Ok(here) = here.await else {
-        return;
-    };
-    // Either side may break off.
-    let _ = copy_bidirectional(&mut TokioIo::new(here), &mut there).await;
 }
 
 /// The URL of a path at a gateway.
@@ -133,14 +101,8 @@ pub(super) fn carried(headers: &HeaderMap, gateway: &Gateway) -> HeaderMap {
 }
 
 fn drop_own(headers: &mut HeaderMap) {
-    let listed: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|names| names.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in OWN.iter().chain(&listed) {
+    remove_hops(headers);
+    for name in OWN {
         headers.remove(name);
     }
 }

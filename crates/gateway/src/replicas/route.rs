@@ -53,7 +53,7 @@ pub(crate) async fn containers(
     request: Request,
     next: Next,
 ) -> Response {
-    let Some(id) = wanted(&gateway, &request, params) else {
+    let Some(id) = first(params).filter(|_| may_forward(&gateway, &request)) else {
         return next.run(request).await;
     };
     let place = locate::container(&gateway, &caller.owner, &id).await;
@@ -81,11 +81,6 @@ pub(crate) async fn responses(
     let unfinished = request.method() != Method::DELETE;
     let place = locate::response(&gateway, &caller.owner, &id, unfinished).await;
     go(&gateway, place, request, next).await
-}
-
-/// The id that a request names, if another gateway may have it.
-fn wanted(gateway: &Gateway, request: &Request, params: Params) -> Option<String> {
-    first(params).filter(|_| may_forward(gateway, request))
 }
 
 fn may_forward(gateway: &Gateway, request: &Request) -> bool {

@@ -14,8 +14,8 @@ use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use crate::description;
-use crate::passed_on::PassedOn;
 use crate::problem::Problem;
+use crate::relay::PassedOn;
 
 /// More than any refusal of the framework says.
 const LONGEST: usize = 4096;

@@ -1,27 +1,13 @@
 //! TCP ports of a session: what listens in its sandbox, and connections to it from the host.
 
-use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use cellblock_sandbox::guest::SandboxStream;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
 use super::Session;
 use crate::error::{Error, Result};
 pub use crate::port_error::PortError;
+pub use cellblock_sandbox::guest::SandboxStream;
 
 /// The ports of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports<'a>(&'a Session);
-
-/// A connection to a port of a session, which is in use as long as the connection is open.
-#[derive(Debug)]
-pub struct PortStream {
-    stream: SandboxStream,
-    _in_use: Arc<()>,
-}
 
 impl Session {
     /// Returns its ports. They can be used while a cell runs.
@@ -39,17 +25,14 @@ impl Ports<'_> {
         }
     }
 
-    /// Connects to a port.
-    pub async fn connect(self, port: u16) -> Result<PortStream> {
+    /// Connects to a port. The session is in use as long as the connection is open.
+    pub async fn connect(self, port: u16) -> Result<SandboxStream> {
         if self.0.network.is_none() {
             return Err(PortError::NoNetwork { port }.into());
         }
         let link = self.0.table.link().ok_or(PortError::NoSandbox { port })?;
         let connection = link.connect(port).await.map_err(|error| refused(port, error))?;
-        Ok(PortStream {
-            stream: connection.into_stream(),
-            _in_use: self.0.table.in_use(),
-        })
+        Ok(connection.into_stream(self.0.table.in_use()))
     }
 }
 
@@ -68,32 +51,4 @@ fn refused(port: u16, error: cellblock_sandbox::Error) -> Error {
         _ => return error.into(),
     };
     of_port.into()
-}
-
-impl AsyncRead for PortStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for PortStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }

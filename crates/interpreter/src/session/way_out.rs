@@ -126,7 +126,7 @@ async fn serve(listener: SandboxListener, proxy: EgressProxy) {
         match listener.accept().await {
             Ok(connection) => {
                 let proxy = proxy.clone();
-                connections.spawn(async move { proxy.serve(connection.into_stream()).await });
+                connections.spawn(async move { proxy.serve(connection.into_stream(())).await });
             }
             // A guest that cannot take another one says so, and goes on.
             Err(error) if error.guest_refusal().is_some_and(|(code, _)| code == "too_many") => {}
@@ -161,7 +161,7 @@ fn environment(inside: &str) -> BTreeMap<String, String> {
         ],
         CERTIFICATES,
     );
-    // Node asks proxies only if it is told to.
+    // Node ignores the others without this one.
     let node = named(&["NODE_USE_ENV_PROXY"], "1");
     [proxies, direct, certificates, node]
         .into_iter()

@@ -147,11 +147,14 @@ impl SandboxConnection {
         Ok((frame.message, frame.blobs.pop()))
     }
 
-    /// Makes it a stream.
-    pub fn into_stream(self) -> SandboxStream {
+    /// Makes it a stream, and drops what is `held` when it has ended.
+    pub fn into_stream(self, held: impl Send + 'static) -> SandboxStream {
         let (ours, stream) = tokio::io::duplex(PART as usize);
         let (alive, dropped) = oneshot::channel();
-        tokio::spawn(self.pump(ours, dropped));
+        tokio::spawn(async move {
+            self.pump(ours, dropped).await;
+            drop(held);
+        });
         SandboxStream {
             stream,
             _alive: alive,
