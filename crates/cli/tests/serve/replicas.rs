@@ -13,6 +13,31 @@ use crate::support::{Server, said, serve};
 /// A lease, and some time for its end to be noticed.
 const LEASE: Duration = Duration::from_mins(1);
 
+/// Two servers over one database.
+struct Replicas {
+    one: Server,
+    two: Server,
+    url: String,
+    database: DatabaseServer,
+    /// The database's tasks live here.
+    _runtime: Runtime,
+}
+
+impl Replicas {
+    fn start() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let database = runtime.block_on(DatabaseServer::postgres());
+        let url = runtime.block_on(database.create_database("records"));
+        Self {
+            one: replica(&url),
+            two: replica(&url),
+            url,
+            database,
+            _runtime: runtime,
+        }
+    }
+}
+
 /// Starts a server whose records are in a database, and which says where others reach it.
 fn replica(url: &str) -> Server {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -30,10 +55,13 @@ fn replica(url: &str) -> Server {
 fn a_session_is_used_through_another_server_until_its_own_is_killed() {
     require!(UserNamespaces);
     require!(Postgres);
-    let runtime = Runtime::new().unwrap();
-    let database = runtime.block_on(DatabaseServer::postgres());
-    let url = runtime.block_on(database.create_database("records"));
-    let [one, two] = [(); 2].map(|()| replica(&url));
+    let Replicas {
+        one,
+        two,
+        database: _database,
+        _runtime,
+        ..
+    } = Replicas::start();
     let (status, session) = one.post("/v1/sessions", &json!({}));
     assert_eq!(status, 201, "{session}");
     let path = format!("/v1/sessions/{}", session["id"].as_str().unwrap());
@@ -69,10 +97,13 @@ fn a_session_is_used_through_another_server_until_its_own_is_killed() {
 fn servers_with_one_database_share_responses_and_report_that_it_is_down() {
     require!(UserNamespaces);
     require!(Postgres);
-    let runtime = Runtime::new().unwrap();
-    let database = runtime.block_on(DatabaseServer::postgres());
-    let url = runtime.block_on(database.create_database("records"));
-    let [one, two] = [(); 2].map(|()| replica(&url));
+    let Replicas {
+        one,
+        two,
+        url,
+        database,
+        _runtime,
+    } = Replicas::start();
     let response = one.run_code("print(6 * 7)", None);
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
     let (status, found) = two.get(&path);

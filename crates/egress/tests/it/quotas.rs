@@ -5,7 +5,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::{Authority, Proxy, Reply, Server, connect, handshake, open, pattern, request, trusting};
+use crate::support::{Authority, Proxy, Reply, Server, connect, intercepted, open, pattern, request};
 
 const BIG: usize = 24 << 20;
 
@@ -136,17 +136,7 @@ async fn big_downloads_through_an_intercepted_connection_are_intact() {
     let authority = Authority::new();
     let server = Server::tls(authority.server("127.0.0.1")).await;
     let address = server.address();
-    let options = EgressOptions {
-        roots: vec![authority.root()],
-        ..EgressOptions::default()
-    };
-    let proxy = Proxy::new(
-        json!({ "allow": [{ "host": address, "methods": ["GET"] }] }),
-        options,
-    );
-    let (tunnel, _) = connect(&proxy, &address).await;
-    let root = trusting(&proxy.proxy.ca_pem().unwrap());
-    let mut stream = handshake(tunnel, "127.0.0.1", root).await.unwrap();
+    let (_proxy, mut stream) = intercepted(&authority, &address).await;
     let sent = format!("GET /bytes/{BIG} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     assert_intact(&request(&mut stream, &sent).await.unwrap());
 }

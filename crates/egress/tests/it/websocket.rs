@@ -1,11 +1,9 @@
 //! Upgrades of connections.
 
-use cellblock_egress::EgressOptions;
-use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy, split};
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Authority, Proxy, Server, connect, handshake, open, request, trusting};
+use crate::support::{Authority, Proxy, Server, intercepted, open, request};
 
 /// Accepts any upgrade, and then sends back what it gets.
 async fn echo<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> String {
@@ -70,17 +68,7 @@ async fn a_websocket_passes_through_an_intercepted_connection() {
     })
     .await;
     let address = server.address();
-    let options = EgressOptions {
-        roots: vec![authority.root()],
-        ..EgressOptions::default()
-    };
-    let proxy = Proxy::new(
-        json!({ "allow": [{ "host": address, "methods": ["GET"] }] }),
-        options,
-    );
-    let (tunnel, _) = connect(&proxy, &address).await;
-    let root = trusting(&proxy.proxy.ca_pem().unwrap());
-    let mut stream = handshake(tunnel, "127.0.0.1", root).await.unwrap();
+    let (_proxy, mut stream) = intercepted(&authority, &address).await;
     check(&mut stream, "/", &address).await;
 }
 

@@ -10,7 +10,9 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::{block_on, code, in_container, model, pair, pair_with, printed, read, runs, says};
+use crate::support::{
+    block_on, code, in_container, model, pair, pair_with, printed, read, runs, says, three_turns,
+};
 use crate::waiting::Waiting;
 
 #[test]
@@ -56,15 +58,7 @@ fn a_container_keeps_its_variables_whichever_gateway_is_asked() {
 fn a_conversation_goes_on_in_its_container_through_another_gateway() {
     require!(Postgres);
     block_on(async {
-        let answers = [
-            runs("c1", "x = 1; print(x)"),
-            says("one"),
-            runs("c2", "x += 1; print(x)"),
-            says("two"),
-            runs("c3", "x += 1; print(x)"),
-            says("three"),
-        ];
-        let pair = pair(answers).await;
+        let pair = pair(three_turns()).await;
         let auto = json!({"type": "auto"});
         let first = pair.one.respond(in_container(&auto)).await;
         assert_eq!(printed(&first), "1\n");

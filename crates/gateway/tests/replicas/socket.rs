@@ -10,21 +10,13 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
-use crate::support::{block_on, in_container, model, pair, printed, runs, says};
+use crate::support::{block_on, in_container, model, pair, printed, three_turns};
 
 #[test]
 fn turns_of_a_websocket_go_on_in_the_container_of_another_gateway() {
     require!(Postgres);
     block_on(async {
-        let answers = [
-            runs("c1", "x = 1; print(x)"),
-            says("one"),
-            runs("c2", "x += 1; print(x)"),
-            says("two"),
-            runs("c3", "x += 1; print(x)"),
-            says("three"),
-        ];
-        let pair = pair(answers).await;
+        let pair = pair(three_turns()).await;
         let auto = json!({"type": "auto"});
         let mut last = pair.one.respond(in_container(&auto)).await;
         let mut request = format!("ws://{}/v1/responses", pair.two.address)

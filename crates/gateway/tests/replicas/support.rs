@@ -239,6 +239,18 @@ pub(crate) fn says(text: &str) -> ScriptedAnswer {
     ScriptedAnswer::new().text(text)
 }
 
+/// A model that counts in three turns.
+pub(crate) fn three_turns() -> [ScriptedAnswer; 6] {
+    [
+        runs("c1", "x = 1; print(x)"),
+        says("one"),
+        runs("c2", "x += 1; print(x)"),
+        says("two"),
+        runs("c3", "x += 1; print(x)"),
+        says("three"),
+    ]
+}
+
 /// The fields of a request whose code runs in a container, and returns what it prints.
 pub(crate) fn in_container(container: &Value) -> Value {
     json!({

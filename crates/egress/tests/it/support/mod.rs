@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 
 pub(crate) use client::{Reply, connect, open, request};
 pub(crate) use server::{Server, pattern};
-pub(crate) use tls::{Authority, handshake, trusting};
+pub(crate) use tls::{Authority, handshake, intercepted, trusting};
 
 /// How long a test waits for something that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);

@@ -3,13 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
+use cellblock_egress::EgressOptions;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
+use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+use super::{Proxy, connect};
 
 /// An authority that signs certificates of servers.
 pub(crate) struct Authority {
@@ -66,4 +70,19 @@ pub(crate) async fn handshake(
         .with_no_client_auth();
     let name = ServerName::try_from(name.to_owned()).unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// Opens an intercepted connection to an address whose server has a certificate of the authority, through a proxy that
+/// allows `GET` to it.
+pub(crate) async fn intercepted(authority: &Authority, address: &str) -> (Proxy, TlsStream<DuplexStream>) {
+    let options = EgressOptions {
+        roots: vec![authority.root()],
+        ..EgressOptions::default()
+    };
+    let policy = json!({ "allow": [{ "host": address, "methods": ["GET"] }] });
+    let proxy = Proxy::new(policy, options);
+    let (tunnel, _) = connect(&proxy, address).await;
+    let root = trusting(&proxy.proxy.ca_pem().unwrap());
+    let stream = handshake(tunnel, "127.0.0.1", root).await.unwrap();
+    (proxy, stream)
 }
