@@ -138,7 +138,7 @@ fn editors_pagers_and_python_work_and_a_program_is_left_and_found_again() -> Res
     window.key("C-q")?;
     window.shows("detached; `cellblock session attach")?;
     window.line("clear")?;
-    // The status is asked for in the same line: what is typed before the end is for the program.
+    // One line, because everything that is typed before the program ends is sent to the program.
     window.line(&format!(
         "\"$cellblock\" session attach {id} --process p1; code=$?; clear; echo sta''tus $code"
     ))?;
@@ -147,7 +147,7 @@ fn editors_pagers_and_python_work_and_a_program_is_left_and_found_again() -> Res
     window.line("exit()")?;
     window.shows("status 0")?;
     for (name, command, shown, keys) in [
-        // The names of files are in the last line of both. Vim reads no files of the machine, most of which are missing in a sandbox.
+        // Both show the name of the file in their last line. Vim starts without its configuration, most of which a sandbox lacks.
         ("less", "less /etc/passwd", "/etc/passwd", &["G", "q"][..]),
         (
             "vim",

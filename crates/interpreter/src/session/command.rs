@@ -334,7 +334,7 @@ impl Run {
     }
 }
 
-/// What was asked for, and before it the way out; packages that cells asked for are there for scripts as well.
+/// Returns the variables of a command: those of the way out, which the requested ones override, and the path to packages that cells required.
 pub(super) fn environment(
     layers: &[String],
     way_out: &BTreeMap<String, String>,
