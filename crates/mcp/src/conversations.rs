@@ -8,7 +8,7 @@ use ::http::request::Parts;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
-use crate::owner::Owner;
+use cellblock_interpreter::hosting::Owner;
 
 /// The first revision in which a client stops a call by closing its stream.
 const STREAMS_STOP: &str = "2026-07-28";

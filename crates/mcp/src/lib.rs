@@ -3,18 +3,16 @@
 //! - [`Server`] answers both current revisions of the protocol, 2025-11-25 and 2026-07-28.
 //! - [`serve_stdio`] connects one to stdin and stdout, [`http::service`] makes a tower service of one.
 //! - [`LazyInterpreter`] is the interpreter behind it, there already or started when it is first needed.
-//! - [`Meter`] says how much an owner may have and run.
+//! - [`Meter`](cellblock_interpreter::hosting::Meter) says how much an owner may have and run.
 //!
-//! A session is named by an explicit handle, belongs to the [`Owner`] who made it, and expires. Nothing here knows OpenAI's names, a
+//! A session is named by an explicit handle, belongs to the [`Owner`](cellblock_interpreter::hosting::Owner) who made it, and expires. Nothing here knows OpenAI's names, a
 //! terminal, or how callers are authenticated: `http::service` is given the caller.
 
 mod answer;
 mod conversations;
 mod engine;
 pub mod http;
-mod meter;
 mod options;
-mod owner;
 mod progress;
 mod prompts;
 mod refusal;
@@ -28,8 +26,6 @@ mod tools;
 mod uri;
 
 pub use engine::{LazyInterpreter, StartError};
-pub use meter::{Admission, Denied, Meter, Permit};
 pub use options::Options;
-pub use owner::Owner;
 pub use server::Server;
 pub use stdio::{StdioError, serve_stdio};

@@ -15,8 +15,8 @@ use cellblock_settings::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::meter::{Denied, Meter, Unmetered};
-use crate::owner::Owner;
+use cellblock_interpreter::hosting::Owner;
+use cellblock_interpreter::hosting::{Denied, Meter, Unmetered};
 
 /// The Model Context Protocol over HTTP, `/mcp`: tools, resources and prompts for agents that
 /// connect to a URL.

@@ -6,10 +6,10 @@ use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
-use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::sessions::Use;
 use crate::shared::McpShared;
+use cellblock_interpreter::hosting::Owner;
 
 const INTERPRETER: &str = "## Python (run_python)\n\n\
     - `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \

@@ -8,7 +8,7 @@ use cellblock_interpreter::project::LoadError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::meter::Denied;
+use cellblock_interpreter::hosting::Denied;
 
 /// Why a call did nothing, and what to do about it. It is an answer of the tool, not an error of the protocol: models do not get to see
 /// those.

@@ -10,11 +10,11 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::json;
 
 use crate::answer::Link;
-use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::sessions::Use;
 use crate::shared::McpShared;
 use crate::uri::{self, Named, media_type};
+use cellblock_interpreter::hosting::Owner;
 
 mod published;
 

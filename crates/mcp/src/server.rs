@@ -21,7 +21,6 @@ use tokio_util::task::TaskTracker;
 use crate::conversations::{Conversations, Followed, conversation};
 use crate::engine::LazyInterpreter;
 use crate::options::Options;
-use crate::owner::Owner;
 use crate::progress::CallProgress;
 use crate::refusal::named;
 use crate::sessions::McpSessions;
@@ -29,6 +28,7 @@ use crate::shared::McpShared;
 use crate::tasks::{Tasks, Working};
 use crate::tools::{Call, OfferedTool, Work};
 use crate::{prompts, resources};
+use cellblock_interpreter::hosting::Owner;
 
 /// Milliseconds for which what never changes while a server runs may be kept.
 const FRESH: u64 = 300_000;

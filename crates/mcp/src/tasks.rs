@@ -10,7 +10,7 @@ use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::owner::Owner;
+use cellblock_interpreter::hosting::Owner;
 
 /// How long a task may run, and how long its answer is kept afterwards, where cells do not run longer.
 const KEPT: Duration = Duration::from_mins(15);

@@ -1,6 +1,8 @@
 //! `cellblock serve`: the HTTP API.
 
+mod dialects;
 mod mcp;
+mod metered;
 pub(super) mod plan;
 mod pods;
 
@@ -85,10 +87,11 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         _ = terminated.recv() => return Ok(()),
     };
     let address = listener.local_addr().map_err(Error::process("listen"))?;
-    let mounted: Vec<_> = mcp
+    let mut mounted: Vec<_> = mcp
         .into_iter()
         .filter_map(|options| mcp::mount(&gateway, options))
         .collect();
+    mounted.extend(dialects::mounts(&gateway, &loaded.settings.dialects));
     let serving = gateway.start(listener, &mounted).await?;
     tracing::info!(%address, "listening");
     tell(address, &gateway, site.is_some(), args.demo);

@@ -32,6 +32,7 @@ use std::path::PathBuf;
 
 use cellblock_agent::tools::TurnOptions;
 use cellblock_connector::GivenValue;
+use cellblock_dialects::DialectsOptions;
 use cellblock_gateway::options::{
     AdvertisedUrl, AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions,
     HttpServerOptions, MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions,
@@ -123,6 +124,7 @@ pub(crate) struct Settings {
     pub(crate) volumes: VolumeOptions,
     pub(crate) execute: ExecuteOptions,
     pub(crate) mcp: McpOptions,
+    pub(crate) dialects: DialectsOptions,
     pub(crate) remote: RemoteOptions,
     pub(crate) auth: AuthOptions,
     pub(crate) quotas: QuotaOptions,

@@ -13,6 +13,7 @@ use super::mount::refused;
 use super::throttle::Throttle;
 use crate::keys::{KeyLookup, Secret};
 use crate::problem::Problem;
+use crate::records::RecordsError;
 use crate::state::{Caller, Gateway};
 
 /// Headers in which clients send keys, beside `Authorization: Bearer`.
@@ -31,37 +32,80 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
     if is_open(&gateway, &request) || request.extensions().get::<Caller>().is_some() {
         return next.run(request).await;
     }
+    let peer = request.extensions().get::<SocketAddr>().copied();
     let secret = presented(request.headers());
-    let found = match gateway.keys.find(secret.as_deref().and_then(Secret::parse)).await {
-        Ok(found) => found,
-        Err(error) => return Problem::from(error).into_response(),
-    };
-    let required = gateway.options.auth.required || !gateway.options.listen.ip().is_loopback();
-    let caller = match (found, secret.is_some()) {
-        (KeyLookup::Key(owner, minimum), _) => {
-            if let Err(error) = gateway.engine.satisfies(minimum) {
-                let answer = (StatusCode::FORBIDDEN, axum::Json(&error));
-                return refused(answer.into_response(), &error);
+    match gateway
+        .identify(secret.as_deref(), request.uri().path(), peer)
+        .await
+    {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(Unidentified::NoKey(why, error)) => unauthorized(why, &error),
+        Err(Unidentified::Weak(error)) => {
+            let answer = (StatusCode::FORBIDDEN, axum::Json(&error));
+            refused(answer.into_response(), &error)
+        }
+        Err(Unidentified::Records(error)) => Problem::from(error).into_response(),
+    }
+}
+
+/// Why a caller is not let in.
+#[derive(Debug)]
+pub enum Unidentified {
+    /// There is no key, or it opens nothing. The first word says why: `missing`, `unknown`, `expired` or `revoked`.
+    NoKey(&'static str, ApiError),
+    /// The key asks for a stronger wall than the one that is here.
+    Weak(ApiError),
+    /// The records cannot be read.
+    Records(RecordsError),
+}
+
+impl Gateway {
+    /// Says who calls with a secret, or without one. A failure is counted, and logged with the path and the peer of the request.
+    pub async fn identify(
+        &self,
+        secret: Option<&str>,
+        path: &str,
+        peer: Option<SocketAddr>,
+    ) -> Result<Caller, Unidentified> {
+        let found = self.keys.find(secret.and_then(Secret::parse)).await;
+        let required = self.options.auth.required || !self.options.listen.ip().is_loopback();
+        let (why, message) = match (found.map_err(Unidentified::Records)?, secret.is_some()) {
+            (KeyLookup::Key(owner, minimum), _) => {
+                self.engine.satisfies(minimum).map_err(Unidentified::Weak)?;
+                self.quotas.seen(&owner);
+                tracing::Span::current().record("owner", &owner);
+                return Ok(Caller { owner });
             }
-            gateway.quotas.seen(&owner);
-            Caller { owner }
-        }
-        (KeyLookup::Open, _) if !required => Caller::local(),
-        (KeyLookup::Expired, _) => return refuse(&request, "expired", "the API key has expired"),
-        (KeyLookup::Revoked, _) => return refuse(&request, "revoked", "the API key was revoked"),
-        (KeyLookup::Open | KeyLookup::Unknown, true) => {
+            (KeyLookup::Open, _) if !required => {
+                let caller = Caller::local();
+                tracing::Span::current().record("owner", &caller.owner);
+                return Ok(caller);
+            }
+            (KeyLookup::Expired, _) => ("expired", "the API key has expired"),
+            (KeyLookup::Revoked, _) => ("revoked", "the API key was revoked"),
             // LiteLLM knows a wrong key by the first words, which are OpenAI's.
-            let message = "Incorrect API key provided: it is not known here";
-            return refuse(&request, "unknown", message);
+            (_, true) => ("unknown", "Incorrect API key provided: it is not known here"),
+            (_, false) => (
+                "missing",
+                "an API key is needed; send it as `Authorization: Bearer <key>`",
+            ),
+        };
+        crate::metrics::auth_failed(why);
+        if let Some(more) = FAILURES.pass() {
+            let peer = peer.map(tracing::field::display);
+            tracing::warn!(target: crate::SECURITY, event = "auth_failed", why, peer, path, not_logged = more);
         }
-        (KeyLookup::Open | KeyLookup::Unknown, false) => {
-            let message = "an API key is needed; send it as `Authorization: Bearer <key>`";
-            return refuse(&request, "missing", message);
-        }
-    };
-    tracing::Span::current().record("owner", &caller.owner);
-    request.extensions_mut().insert(caller);
-    next.run(request).await
+        let error = ApiError {
+            kind: ErrorKind::InvalidRequestError,
+            code: Some("invalid_api_key".to_owned()),
+            message: message.to_owned(),
+            param: None,
+        };
+        Err(Unidentified::NoKey(why, error))
+    }
 }
 
 fn is_open(gateway: &Gateway, request: &Request) -> bool {
@@ -84,37 +128,20 @@ fn presented(headers: &HeaderMap) -> Option<String> {
     Some(secret.to_owned())
 }
 
-fn refuse(request: &Request, why: &'static str, message: &str) -> Response {
-    crate::metrics::auth_failed(why);
-    if let Some(more) = FAILURES.pass() {
-        let peer = request.extensions().get::<SocketAddr>().copied();
-        tracing::warn!(
-            target: crate::SECURITY,
-            event = "auth_failed",
-            why,
-            peer = peer.map(tracing::field::display),
-            path = request.uri().path(),
-            not_logged = more
-        );
-    }
-    let error = ApiError {
-        kind: ErrorKind::InvalidRequestError,
-        code: Some("invalid_api_key".to_owned()),
-        message: message.to_owned(),
-        param: None,
-    };
-    // Some clients show nothing but this. A request without a key is told of no error: it did not know that there is one to send.
+/// Some clients show nothing but the challenge. A request without a key is told of no error: it did not know that there is one to send.
+fn unauthorized(why: &str, error: &ApiError) -> Response {
     let challenge = match why {
         "missing" => HeaderValue::from_static(CHALLENGE),
         _ => HeaderValue::from_str(&format!(
-            "{CHALLENGE}, error=\"invalid_token\", error_description=\"{message}\""
+            "{CHALLENGE}, error=\"invalid_token\", error_description=\"{}\"",
+            error.message
         ))
         .unwrap_or(HeaderValue::from_static(CHALLENGE)),
     };
     let answer = (
         StatusCode::UNAUTHORIZED,
         [(WWW_AUTHENTICATE, challenge)],
-        axum::Json(&error),
+        axum::Json(error),
     );
-    refused(answer.into_response(), &error)
+    refused(answer.into_response(), error)
 }

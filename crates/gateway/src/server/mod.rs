@@ -24,6 +24,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
 use tower_http::catch_panic::CatchPanicLayer;
 
+pub use auth::Unidentified;
 pub use mount::{Form, Mount};
 pub use observe::RequestId;
 pub use start::{ServeError, check};
@@ -49,9 +50,12 @@ impl Gateway {
     /// The same, and services of others beside them.
     pub fn router_with(&self, mounts: &[Mount]) -> Router {
         let body_timeout = self.options.http.body_timeout;
-        let mounted = mounts
-            .iter()
-            .fold(Router::new(), |router, mount| router.merge(mount.route()));
+        let mounted = |own_keys| {
+            let mounts = mounts
+                .iter()
+                .filter(move |mount| mount.has_own_keys() == own_keys);
+            mounts.fold(Router::new(), |router, mount| router.merge(mount.route()))
+        };
         let state = || self.clone();
         Router::new()
             .merge(responses::routes().layer(from_fn_with_state(state(), replicas::responses)))
@@ -74,7 +78,7 @@ impl Gateway {
             .merge(welcome::routes())
             .merge(scrape::routes())
             .merge(description::routes())
-            .merge(mounted)
+            .merge(mounted(false))
             .route("/v1/{*path}", any(answers::unknown))
             // Not the usual one, which a merge would leave outside the layers.
             .fallback(async || StatusCode::NOT_FOUND)
@@ -83,6 +87,7 @@ impl Gateway {
             .layer(hosts::cors(&self.options.http.origins, mounts))
             // A link names its caller, and pages behind it have an origin of their own.
             .merge(preview::link_routes(self))
+            .merge(mounted(true))
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))

@@ -17,8 +17,8 @@ use crate::state::Gateway;
 /// Builds the response to a rejected request from its reason.
 pub type Form = fn(&str) -> String;
 
-/// A service at one path. Requests come to it counted, with names and pages checked, and with a [`Caller`](crate::Caller) in their extensions.
-/// It bounds their bodies itself.
+/// A service of another crate. Requests come to it counted, with names and pages checked, and with a [`Caller`](crate::Caller) in their
+/// extensions unless it reads keys itself. It bounds their bodies itself.
 #[derive(Clone, Debug)]
 pub struct Mount {
     path: String,
@@ -26,9 +26,23 @@ pub struct Mount {
     form: Option<Form>,
     read: Vec<HeaderName>,
     written: Vec<HeaderName>,
+    own_keys: bool,
 }
 
 impl Mount {
+    /// Answers at a path and all below it with routes that read keys themselves, by [`Gateway::identify`]. The path is none of the
+    /// gateway's own.
+    pub fn below(path: &str, routes: Router) -> Self {
+        Self {
+            path: path.to_owned(),
+            form: None,
+            route: Router::new().nest_service(path, routes),
+            read: Vec::new(),
+            written: Vec::new(),
+            own_keys: true,
+        }
+    }
+
     /// Answers at a path with a service, whatever the method. The path is none of the gateway's own.
     pub fn new<S>(path: &str, service: S) -> Self
     where
@@ -42,6 +56,7 @@ impl Mount {
             route: Router::new().route_service(path, service),
             read: Vec::new(),
             written: Vec::new(),
+            own_keys: false,
         }
     }
 
@@ -62,6 +77,11 @@ impl Mount {
 
     pub(super) fn route(&self) -> Router<Gateway> {
         self.route.clone()
+    }
+
+    /// Whether it says itself who calls.
+    pub(super) fn has_own_keys(&self) -> bool {
+        self.own_keys
     }
 
     /// The headers of requests that it reads.

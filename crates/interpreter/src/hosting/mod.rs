@@ -6,8 +6,12 @@
 //!     └──get──> Resident ──turn──────────> Exclusive  nobody else uses the session meanwhile
 //! ```
 //!
+//! A [`Meter`] says how much an owner may have and run.
+//!
 //! A registry knows neither sandboxes nor protocols. What a face keeps beside a session is its [`Hosted`].
 
+mod meter;
+mod owner;
 mod registry;
 mod resident;
 #[cfg(test)]
@@ -15,6 +19,8 @@ mod tests;
 
 use std::time::Duration;
 
+pub use meter::{Admission, Denied, Meter, Permit, Unmetered};
+pub use owner::Owner;
 pub use registry::{HostingLimits, Registry, Reservation};
 pub use resident::{Exclusive, Held, Resident};
 

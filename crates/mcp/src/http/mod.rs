@@ -14,8 +14,8 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::owner::Owner;
 use crate::server::{OwnerOf, Server};
+use cellblock_interpreter::hosting::Owner;
 
 mod endpoint;
 

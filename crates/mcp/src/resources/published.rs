@@ -3,10 +3,10 @@
 use cellblock_interpreter::project::PublishedDataset;
 use rmcp::model::{Resource, ResourceTemplate};
 
-use crate::owner::Owner;
 use crate::refusal::{Refusal, named};
 use crate::shared::McpShared;
 use crate::uri::{self, media_type};
+use cellblock_interpreter::hosting::Owner;
 
 pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new(uri::PUBLISHED_TEMPLATE, "project-dataset")

@@ -12,7 +12,7 @@ use cellblock_interpreter::workbench::Mounted;
 use cellblock_interpreter::{Error, Session};
 
 use super::made::{MadeArtifact, Remembered};
-use crate::meter::Permit;
+use cellblock_interpreter::hosting::Permit;
 
 /// A session.
 pub(crate) type SessionEntry = Resident<McpSession>;

@@ -14,8 +14,8 @@ use cellblock_interpreter::workbench::DatasetSource;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::options::Options;
-use crate::owner::Owner;
 use crate::refusal::{Refusal, named};
+use cellblock_interpreter::hosting::Owner;
 
 mod entry;
 mod made;

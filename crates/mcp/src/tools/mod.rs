@@ -12,13 +12,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::CallAnswer;
-use crate::meter::Permit;
 use crate::options::Options;
-use crate::owner::Owner;
 use crate::progress::CallProgress;
 use crate::refusal::{self, Refusal};
 use crate::sessions::{SessionTurn, Use};
 use crate::shared::McpShared;
+use cellblock_interpreter::hosting::Owner;
+use cellblock_interpreter::hosting::Permit;
 
 mod cell;
 mod datasets;

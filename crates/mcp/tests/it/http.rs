@@ -2,8 +2,9 @@
 
 use axum::Router;
 use axum::http::request::Parts;
+use cellblock_interpreter::hosting::Owner;
+use cellblock_mcp::Server;
 use cellblock_mcp::http::{HttpOptions, service};
-use cellblock_mcp::{Owner, Server};
 use rmcp::ClientServiceExt;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cellblock_mcp::{Admission, Denied, Meter, Owner, Permit};
+use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit};
 use serde_json::json;
 
 use crate::support::{Client, all, block_on, connect, done, newest, refused, run, server, session};

@@ -5,10 +5,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cellblock_interpreter::connector::{Connector, FetchAllowance};
-use cellblock_interpreter::limits::NetworkPolicy;
+use cellblock_sandbox::limits::NetworkPolicy;
 
-use crate::owner::Owner;
+use super::Owner;
+use crate::connector::{Connector, FetchAllowance};
 
 /// The requested resource, if it is known.
 pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
@@ -67,7 +67,7 @@ pub struct Denied(pub String);
 
 /// Anything, for callers who are limited by nothing but the options.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unmetered;
+pub struct Unmetered;
 
 impl Meter for Unmetered {
     fn session<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {

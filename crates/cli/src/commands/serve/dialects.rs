@@ -1,0 +1,62 @@
+//! The dialects of a server: the gateway says who calls and how much they may.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use cellblock_dialects::{DialectsOptions, Doorkeeper, Host, HostTerms, NoEntry};
+use cellblock_gateway::Gateway;
+use cellblock_gateway::server::{Mount, Unidentified};
+use cellblock_interpreter::hosting::Owner;
+
+use super::metered::Metered;
+
+/// Mounts the dialects over the gateway's sandboxes. Where code runs at a server that keeps nothing there are no sessions, and so none of them.
+pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Vec<Mount> {
+    let Ok(interpreter) = gateway.interpreter() else {
+        return Vec::new();
+    };
+    let set = &gateway.options;
+    let host = Host::new(HostTerms {
+        interpreter: (**interpreter).clone(),
+        doorkeeper: Arc::new(Keys(gateway.clone())),
+        meter: Arc::new(Metered(gateway.clone())),
+        max_network: set.max_network,
+        egress: set.egress.clone(),
+        guard: set.cells.guard,
+        setup: set.cells.snippets.clone(),
+        max_body: set.http.max_body,
+        max_upload: set.sessions.max_upload,
+        max_cell_timeout: set.max_cell_timeout,
+        tasks: gateway.tasks.clone(),
+        stopping: gateway.stopping.clone(),
+        ending: gateway.ending.clone(),
+    });
+    let served = cellblock_dialects::routes(&host, options).into_iter();
+    served.map(|it| Mount::below(it.path, it.routes)).collect()
+}
+
+/// The gateway's keys.
+#[derive(Debug)]
+struct Keys(Gateway);
+
+impl Doorkeeper for Keys {
+    fn owner<'a>(
+        &'a self,
+        secret: Option<&'a str>,
+        path: &'a str,
+        peer: Option<SocketAddr>,
+    ) -> Pin<Box<dyn Future<Output = Result<Owner, NoEntry>> + Send + 'a>> {
+        Box::pin(async move {
+            let found = self.0.identify(secret, path, peer).await;
+            found
+                .map(|caller| Owner::new(caller.owner))
+                .map_err(|error| match error {
+                    Unidentified::NoKey("missing", error) => NoEntry::NoKey(error.message),
+                    Unidentified::NoKey(_, error) => NoEntry::WrongKey(error.message),
+                    Unidentified::Weak(error) => NoEntry::Forbidden(error.message),
+                    Unidentified::Records(error) => NoEntry::Unavailable(error.to_string()),
+                })
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! The gateway's quotas and grants for what is mounted beside its routes.
+
+use std::sync::Arc;
+
+use cellblock_agent::wire::ApiError;
+use cellblock_gateway::Gateway;
+use cellblock_interpreter::connector::{Connector, FetchAllowance};
+use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit};
+use cellblock_interpreter::limits::NetworkPolicy;
+
+/// The quotas and grants of the gateway: a session is a sandbox of its owner, a cell is a cell.
+#[derive(Debug)]
+pub(super) struct Metered(pub(super) Gateway);
+
+impl Meter for Metered {
+    fn session<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
+        Box::pin(async {
+            let quotas = &self.0.quotas;
+            quotas
+                .sandbox(owner.name())
+                .await
+                .map(Permit::new)
+                .map_err(denied)
+        })
+    }
+
+    fn cell<'a>(&'a self, owner: &'a Owner) -> Admission<'a, Permit> {
+        Box::pin(async {
+            self.0
+                .quotas
+                .cell(owner.name())
+                .await
+                .map(Permit::new)
+                .map_err(denied)
+        })
+    }
+
+    fn connectors<'a>(
+        &'a self,
+        owner: &'a Owner,
+        _offered: &'a [Arc<dyn Connector>],
+    ) -> Admission<'a, Vec<Arc<dyn Connector>>> {
+        Box::pin(async {
+            let granted = self.0.connectors(owner.name()).await;
+            granted.map_err(|error| denied(error.into()))
+        })
+    }
+
+    fn network<'a>(&'a self, owner: &'a Owner, offered: NetworkPolicy) -> Admission<'a, NetworkPolicy> {
+        Box::pin(async move {
+            let most = self.0.keys.max_network(owner.name()).await;
+            let most = most.map_err(|error| denied(error.into()))?;
+            Ok(most.map_or(offered, |most| offered.min(most)))
+        })
+    }
+
+    fn fetch_allowance(&self, owner: &Owner) -> Option<Arc<dyn FetchAllowance>> {
+        Some(self.0.fetch_allowance(owner.name()))
+    }
+
+    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()> {
+        Box::pin(async move { self.0.quotas.upload(owner.name(), bytes).await.map_err(denied) })
+    }
+}
+
+fn denied(error: ApiError) -> Denied {
+    Denied(error.message)
+}

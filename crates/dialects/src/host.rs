@@ -1,0 +1,150 @@
+//! What dialects share: who calls, what that may use, and how its sessions are made.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_interpreter::cell::Guard;
+use cellblock_interpreter::egress::EgressPolicy;
+use cellblock_interpreter::hosting::{Denied, Held, HostingError, HostingLimits, Meter, Owner, Permit};
+use cellblock_interpreter::limits::{Limits, NetworkPolicy};
+use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
+use cellblock_interpreter::{Error, Interpreter};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::door::{Doorkeeper, NoEntry};
+use crate::session::{DialectSession, Sessions};
+
+/// What dialects share. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Host(Arc<HostTerms>);
+
+/// What the program around gives to dialects.
+#[derive(Debug)]
+pub struct HostTerms {
+    /// Makes the sandboxes.
+    pub interpreter: Interpreter,
+    /// Says who calls.
+    pub doorkeeper: Arc<dyn Doorkeeper>,
+    /// Says how much a caller may have and run.
+    pub meter: Arc<dyn Meter>,
+    /// Widest network policy of a session.
+    pub max_network: NetworkPolicy,
+    /// Hosts that code reaches with the network policy `egress`.
+    pub egress: Option<EgressPolicy>,
+    /// Check of code before it runs.
+    pub guard: Guard,
+    /// Code that prepares each session.
+    pub setup: Vec<SetupSnippet>,
+    /// Maximum size of a body that is no upload.
+    pub max_body: usize,
+    /// Maximum size of an upload.
+    pub max_upload: u64,
+    /// Longest timeout of a cell or a command that a request can set.
+    pub max_cell_timeout: Duration,
+    /// What goes on without a client and is waited for at the end.
+    pub tasks: TaskTracker,
+    /// Canceled when the server begins to stop.
+    pub stopping: CancellationToken,
+    /// Canceled when what runs has to end.
+    pub ending: CancellationToken,
+}
+
+impl std::ops::Deref for Host {
+    type Target = HostTerms;
+
+    fn deref(&self) -> &HostTerms {
+        &self.0
+    }
+}
+
+/// What a dialect wants of a new session.
+#[derive(Clone, Debug)]
+pub struct SessionWish {
+    /// Its id, unique in the dialect.
+    pub id: String,
+    /// How long it lives while nobody uses it.
+    pub idle: Duration,
+    /// The network that it is to have; the caller's and the server's may be narrower.
+    pub network: NetworkPolicy,
+    /// Sets of names that are bound before the first cell.
+    pub prelude: Vec<String>,
+}
+
+/// Why a session cannot be made or used. Each dialect has a form of its own for it.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The caller is not let in; status 401, 403 or 503.
+    #[error(transparent)]
+    NoEntry(#[from] NoEntry),
+    /// A quota is used up; status 429.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// There are too many sessions, or it has ended; status 429 or 404.
+    #[error(transparent)]
+    Hosting(#[from] HostingError),
+    /// The sandbox failed; status 502.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl Host {
+    /// A host of these terms.
+    pub fn new(terms: HostTerms) -> Self {
+        Self(Arc::new(terms))
+    }
+
+    /// Returns the owner that a request's secret belongs to.
+    pub async fn owner(
+        &self,
+        secret: Option<&str>,
+        path: &str,
+        peer: Option<SocketAddr>,
+    ) -> Result<Owner, NoEntry> {
+        self.doorkeeper.owner(secret, path, peer).await
+    }
+
+    /// Asks to run a cell or a command; what is given is held while it runs.
+    pub async fn cell(&self, owner: &Owner) -> Result<Permit, Denied> {
+        self.meter.cell(owner).await
+    }
+
+    /// Returns the registry of a dialect's sessions. Call it once per dialect.
+    pub fn sessions<T: Send + Sync + 'static>(&self, limits: HostingLimits) -> Sessions<T> {
+        Sessions::new(limits, &self.tasks, self.stopping.clone(), self.ending.clone())
+    }
+
+    /// Makes a session and holds it. Its sandbox is made by the first call that needs it.
+    pub async fn open<T: Send + Sync + 'static>(
+        &self,
+        sessions: &Sessions<T>,
+        owner: &Owner,
+        wish: SessionWish,
+        kept: T,
+    ) -> Result<Held<DialectSession<T>>, HostError> {
+        let place = sessions.reserve(owner.name(), &wish.id)?;
+        let permit = self.meter.session(owner).await?;
+        let offered = self.meter.network(owner, self.max_network).await?;
+        let network = wish.network.min(offered);
+        let session = self.interpreter.session(SessionOptions {
+            limits: (!network.is_none()).then(|| Limits {
+                network,
+                ..self.interpreter.limits().clone()
+            }),
+            prelude: wish.prelude,
+            idle: wish.idle,
+            id: Some(wish.id.clone()),
+            guard: self.guard,
+            setup: self.setup.clone(),
+            egress: self.egress.clone(),
+            ..SessionOptions::default()
+        });
+        Ok(place.fill(DialectSession {
+            session,
+            kept,
+            idle: wish.idle,
+            _permit: permit,
+        })?)
+    }
+}

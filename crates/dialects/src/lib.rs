@@ -1,0 +1,44 @@
+//! Other people's HTTP protocols over Cellblock's sessions, so that the clients people already have work unchanged.
+//!
+//! ```text
+//! client ──its own protocol──> dialect ──hosting──> Session
+//! ```
+//!
+//! Each dialect is a module with its own routes, errors and forms of keys, below a path of its own. What they share is the [`Host`]: who
+//! calls ([`Doorkeeper`]), how much that may use ([`Meter`](cellblock_interpreter::hosting::Meter)), and how sessions are made.
+//! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
+
+mod door;
+mod host;
+mod off;
+mod options;
+mod session;
+
+use axum::Router;
+
+pub use door::{Doorkeeper, NoEntry};
+pub use host::{Host, HostError, HostTerms, SessionWish};
+pub use options::DialectsOptions;
+pub use session::{DialectSession, Sessions};
+
+/// A dialect's routes, and the path that they are below.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The path, such as `/e2b`.
+    pub path: &'static str,
+    /// The routes, without that path.
+    pub routes: Router,
+}
+
+/// Returns the routes of every dialect; those of one that is off say that it is.
+pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
+    let _ = host;
+    let all: [(&'static str, &'static str, Option<Router>); 0] = [];
+    let _ = options;
+    all.into_iter()
+        .map(|(path, setting, routes)| Served {
+            path,
+            routes: routes.unwrap_or_else(|| off::routes(setting)),
+        })
+        .collect()
+}

@@ -1,0 +1,10 @@
+//! Which dialects are served, and how.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Other people's protocols. Each is served if its name is here, such as `e2b: {}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Dialects")]
+#[serde(default, deny_unknown_fields)]
+pub struct DialectsOptions {}

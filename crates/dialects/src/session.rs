@@ -1,0 +1,69 @@
+//! A session of a dialect, with what the dialect keeps beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellblock_interpreter::hosting::{Hosted, HostingLimits, Permit, Registry};
+use cellblock_interpreter::{Error, Session};
+use tokio_util::sync::CancellationToken;
+
+/// A session with what its dialect keeps beside it.
+#[derive(Debug)]
+pub struct DialectSession<T> {
+    /// The session.
+    pub session: Session,
+    /// What the dialect keeps.
+    pub kept: T,
+    pub(crate) idle: Duration,
+    pub(crate) _permit: Permit,
+}
+
+impl<T: Send + Sync + 'static> Hosted for DialectSession<T> {
+    fn idle_timeout(&self) -> Duration {
+        self.idle
+    }
+
+    fn interrupt(&self) {
+        self.session.interrupt();
+    }
+
+    async fn close(&self) -> Result<(), Error> {
+        self.session.close().await
+    }
+}
+
+/// The sessions of a dialect, by their ids. Clones share them.
+#[derive(Debug)]
+pub struct Sessions<T>(Arc<Registry<DialectSession<T>>>);
+
+impl<T> Clone for Sessions<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> std::ops::Deref for Sessions<T> {
+    type Target = Registry<DialectSession<T>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<T: Send + Sync + 'static> Sessions<T> {
+    /// None yet. Those that expire are closed, and all of them when the host stops.
+    pub(crate) fn new(
+        limits: HostingLimits,
+        tasks: &tokio_util::task::TaskTracker,
+        stopping: CancellationToken,
+        ending: CancellationToken,
+    ) -> Self {
+        let registry = Arc::new(Registry::new(limits));
+        let swept = Arc::clone(&registry);
+        tasks.spawn(async move {
+            swept.sweep(stopping.cancelled()).await;
+            swept.close_all(ending.cancelled()).await;
+        });
+        Self(registry)
+    }
+}

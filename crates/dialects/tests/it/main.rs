@@ -1,0 +1,1 @@
+//! The dialects end to end, over HTTP: requests as the clients write them, and the clients themselves.
