@@ -378,10 +378,11 @@ mod tests {
         let by_name = PackagePolicy {
             forbid_network_clients: true,
             allow: vec!["WebSocket_Client".to_owned()],
+            ..PackagePolicy::default()
         };
         let altogether = PackagePolicy {
             forbid_network_clients: false,
-            allow: vec![],
+            ..PackagePolicy::default()
         };
         let expected = [("websocket-client".to_owned(), Detection::Importable, true)];
         assert_eq!(found(&files, &by_name), expected);

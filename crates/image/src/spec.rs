@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
+use cellblock_jail::network::NetworkPolicy;
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -61,7 +62,7 @@ impl<'de> Deserialize<'de> for PythonVersion {
     }
 }
 
-/// Policy for the packages of an image.
+/// Policy for the packages of an image, and for the network of its sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PackagePolicy {
@@ -69,6 +70,9 @@ pub struct PackagePolicy {
     pub forbid_network_clients: bool,
     /// Distributions that are allowed anyway.
     pub allow: Vec<String>,
+    /// Widest network policy of its sandboxes, whatever the server and the key allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_network: Option<NetworkPolicy>,
 }
 
 impl PackagePolicy {
@@ -83,6 +87,7 @@ impl Default for PackagePolicy {
         Self {
             forbid_network_clients: true,
             allow: Vec::new(),
+            max_network: None,
         }
     }
 }
@@ -296,7 +301,8 @@ mod tests {
             spec.policy,
             PackagePolicy {
                 forbid_network_clients: true,
-                allow: vec![]
+                allow: vec![],
+                max_network: None,
             }
         );
         assert_eq!(spec.lock, None);

@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 
 use crate::base::Base;
 use crate::connector::Memo;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Decoding;
 
 /// What sessions share.
@@ -59,6 +59,17 @@ impl Shared {
 
     /// A sandbox with a running kernel.
     pub(crate) async fn lease(&self, limits: &Limits, pooled: bool) -> Result<Lease> {
+        let image = self.base.manifest();
+        if let Some(most) = image.policy.max_network.filter(|most| limits.network > *most) {
+            return Err(Error::Argument {
+                name: "network",
+                missing: false,
+                reason: format!(
+                    "it is `{}`, and the image `{}` allows `{most}` at most (`policy.max_network` in its specification)",
+                    limits.network, image.name
+                ),
+            });
+        }
         let waiting = Waiting::begin();
         let lease = if pooled {
             self.pool.acquire(limits).await?
@@ -83,7 +94,7 @@ impl Shared {
             .iter()
             .map(|found| format!("{} ({}, at {})", found.client, found.reason, found.path))
             .collect();
-        Err(crate::Error::Clients {
+        Err(Error::Clients {
             image: self.base.manifest().name.clone(),
             found: found.into_iter().collect::<Vec<_>>().join(", "),
         })

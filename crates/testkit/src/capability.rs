@@ -68,11 +68,13 @@ pub enum Capability {
     Tmux,
     /// Chromium is on PATH.
     Chromium,
+    /// `python3` on PATH has a wheel of pip, for new virtual environments.
+    PipWheel,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -100,6 +102,7 @@ impl Capability {
         Self::Helm,
         Self::Tmux,
         Self::Chromium,
+        Self::PipWheel,
     ];
 
     /// Returns the name that skip records and `.ci/expected-skips` use.
@@ -132,6 +135,7 @@ impl Capability {
             Self::Helm => "helm",
             Self::Tmux => "tmux",
             Self::Chromium => "chromium",
+            Self::PipWheel => "pip_wheel",
         }
     }
 
@@ -197,6 +201,7 @@ impl Capability {
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
             Self::Chromium => succeeds(Command::new("chromium").arg("--version")),
+            Self::PipWheel => pip_wheel().map(drop),
             Self::Helm => succeeds(Command::new("helm").arg("version"))
                 .and_then(|()| succeeds(Command::new("kubernetes-validate").arg("--version"))),
             // Its `--help` fails.
@@ -204,6 +209,19 @@ impl Capability {
                 .and_then(|()| succeeds(Command::new("mariadbd").arg("--version"))),
         }
     }
+}
+
+/// Returns the wheel of pip that `python3` puts into new virtual environments.
+pub fn pip_wheel() -> Result<PathBuf, String> {
+    let find = "import ensurepip, pathlib\n\
+                folders = [pathlib.Path(ensurepip.__file__).parent / '_bundled', pathlib.Path('/usr/share/python-wheels')]\n\
+                print(next(wheel for folder in folders for wheel in sorted(folder.glob('pip-*.whl'))))";
+    let ran = Command::new("python3").args(["-I", "-c", find]).output();
+    let output = ran.map_err(|error| format!("cannot run `python3`: {error}"))?;
+    if !output.status.success() {
+        return Err("`python3` has no module `ensurepip` with a wheel of pip".to_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
 /// Older ones cannot restore machines from files.

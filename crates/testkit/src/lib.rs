@@ -43,7 +43,7 @@ mod user;
 pub mod wait;
 mod websocket;
 
-pub use capability::{Capability, firecracker, postgres_program, python313};
+pub use capability::{Capability, firecracker, pip_wheel, postgres_program, python313};
 pub use cli::{Cli, Finished, RunningCli};
 #[cfg(feature = "databases")]
 pub use database::DatabaseServer;

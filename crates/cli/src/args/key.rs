@@ -52,6 +52,9 @@ pub(crate) enum KeyCommand {
         /// `limits.max_network` of the configuration, which is never exceeded]
         #[arg(long, value_name = "POLICY")]
         max_network: Option<NetworkPolicy>,
+        /// Give the secret the form that E2B's clients look for: `e2b_` and 40 hexadecimal digits
+        #[arg(long)]
+        e2b: bool,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,

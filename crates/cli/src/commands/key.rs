@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys, Secret};
+use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys, Secret, SecretForm};
 use cellblock_gateway::quotas::Allowance;
 use cellblock_image::Home;
 use chrono::{DateTime, SecondsFormat};
@@ -44,6 +44,7 @@ async fn act(args: KeyArgs) -> Result<()> {
             connectors,
             minimum_backend,
             max_network,
+            e2b,
             json,
         } => {
             let expires_at = expires.map(|after| now().saturating_add(after.as_secs()));
@@ -66,6 +67,11 @@ async fn act(args: KeyArgs) -> Result<()> {
                         connectors: ConnectorGrant::new(connectors),
                         minimum_backend,
                         max_network,
+                        form: if e2b {
+                            SecretForm::E2b
+                        } else {
+                            SecretForm::Cellblock
+                        },
                     },
                 )
                 .await?;
@@ -120,7 +126,7 @@ fn read_secret(file: &Path) -> Result<Secret> {
     let text = read.map_err(Error::own_file("read the secret in", file))?;
     Secret::parse(text.trim()).ok_or_else(|| {
         Error::Refused(format!(
-            "import a key: `{}` does not hold a secret, which is `cbk_` and 32 bytes in base64url without `=`",
+            "import a key: `{}` does not hold a secret, which is `cbk_` and 32 bytes in base64url without `=`, or `e2b_` and 40 hexadecimal digits",
             file.display()
         ))
     })

@@ -211,8 +211,8 @@ fn mistakes_of_the_caller_are_reported_before_anything_starts() -> Result<()> {
 }
 
 #[test]
-fn an_image_with_a_network_client_is_rejected_under_this_toolset() -> Result<()> {
-    let image = b"name = \"with-client\"\npackages = [\"requests\"]\npreload = [\"requests\"]\n[policy]\nforbid_network_clients = false\n";
+fn a_network_client_is_rejected_under_this_toolset_and_an_image_bounds_its_network() -> Result<()> {
+    let image = b"name = \"with-client\"\npackages = [\"requests\"]\npreload = [\"requests\"]\n[policy]\nforbid_network_clients = false\nmax_network = \"none\"\n";
     let (_folder, path) = folder(&[
         ("image.toml", image),
         ("rows.json", b"[1]"),
@@ -228,6 +228,15 @@ fn an_image_with_a_network_client_is_rejected_under_this_toolset() -> Result<()>
     ];
     let plain = Cli::new(arguments).folder(&path).limit(BUILD_LIMIT).run()?;
     assert_eq!(plain.code(), 0, "{}", plain.stderr);
+    let networked = Cli::new(arguments.into_iter().chain(["--network", "loopback"]))
+        .folder(&path)
+        .run()?;
+    let (code, report) = answer(&networked)?;
+    let message = report["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("`loopback`") && message.contains("`with-client` allows `none` at most"),
+        "{code}: {message}"
+    );
     let finished = Cli::new(arguments.into_iter().chain(CALL[1..].iter().copied()))
         .folder(&path)
         .run()?;

@@ -1,7 +1,7 @@
 //! Keys of the API: who may call, and as whom.
 //!
-//! A key is a secret of 256 random bits, of which only the SHA-256 is kept. A password needs a slow hash with a salt, because it can be
-//! guessed; nobody guesses 256 random bits, whatever one guess costs, and two keys are never the same. So a plain hash is sound, and a
+//! A key is a secret of 256 random bits, or of 160 in the form of E2B, of which only the SHA-256 is kept. A password needs a slow hash with a salt, because it can be
+//! guessed; nobody guesses so many random bits, whatever one guess costs, and two keys are never the same. So a plain hash is sound, and a
 //! key can be looked up by it: which hashes are near one another says nothing about the secrets, so the look-up's time gives nothing away.
 
 mod secret;
@@ -13,7 +13,7 @@ use cellblock_interpreter::limits::NetworkPolicy;
 use crate::records::{Allowance, Records, RecordsError, keys as rows};
 
 pub use crate::records::keys::{ApiKey, ConnectorGrant, KeyLookup};
-pub use secret::Secret;
+pub use secret::{Secret, SecretForm};
 
 /// The longest name.
 const LONGEST_NAME: usize = 100;
@@ -58,6 +58,8 @@ pub struct KeyTerms {
     pub minimum_backend: Option<BackendKind>,
     /// Widest network policy of its code, if it is narrower than the server's.
     pub max_network: Option<NetworkPolicy>,
+    /// How its secret is written.
+    pub form: SecretForm,
 }
 
 /// The keys in a gateway's records.
@@ -74,7 +76,7 @@ impl Keys {
 
     /// Makes a key. Its secret is given once, here.
     pub async fn create(&self, name: &str, terms: KeyTerms) -> Result<(ApiKey, Secret), KeysError> {
-        let secret = Secret::random();
+        let secret = Secret::random(terms.form);
         let key = self.insert(name, &secret, terms).await?;
         Ok((key, secret))
     }

@@ -5,8 +5,30 @@ use crate::quotas::Quota;
 use crate::records::conformance::over_each_database;
 
 #[test]
+fn a_secret_in_the_form_of_e2b_is_read_back_and_in_no_other_form() {
+    let secret = Secret::random(SecretForm::E2b);
+    let text = secret.reveal();
+    assert_eq!(Secret::parse(&text), Some(secret));
+    assert_eq!(text.len(), "e2b_".len() + 40);
+    let digits = &text[4..];
+    assert!(digits.chars().all(|digit| "0123456789abcdef".contains(digit)));
+    for other in [
+        digits.to_owned(),
+        format!("e2b_{}g", &digits[1..]),
+        format!("cbk_{digits}"),
+        text + "00",
+    ] {
+        assert_eq!(Secret::parse(&other), None, "{other}");
+    }
+    assert_eq!(
+        Secret::parse("e2b_ABCDEF0123456789ABCDEF0123456789ABCDEF01"),
+        None
+    );
+}
+
+#[test]
 fn a_secret_is_read_back_and_never_shown_by_accident() {
-    let secret = Secret::random();
+    let secret = Secret::random(SecretForm::default());
     let text = secret.reveal();
     assert_eq!(Secret::parse(&text), Some(secret.clone()));
     assert_eq!(text.len(), "cbk_".len() + 43);
@@ -19,14 +41,14 @@ fn a_secret_is_read_back_and_never_shown_by_accident() {
 over_each_database! {
     async fn a_key_is_found_by_its_secret_and_by_no_other(records: Records) {
         let keys = Keys::new(records);
-        assert_eq!(keys.find(Some(Secret::random())).await.unwrap(), KeyLookup::Open);
+        assert_eq!(keys.find(Some(Secret::random(SecretForm::default()))).await.unwrap(), KeyLookup::Open);
         let (key, secret) = keys.create("ci", KeyTerms::default()).await.unwrap();
         assert_eq!(
             keys.find(Some(secret)).await.unwrap(),
             KeyLookup::Key(key.id, None)
         );
         assert_eq!(
-            keys.find(Some(Secret::random())).await.unwrap(),
+            keys.find(Some(Secret::random(SecretForm::default()))).await.unwrap(),
             KeyLookup::Unknown
         );
         assert_eq!(keys.find(None).await.unwrap(), KeyLookup::Unknown);

@@ -92,6 +92,18 @@ pub(super) const METRICS: &[Metric] = &[
         help: "Claims by result: `ready`, `canceled`, or the error, such as `pool_exhausted`, `condition`, `forbidden` or `unreachable`.",
     },
     Metric {
+        name: "cellblock_egress_bytes_total",
+        kind: Kind::Counter,
+        labels: &["direction"],
+        help: "Bytes that code sent to hosts (`up`) and received from them (`down`) with the network policy `egress`.",
+    },
+    Metric {
+        name: "cellblock_egress_requests_total",
+        kind: Kind::Counter,
+        labels: &["decision", "reason"],
+        help: "Requests of code with the network policy `egress`: `allowed`, `denied` or `failed`, and the reason, such as `ok`, `host` or `quota_bytes`.",
+    },
+    Metric {
         name: "cellblock_execution_seconds",
         kind: Kind::Histogram(CELL),
         labels: &["toolset"],

@@ -86,6 +86,8 @@ impl Connections {
 
     fn add(&mut self, number: u64, socket: OwnedFd) -> Done {
         self.has_room()?;
+        // The host sends whole parts; waiting for more of them only delays answers.
+        sockopt::set_tcp_nodelay(&socket, true)?;
         let feed = Feed::socket(fcntl_dupfd_cloexec(&socket, 3)?);
         self.open.push(Connection {
             number,

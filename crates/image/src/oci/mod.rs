@@ -248,7 +248,7 @@ fn describe(
     let policy = PackagePolicy {
         // Most images contain pip, which brings several.
         forbid_network_clients: false,
-        allow: Vec::new(),
+        ..PackagePolicy::default()
     };
     let report = audit(tree, &directories, &policy)?;
     let mut packages: Vec<Package> = Vec::new();

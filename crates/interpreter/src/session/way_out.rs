@@ -5,11 +5,13 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use cellblock_egress::EgressProxy;
+use cellblock_egress::{EgressProxy, EgressRecord};
 use cellblock_protocol::ToKernel;
 use cellblock_sandbox::guest::SandboxListener;
 use cellblock_sandbox::limits::NetworkPolicy;
+use metrics::counter;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
@@ -23,6 +25,8 @@ use crate::error::{Error, Result};
 const PORT: u16 = 3128;
 /// File of the sandbox with the certificates by which servers are verified.
 const CERTIFICATES: &str = "/tmp/.cellblock/certificates.pem";
+/// Directory of the sandbox for packages that programs install.
+const PACKAGES: &str = "/tmp/.cellblock/packages";
 /// Hosts that are in the sandbox itself.
 const INSIDE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 /// Name of the code that tells a kernel.
@@ -79,7 +83,11 @@ impl Actor {
             None => self
                 .way_out
                 .proxy
-                .insert(EgressProxy::new(policy.clone(), &*self.id, None)?)
+                .insert(EgressProxy::new(
+                    policy.clone(),
+                    &*self.id,
+                    Some(Arc::new(count)),
+                )?)
                 .clone(),
         };
         let listener = sandbox.guest().link().listen(PORT).await?;
@@ -101,7 +109,14 @@ impl Actor {
             return Ok(true);
         };
         // JSON with nothing but texts is Python, too.
-        let code = format!("__import__('os').environ.update({})", json!(env));
+        let code = format!(
+            "import os, site, sys\n\
+             os.environ.update({})\n\
+             os.makedirs(packages := f'{PACKAGES}/lib/python{{sys.version_info[0]}}.{{sys.version_info[1]}}/site-packages', exist_ok=True)\n\
+             site.addsitedir(packages)\n\
+             del os, site, sys, packages",
+            json!(env)
+        );
         let message = ToKernel::Setup {
             cell: self.number(),
             name: NAME.to_owned(),
@@ -136,6 +151,15 @@ async fn serve(listener: SandboxListener, proxy: EgressProxy) {
     }
 }
 
+/// Counts a request that has ended.
+fn count(record: &EgressRecord) {
+    let decision = record.decision.as_str();
+    counter!("cellblock_egress_requests_total", "decision" => decision, "reason" => record.reason)
+        .increment(1);
+    counter!("cellblock_egress_bytes_total", "direction" => "up").increment(record.bytes_up);
+    counter!("cellblock_egress_bytes_total", "direction" => "down").increment(record.bytes_down);
+}
+
 /// Names the proxy, and the certificates, in all the ways that programs know.
 fn environment(inside: &str) -> BTreeMap<String, String> {
     let proxy = format!("http://127.0.0.1:{PORT}");
@@ -161,9 +185,18 @@ fn environment(inside: &str) -> BTreeMap<String, String> {
         ],
         CERTIFICATES,
     );
-    // Node ignores the others without this one.
-    let node = named(&["NODE_USE_ENV_PROXY"], "1");
-    [proxies, direct, certificates, node]
+    // Node ignores the others without the first one.
+    let switches = named(
+        &[
+            "NODE_USE_ENV_PROXY",
+            "CELLBLOCK_EGRESS",
+            "PIP_USER",
+            "PIP_BREAK_SYSTEM_PACKAGES",
+        ],
+        "1",
+    );
+    let packages = named(&["PYTHONUSERBASE"], PACKAGES);
+    [proxies, direct, certificates, switches, packages]
         .into_iter()
         .flatten()
         .collect()

@@ -11,6 +11,8 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::processes::{MAX_WAIT, ProcessOrder};
 use cellblock_interpreter::{Execution, Session};
 
+use cellblock_testkit::{pip_wheel, require};
+
 use crate::support::{block_on, interpreter, run, value};
 
 const SECRET: &str = "opensesame-4711-opensesame";
@@ -23,13 +25,18 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::serving(|_| (200, "text/plain", b"hello".to_vec()))
+    }
+
+    /// Answers a path with a status, a type and a body.
+    fn serving(answers: impl Fn(&str) -> (u16, &'static str, Vec<u8>) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let heads = Arc::<Mutex<Vec<String>>>::default();
         let kept = Arc::clone(&heads);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let head = answer(stream).unwrap_or_default();
+                let head = answer(stream, &answers).unwrap_or_default();
                 kept.lock().unwrap().push(head);
             }
         });
@@ -45,14 +52,24 @@ impl Server {
     }
 }
 
-fn answer(mut stream: TcpStream) -> std::io::Result<String> {
+fn answer(
+    mut stream: TcpStream,
+    answers: impl Fn(&str) -> (u16, &'static str, Vec<u8>),
+) -> std::io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte)? > 0 {
         head.push(byte[0]);
     }
-    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")?;
-    Ok(String::from_utf8_lossy(&head).into_owned())
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let (status, kind, body) = answers(head.split(' ').nth(1).unwrap_or_default());
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status} It\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )?;
+    stream.write_all(&body)?;
+    Ok(head)
 }
 
 async fn with_egress(policy: Option<EgressPolicy>) -> Session {
@@ -148,6 +165,81 @@ fn the_way_out_is_there_for_processes_and_after_a_reset() {
         // A kernel that ended itself has one again.
         run(&session, "import os\nos._exit(1)").await;
         assert_eq!(value(&session, &fetch(&url)).await, "hello");
+        session.close().await.unwrap();
+    });
+}
+
+/// A wheel of pure Python with one module.
+fn wheel(name: &str, module: &str) -> Vec<u8> {
+    let info = format!("{name}-1.0.dist-info");
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (path, text) in [
+        (format!("{name}.py"), module.to_owned()),
+        (
+            format!("{info}/METADATA"),
+            format!("Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"),
+        ),
+        (
+            format!("{info}/WHEEL"),
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
+        ),
+        (
+            format!("{info}/RECORD"),
+            format!("{name}.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n"),
+        ),
+    ] {
+        zip.start_file(path, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn pip_installs_from_an_index_that_is_allowed() {
+    require!(PipWheel);
+    let pip = std::fs::read(pip_wheel().unwrap()).unwrap();
+    let digest = cellblock_interpreter::artifact::ArtifactId::of(&pip);
+    let page = |links: String| (200, "text/html", format!("<!DOCTYPE html>{links}").into_bytes());
+    let index = Server::serving(move |path| match path {
+        "/simple/pip/" => page(format!(
+            "<a href='/files/pip-1.0-py3-none-any.whl' data-requires-python='&gt;=3.99'>old</a>\
+             <a href='../../files/pip-99.0-py3-none-any.whl#sha256={digest}' data-requires-python='&gt;=3.9'>new</a>"
+        )),
+        "/files/pip-99.0-py3-none-any.whl" => (200, "application/zip", pip.clone()),
+        "/simple/greeting/" => page("<a href='/files/greeting-1.0-py3-none-any.whl'>it</a>".to_owned()),
+        "/files/greeting-1.0-py3-none-any.whl" => (
+            200,
+            "application/zip",
+            wheel("greeting", "words = 'good morning'"),
+        ),
+        _ => (404, "text/plain", b"no".to_vec()),
+    });
+    block_on(async move {
+        let session = with_egress(Some(allowing(index.rule()))).await;
+        let install = format!(
+            "import os, subprocess\n\
+             os.environ['PIP_INDEX_URL'] = 'http://127.0.0.1:{}/simple'\n\
+             done = subprocess.run(['pip', 'install', '--disable-pip-version-check', '--quiet', 'greeting'], capture_output=True, text=True)\n\
+             str((done.returncode, done.stderr))",
+            index.port
+        );
+        assert_eq!(value(&session, &install).await, "(0, '')");
+        assert_eq!(
+            value(&session, "import greeting\ngreeting.words").await,
+            "good morning"
+        );
+        let elsewhere = "import subprocess, sys\n\
+             subprocess.run([sys.executable, '-c', 'import greeting; print(greeting.words)'], capture_output=True, text=True).stdout";
+        assert_eq!(value(&session, elsewhere).await, "good morning\n");
+        // An index that is not allowed is named, with what allows it.
+        let denied = "subprocess.run(['pip', 'install', '-i', 'http://example.com/simple', 'greeting'], capture_output=True, text=True).stderr\n";
+        let denied = format!("import shutil\nshutil.rmtree('/tmp/.cellblock/packages')\n{denied}");
+        let told = value(&session, &denied).await.as_str().unwrap().to_owned();
+        assert!(
+            told.contains("http://example.com/simple: HTTP Error 403") && told.contains("egress.allow"),
+            "{told}"
+        );
         session.close().await.unwrap();
     });
 }
