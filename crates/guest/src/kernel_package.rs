@@ -45,7 +45,7 @@ fn collect(dir: &Dir<'static>, at: &Path, files: &mut Vec<(PathBuf, &'static [u8
 /// Whether a file is part of the package: modules, and what another language runs.
 fn is_code(path: &Path) -> bool {
     path.extension()
-        .is_some_and(|extension| extension == "py" || extension == "js")
+        .is_some_and(|extension| extension == "py" || extension == "js" || extension == "R")
 }
 
 #[cfg(test)]

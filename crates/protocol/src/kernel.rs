@@ -225,11 +225,13 @@ pub enum Language {
     Bash,
     /// JavaScript, which Node.js runs.
     Javascript,
+    /// R.
+    R,
 }
 
 impl Language {
     /// All languages.
-    pub const ALL: [Self; 3] = [Self::Python, Self::Bash, Self::Javascript];
+    pub const ALL: [Self; 4] = [Self::Python, Self::Bash, Self::Javascript, Self::R];
 
     /// Its name in requests.
     pub const fn name(self) -> &'static str {
@@ -237,6 +239,7 @@ impl Language {
             Self::Python => "python",
             Self::Bash => "bash",
             Self::Javascript => "javascript",
+            Self::R => "r",
         }
     }
 

@@ -51,7 +51,7 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
     Options:
       -c, --code <CODE>                Run this code instead of files; repeat it for several cells
           --language <LANGUAGE>        Run code of this language [default: python] [possible values:
-                                       python, bash, javascript]
+                                       python, bash, javascript, r]
           --input <NAME=PATH>          Bind a file's content to a variable: CSV, TSV, Parquet, JSON,
                                        NDJSON, Arrow and xlsx as a data frame, other formats as bytes
           --require <PKG>              Install an additional package, as a requirement such as

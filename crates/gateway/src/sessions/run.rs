@@ -33,7 +33,7 @@ use crate::state::{Caller, Gateway};
 pub(crate) struct CellRequest {
     /// The code. The value of a trailing expression is displayed.
     code: Option<String>,
-    /// The language of the code: `python`, `bash` or `javascript`. A session keeps the state of each.
+    /// The language of the code: `python`, `bash`, `javascript` or `r`. A session keeps the state of each.
     #[schema(value_type = String, default = "python")]
     language: Language,
     /// Timeout in seconds.

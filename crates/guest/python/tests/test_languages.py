@@ -1,4 +1,4 @@
-"""Cells of bash and JavaScript."""
+"""Cells of bash, JavaScript and R."""
 
 import time
 
@@ -198,3 +198,52 @@ class Guarded(KernelTest):
             ran = self.kernel.run("1", language=language)
             self.assertEqual(ran.done["outcome"], "rejected")
             self.assertIn("use Python", ran.done["rejections"][0]["message"])
+
+
+@needs_program("R")
+class R(Languages):
+    language = "r"
+
+    def test_what_cells_bind_is_kept_and_visible_values_are_printed(self):
+        self.assertEqual(self.cell("x <- 1\nf <- function(y) x + y").stdout, "")
+        self.assertEqual(self.cell('f(2)\ninvisible(3)\n"é"').stdout, '[1] 3\n[1] "é"\n')
+        self.assertEqual(self.cell("f(2)", echo=False).stdout, "")
+        self.assertEqual(self.cell("setClass('P', representation(a = 'numeric'))\nnew('P', a = 1)@a").stdout, "[1] 1\n")
+        self.assertEqual(self.cell("data.frame(a = 1:2, b = c('x', 'y'))").stdout, "  a b\n1 1 x\n2 2 y\n")
+
+    def test_an_error_has_its_line_and_its_calls_and_what_was_bound_stays(self):
+        failed = self.fails(
+            "x <- 1\nouter_one <- function() inner_one()\ninner_one <- function() stop('no')\n\nouter_one()\nx <- 2"
+        )
+        self.assertEqual((failed["exception"], failed["message"], failed["line"]), ("Error", "no", 5))
+        self.assertEqual(failed["traceback"], 'Error in inner_one(): no\nCalls:\nouter_one()\ninner_one()\nstop("no")\n')
+        self.assertEqual(self.fails("stop('no')")["traceback"], 'Error: no\nCalls:\nstop("no")\n')
+        self.assertEqual(self.cell("x").stdout, "[1] 1\n")
+        failed = self.fails("1 +\n)\n")
+        self.assertEqual((failed["exception"], failed["line"]), ("ParseError", 2))
+        failed = self.fails("stop(structure(class = c('mine', 'error', 'condition'), list(message = 'it', call = NULL)))")
+        self.assertEqual((failed["exception"], failed["message"]), ("mine", "it"))
+        self.assertIn("careful", self.cell("warning('careful')").stderr)
+
+    def test_plots_are_images_one_a_page(self):
+        ran = self.cell("plot(1:3)\nhist(c(1, 2, 2))")
+        self.assertEqual([output["type"] for output in ran.outputs], ["rich", "rich"])
+        self.assertEqual(self.cell("1").outputs, [])
+        ran = self.kernel.run("plot(1)\nstop('x')", language="r")
+        self.assertEqual([output["type"] for output in ran.outputs], ["rich", "exception"])
+
+    def test_an_interrupt_stops_the_cell_and_variables_stay(self):
+        self.cell("kept <- 1")
+        self.interrupted("cat('go\\n')\nrepeat { }")
+        self.interrupted("cat('go\\n')\nSys.sleep(60)")
+        self.interrupted("cat('go\\n')\nsystem('sleep 60')")
+        self.assertEqual(self.cell("kept").stdout, "[1] 1\n")
+
+    def test_a_cell_that_ends_r_says_what_is_lost(self):
+        self.cell("kept <- 1")
+        self.assertIn("the cell ended R", self.cell("quit('no')").stderr)
+        self.assertIn("with status 4", self.fails("quit('no', 4)")["message"])
+        self.assertEqual(self.cell("exists('kept')").stdout, "[1] FALSE\n")
+
+    def test_input_is_empty(self):
+        self.assertEqual(self.cell("readline()\nlength(readLines(file('stdin')))").stdout.split("\n")[-2], "[1] 0")

@@ -152,7 +152,7 @@ pub(super) fn named(name: &str, description: &str) -> ToolDefinition {
                 "code": {"type": "string", "description": "The code."},
                 "language": {
                     "type": "string",
-                    "enum": ["python", "bash", "javascript"],
+                    "enum": ["python", "bash", "javascript", "r"],
                     "description": "Its language: Python by default. A session keeps the state of each.",
                 },
                 "requirements": {

@@ -34,7 +34,7 @@ const FUNCTIONS: &str = "\
 struct Arguments {
     /// The code. The value of a trailing expression of Python or JavaScript is shown, as in a notebook.
     code: String,
-    /// Its language: `python` by default, `bash` or `javascript`. A session keeps the state of each.
+    /// Its language: `python` by default, `bash`, `javascript` or `r`. A session keeps the state of each.
     #[serde(default)]
     language: Language,
     /// The session's handle; without one a new session is made, and the answer tells its handle.

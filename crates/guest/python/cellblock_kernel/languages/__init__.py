@@ -1,14 +1,14 @@
 """Cells in languages other than Python. A process of each language runs them and keeps their state."""
 
-from shutil import which
 from typing import Any
 
 from cellblock_kernel.cell import guard
 from cellblock_kernel.languages.bash import Bash
 from cellblock_kernel.languages.companion import Companion, Show
 from cellblock_kernel.languages.javascript import JavaScript
+from cellblock_kernel.languages.r import R
 
-_ALL: dict[str, type[Companion]] = {kind.language: kind for kind in (Bash, JavaScript)}
+_ALL: dict[str, type[Companion]] = {kind.language: kind for kind in (Bash, JavaScript, R)}
 _running: dict[str, Companion] = {}
 
 
@@ -17,8 +17,8 @@ def run(show: Show, message: dict[str, Any]) -> None:
     language, line = message["language"], message.get("line") or 1
     if language not in _running:
         kind = _ALL.get(language)
-        if kind is None or which(kind.program) is None:
-            there = ["python", *(other for other, known in _ALL.items() if which(known.program))]
+        if kind is None or not kind.is_there():
+            there = ["python", *(other for other, known in _ALL.items() if known.is_there())]
             what = f"`{kind.program}` is not in this image" if kind else "it is unknown"
             raise guard.wrong_language(language, line, f"cannot run here: {what}; available: {', '.join(there)}")
         _running[language] = kind(show)

@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from shutil import which
 from signal import SIGINT, SIGKILL, Signals
 from typing import Any
 
@@ -41,6 +42,11 @@ class Companion(ABC):
         self._pipes: dict[str, int] = {}
         self._received = b""
         self._busy = False
+
+    @classmethod
+    def is_there(cls) -> bool:
+        """Whether the image has its program."""
+        return which(cls.program) is not None
 
     @abstractmethod
     def _start(self) -> subprocess.Popen[bytes]:
