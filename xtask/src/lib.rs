@@ -16,6 +16,7 @@ pub mod bench;
 pub mod ci;
 pub mod dist;
 pub mod generate;
+pub mod judges;
 pub mod seccomp;
 pub mod soak;
 pub mod suite;

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use xtask::aarch64::KernelRelease;
 use xtask::ci::Step;
 use xtask::dist::{self, Machine, ReleasePart};
-use xtask::{aarch64, bench, ci, generate, seccomp, soak, tidy, workspace_root};
+use xtask::{aarch64, bench, ci, generate, judges, seccomp, soak, tidy, workspace_root};
 
 /// Developer commands of the Cellblock workspace.
 #[derive(Debug, Parser)]
@@ -35,6 +35,11 @@ enum Command {
         /// How many
         #[arg(long, default_value_t = 1000)]
         rounds: u32,
+    },
+    /// Runs strangers' suites against a server, and writes what they said into `docs/judges.md`
+    Judges {
+        /// The judges to run; all of them if none is named
+        names: Vec<String>,
     },
     /// Checks the rules that no compiler checks: imports, cycles, sizes, docs, phrases, unsafe, names, paths
     Tidy,
@@ -73,6 +78,7 @@ fn main() -> Result<ExitCode> {
         Command::Ci { steps } => ci::run(&root, &steps),
         Command::Bench { arguments } => bench::run(&root, &arguments)?,
         Command::Soak { rounds } => soak::run(&root, rounds)?,
+        Command::Judges { names } => judges::run(&root, &names)?,
         Command::Tidy => tidy::run(&root)?,
         Command::Seccomp { default } => seccomp::write(&root, &default)?,
         Command::Dist { parts, target } => dist::run(&root, target, &parts)?,

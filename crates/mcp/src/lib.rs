@@ -11,6 +11,7 @@
 mod answer;
 mod conversations;
 mod engine;
+pub mod fixtures;
 pub mod http;
 mod options;
 mod progress;

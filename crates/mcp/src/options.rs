@@ -53,6 +53,9 @@ pub struct Options {
     /// need `none`.
     #[schemars(with = "String")]
     pub network: NetworkPolicy,
+    /// Offer the tools, resources and prompts that the conformance suite of the protocol asks for, so that it can be run against this
+    /// server; see `tests/clients/mcp/README.md`.
+    pub conformance_fixtures: bool,
     /// Hosts that code reaches with `egress`.
     #[serde(skip)]
     pub egress: Option<EgressPolicy>,
@@ -118,6 +121,7 @@ impl Default for Options {
             datasets: BTreeMap::new(),
             project: None,
             network: NetworkPolicy::None,
+            conformance_fixtures: false,
             egress: None,
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,

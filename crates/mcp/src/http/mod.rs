@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use ::http::request::Parts;
+pub use ::http::request::Parts;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
@@ -82,8 +82,7 @@ pub fn service(
     behind(server, owner, options, |server| server)
 }
 
-/// The same with something between the protocol and the server, which tests put there.
-#[doc(hidden)]
+/// The same with something between the protocol and the server, such as the [fixtures](crate::fixtures::Fixtures) of the conformance suite.
 pub fn behind<H: ServerHandler + Clone>(
     server: &Server,
     owner: impl Fn(&Parts) -> Option<Owner> + Send + Sync + 'static,

@@ -10,6 +10,7 @@ use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_mcp::fixtures::Fixtures;
 use cellblock_mcp::http::{HttpOptions, behind};
 use cellblock_mcp::{LazyInterpreter, Options, Server};
 use cellblock_testkit::require;
@@ -21,7 +22,6 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::baseline;
-use crate::fixtures::Fixtures;
 
 /// The server's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());

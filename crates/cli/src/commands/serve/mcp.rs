@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cellblock_gateway::server::Mount;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_interpreter::hosting::Owner;
-use cellblock_mcp::http::{self, HttpOptions};
+use cellblock_mcp::fixtures::Fixtures;
+use cellblock_mcp::http::{self, HttpOptions, Parts};
 use cellblock_mcp::{LazyInterpreter, Options, Server};
 
 use super::metered::Metered;
@@ -22,24 +23,27 @@ pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     options.egress.clone_from(&gateway.options.egress);
     options.guard = gateway.options.cells.guard;
     options.setup.clone_from(&gateway.options.cells.snippets);
+    let judged = options.conformance_fixtures;
     let server = Server::new(LazyInterpreter::ready((**interpreter).clone()), options);
-    let service = http::service(
-        &server,
-        |request| {
-            let caller = request.extensions.get::<Caller>()?;
-            Some(Owner::new(caller.owner.clone()))
-        },
-        HttpOptions {
-            checked: true,
-            max_body: gateway.options.http.max_body,
-            ..HttpOptions::default()
-        },
-    );
+    let owner = |request: &Parts| {
+        let caller = request.extensions.get::<Caller>()?;
+        Some(Owner::new(caller.owner.clone()))
+    };
+    let reached = HttpOptions {
+        checked: true,
+        max_body: gateway.options.http.max_body,
+        ..HttpOptions::default()
+    };
+    let mount = if judged {
+        Mount::new(PATH, http::behind(&server, owner, reached, Fixtures::over))
+    } else {
+        Mount::new(PATH, http::service(&server, owner, reached))
+    };
     let (stopping, ending) = (gateway.stopping.clone(), gateway.ending.clone());
     gateway.tasks.spawn(async move {
         stopping.cancelled().await;
         server.drain(ending.cancelled()).await;
     });
-    let mount = Mount::new(PATH, service).refusing(http::refusal);
+    let mount = mount.refusing(http::refusal);
     Some(mount.headers(&http::REQUEST_HEADERS, &http::RESPONSE_HEADERS))
 }
