@@ -37,7 +37,7 @@ pub struct HostTerms {
     pub guard: Guard,
     /// Code that prepares each session.
     pub setup: Vec<SetupSnippet>,
-    /// Maximum size of a body that is no upload.
+    /// Maximum size of a body that is not an upload.
     pub max_body: usize,
     /// Maximum size of an upload.
     pub max_upload: u64,

@@ -53,8 +53,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "cellblock-image",
-        // Its list of characters that act, nothing else.
-        ours: &["cellblock-protocol"],
+        // Lists of characters that act and of network policies, nothing else.
+        ours: &["cellblock-jail", "cellblock-protocol"],
         never: &["axum", "pyo3"],
     },
     Rule {
@@ -152,6 +152,12 @@ const RULES: &[Rule] = &[
         never: &["pyo3"],
     },
     Rule {
+        package: "cellblock-dialects",
+        // Callers and quotas come through traits of hosting and its own; the command connects them with the gateway.
+        ours: &["cellblock-interpreter", "cellblock-settings"],
+        never: &["pyo3"],
+    },
+    Rule {
         package: "cellblock-mcp",
         // Who its callers are it is told; how they are authenticated is the gateway's business.
         ours: &[
@@ -185,6 +191,7 @@ const RULES: &[Rule] = &[
             "cellblock-kubernetes",
             "cellblock-agent",
             "cellblock-connector",
+            "cellblock-dialects",
             "cellblock-gateway",
             "cellblock-mcp",
             "cellblock-mcp-client",

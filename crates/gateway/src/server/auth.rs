@@ -128,7 +128,7 @@ fn presented(headers: &HeaderMap) -> Option<String> {
     Some(secret.to_owned())
 }
 
-/// Some clients show nothing but the challenge. A request without a key is told of no error: it did not know that there is one to send.
+/// Some clients show nothing but the challenge. A request without a key gets no error there: it did not know that there is one to send.
 fn unauthorized(why: &str, error: &ApiError) -> Response {
     let challenge = match why {
         "missing" => HeaderValue::from_static(CHALLENGE),

@@ -16,7 +16,7 @@ class Index(unittest.TestCase):
             self.assertEqual(pip.index_of(["install", "--index-url=http://it/simple"]), "http://it/simple")
             self.assertEqual(pip.index_of(["install", "x", "-i"]), "http://other/simple")
         with mock.patch.dict("os.environ", clear=True):
-            self.assertEqual(pip.index_of(["install", "x"]), "https://pypi.org/simple")
+            self.assertEqual(pip.index_of(["install", "x"]), pip._INDEX)
 
 
 class Wheel(unittest.TestCase):

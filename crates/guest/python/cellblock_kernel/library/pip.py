@@ -1,4 +1,4 @@
-"""`pip` in a sandbox with a way out: pip itself, fetched from the index that it is told to use.
+"""`pip` in a sandbox with a way out: pip itself, fetched from the index that it will use.
 
 The image has no pip, since most sandboxes reach nothing. What it installs is kept in `PYTHONUSERBASE`, which the
 kernel and all other programs of the sandbox search after the image's own packages.
