@@ -85,6 +85,12 @@ pub(crate) fn beginning_with(database: &Database, start: &str) -> DatabaseResult
     database.first(sql, params![start], read)
 }
 
+/// Returns the gateways that live and can be reached, except one.
+pub(crate) fn others(database: &Database, own: &str) -> DatabaseResult<Vec<HoldingGateway>> {
+    let sql = "SELECT id, address FROM gateways WHERE id <> ?1 AND address IS NOT NULL ORDER BY id";
+    database.query(sql, params![own], read)
+}
+
 /// Returns the gateway that used an owner's container last, if it lives and other gateways reach it.
 pub(crate) fn of_container(
     database: &Database,

@@ -8,6 +8,7 @@
 //! The id of a session names its gateway; containers and responses have theirs in the records. Nothing is asked or sent if the records are a
 //! file, which has one gateway.
 
+mod everywhere;
 mod forward;
 mod locate;
 mod route;
@@ -17,6 +18,7 @@ mod wanted;
 use axum::http::HeaderName;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
+pub(crate) use everywhere::of_others;
 pub(crate) use locate::{mint_session, request_at, stays};
 pub(crate) use route::{at_session, containers, responses, sessions};
 pub(crate) use socket::relay;

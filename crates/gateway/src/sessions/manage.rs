@@ -1,13 +1,16 @@
 //! Sessions as wholes: listed, looked at, stopped, reset and ended.
 
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::answer::{Deleted, SessionAnswer};
 use super::run::attended;
 use crate::json::Json;
 use crate::listing::Listed;
 use crate::problem::Problem;
+use crate::replicas;
 use crate::state::{Caller, Gateway};
 
 /// Result of an interrupt.
@@ -19,17 +22,31 @@ pub(crate) struct Interrupted {
     interrupted: bool,
 }
 
-/// Lists the caller's sessions in this gateway, the oldest first. Sessions of other gateways that share its
-/// records are found by their IDs.
+/// Lists the caller's sessions, the oldest first, also those in other gateways that share the records.
 #[utoipa::path(
     get, operation_id = "list_sessions", path = "/v1/sessions", tag = "sessions",
-    responses((status = 200, description = "The sessions", body = crate::openapi::SessionList))
+    responses(
+        (status = 200, description = "The sessions", body = crate::openapi::SessionList),
+        (status = 503, description = "Another gateway that may have some does not answer", body = crate::openapi::Error),
+    )
 )]
-pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json<Listed<SessionAnswer>> {
+pub(crate) async fn list(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Json<Listed<Value>>, Problem> {
     let held = gateway.sessions.0.of(&caller.owner);
-    Json(Listed::new(
-        held.iter().map(|held| SessionAnswer::of(held)).collect(),
-    ))
+    let own = held
+        .iter()
+        .map(|held| serde_json::to_value(SessionAnswer::of(held)));
+    let own: Result<Vec<_>, _> = own.collect();
+    let mut all = own.map_err(|error| Problem::internal("list sessions", &error))?;
+    let others = replicas::of_others(&gateway, &headers, "/v1/sessions").await?;
+    if !others.is_empty() {
+        all.extend(others);
+        all.sort_by_key(|session| session["created_at"].as_u64());
+    }
+    Ok(Json(Listed::new(all)))
 }
 
 /// A session.

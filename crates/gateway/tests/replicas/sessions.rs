@@ -19,7 +19,24 @@ fn a_session_is_used_through_another_gateway() {
         assert_eq!(one.run(&session, "x = 41\nx").await, 41);
         assert_eq!(two.run(&session, "x + 1").await, 42);
         assert_eq!(one.get(&session).await, two.get(&session).await);
-        assert_eq!(two.get("/v1/sessions").await.1["data"], json!([]));
+        let second = two.session().await;
+        for gateway in [one, two] {
+            let listed = gateway.get("/v1/sessions").await.1;
+            let ids: Vec<_> = listed["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it["id"].as_str().unwrap())
+                .collect();
+            assert_eq!(ids.len(), 2, "{listed}");
+            assert!(
+                [&session, &second]
+                    .iter()
+                    .all(|it| ids.iter().any(|id| it.ends_with(id))),
+                "{listed}"
+            );
+        }
+        assert_eq!(one.delete(&second).await.0, 200);
 
         let bytes: Vec<u8> = (0..=255).cycle().take(3 << 20).collect();
         let path = format!("{session}/files/workspace/data.bin");
