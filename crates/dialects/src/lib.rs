@@ -11,6 +11,8 @@
 mod door;
 mod fault;
 mod host;
+mod instant;
+mod librechat;
 mod off;
 mod opensandbox;
 mod options;
@@ -21,6 +23,7 @@ use axum::Router;
 
 pub use door::{Doorkeeper, NoEntry};
 pub use host::{Host, HostError, HostTerms, SessionWish};
+pub use librechat::{JwtKey, JwtOptions, LibreChatOptions};
 pub use opensandbox::OpenSandboxOptions;
 pub use options::DialectsOptions;
 pub use session::{DialectSession, Sessions};
@@ -36,14 +39,21 @@ pub struct Served {
 
 /// Returns the routes of every dialect; those of one that is off say that it is.
 pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
-    let all: [(&'static str, &'static str, Option<Router>); 1] = [(
-        "/opensandbox",
-        "opensandbox",
-        options
-            .opensandbox
-            .as_ref()
-            .map(|it| opensandbox::routes(host, it)),
-    )];
+    let all = [
+        (
+            "/librechat",
+            "librechat",
+            options.librechat.as_ref().map(|it| librechat::routes(host, it)),
+        ),
+        (
+            "/opensandbox",
+            "opensandbox",
+            options
+                .opensandbox
+                .as_ref()
+                .map(|it| opensandbox::routes(host, it)),
+        ),
+    ];
     all.into_iter()
         .map(|(path, setting, routes)| Served {
             path,

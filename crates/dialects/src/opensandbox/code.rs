@@ -79,11 +79,14 @@ async fn perform(
 ) -> Result<(), Problem> {
     let (session, kept) = (&sandbox.session, &sandbox.kept);
     kept.contexts.activate(session, context, &kept.env).await?;
+    let count = kept.contexts.count(context);
     let cell = Cell {
         collect_files: false,
         timeout: Some(state.host.max_cell_timeout),
         ..Cell::new(code).in_language(context.language)
     };
+    // Other cells of the session are not the client's.
+    let cell = cell.from_file(format!("<cell {count}>"), 1);
     let mut running = session.start_cell(cell).await?;
     let [mut stdout, mut stderr] = [Lines::default(), Lines::default()];
     let mut raised = None;
@@ -103,7 +106,6 @@ async fn perform(
     let execution = running.finish().await?;
     teller.text("stdout", stdout.rest()).await;
     teller.text("stderr", stderr.rest()).await;
-    let count = kept.contexts.count(context);
     teller
         .tell("execution_count", json!({ "execution_count": count }))
         .await;

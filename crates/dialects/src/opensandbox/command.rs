@@ -22,7 +22,8 @@ use super::code::RunId;
 use super::error::Problem;
 use super::events::{self, Lines, Teller};
 use super::files::place;
-use super::sandbox::{HeldSandbox, State, instant};
+use super::sandbox::{HeldSandbox, State};
+use crate::instant::instant;
 use crate::split::{Side, SplitProcess, shell_order};
 
 /// By this command the client's library finds out whether code can run: it looks for the port of a Jupyter server.

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::EXECD_PORT;
 use super::access::{Caller, path};
 use super::error::Problem;
-use super::sandbox::{HeldSandbox, State, instant};
+use super::sandbox::{HeldSandbox, State};
+use crate::instant::instant;
 
 /// Sandboxes in one page of a list, unless another number is requested.
 const PAGE: usize = 20;

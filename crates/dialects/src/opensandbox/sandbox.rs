@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_interpreter::hosting::{Held, Resident};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -15,6 +15,7 @@ use super::contexts::Contexts;
 use super::runs::Runs;
 use super::shell::Shells;
 use crate::host::Host;
+use crate::instant::instant;
 use crate::session::{DialectSession, Sessions};
 
 /// A sandbox that nobody else can end meanwhile.
@@ -118,11 +119,6 @@ impl Sandbox {
         fields.insert("expiresAt".to_owned(), json!(instant(*self.expires.borrow())));
         Value::Object(fields)
     }
-}
-
-/// Returns a time as clients read it.
-pub(super) fn instant(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -126,3 +126,31 @@ pub(crate) fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
+
+/// Runs a program of a folder of `tests/clients`, which has to succeed. A program with a path is one of the folder.
+pub(crate) async fn run(folder: &str, program: &str, arguments: &[&str], variables: &[(&str, &str)]) {
+    let folder = cellblock_testkit::workspace_root()
+        .join("tests/clients")
+        .join(folder);
+    let program = if program.contains('/') {
+        folder.join(program)
+    } else {
+        program.into()
+    };
+    let output = tokio::process::Command::new(&program)
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(&folder)
+        .kill_on_drop(true)
+        .output();
+    let output = output.await.unwrap();
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{} failed with {}:\n{}\n{}",
+        program.display(),
+        output.status,
+        said(&output.stdout),
+        said(&output.stderr)
+    );
+}

@@ -1,5 +1,6 @@
 //! The OpenSandbox protocol on the wire.
 
+mod client;
 mod execd;
 mod lifecycle;
 
