@@ -6,7 +6,6 @@ use cellblock_interpreter::output::ArtifactRef;
 use chrono::Utc;
 use serde_json::{Map, Value, json};
 
-use super::error::Problem;
 use super::names;
 use super::run::{Input, Job, Listed, WORKSPACE};
 use super::storage::StoredFile;
@@ -27,12 +26,7 @@ impl<'a> Outputs<'a> {
     }
 
     /// Stores new and changed files, and tells which inputs are as they were, changed or gone.
-    pub(super) async fn collect(
-        &mut self,
-        execution: &Execution,
-        before: &Listed,
-        after: &Listed,
-    ) -> Result<(), Problem> {
+    pub(super) fn collect(&mut self, execution: &Execution, before: &Listed, after: &Listed) {
         let session = names::id();
         let mut stored = Vec::new();
         let mut shown = Vec::new();
@@ -107,7 +101,6 @@ impl<'a> Outputs<'a> {
                 }),
             );
         }
-        Ok(())
     }
 
     fn input(&self, name: &str) -> Option<&'a Input> {

@@ -1,6 +1,8 @@
 //! `POST /exec/programmatic`: code that calls tools of the client, which answers them between two requests.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
@@ -12,7 +14,6 @@ use cellblock_interpreter::cell::Language;
 use cellblock_interpreter::connector::Redaction;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -97,12 +98,12 @@ pub(super) async fn step(
     let Some(request) = request else {
         return follow(&state, program).await;
     };
-    let stop = CancellationToken::new();
-    state.rounds.begin(&owner, request, stop.clone());
+    let over = CancellationToken::new();
+    state.rounds.begin(&owner, request, over.clone());
     let followed = tokio::select! {
         followed = follow(&state, program) => followed,
         // The program is dropped with this, which stops it.
-        () = stop.cancelled() => Err(Problem::invalid("the request was canceled")),
+        () = over.cancelled() => Err(Problem::invalid("the request was canceled")),
     };
     state.rounds.end(&owner, request);
     followed
@@ -201,8 +202,8 @@ async fn start(state: &State, caller: Caller, step: Step) -> Result<Program, Pro
         };
         all.insert(0, bind);
     }
-    let stop = CancellationToken::new();
-    let guard = stop.clone().drop_guard();
+    let over = CancellationToken::new();
+    let guard = over.clone().drop_guard();
     let (answer, done) = oneshot::channel();
     let owner = caller.owner.name().to_owned();
     let state = state.clone();
@@ -223,7 +224,7 @@ async fn start(state: &State, caller: Caller, step: Step) -> Result<Program, Pro
             room.held.session.lend(Vec::new()).await?;
             job.answer(&before, execution?, started.elapsed()).await
         };
-        let result = turn.until(stop.cancelled(), work).await;
+        let result = turn.until(over.cancelled(), work).await;
         drop((turn, permit));
         if !room.stays {
             state.conversations.end(&room.held).await;
@@ -260,7 +261,8 @@ fn functions(tools: &[ToolSpec]) -> Result<(Vec<(String, String)>, String), Prob
             )));
         }
         let card = format!("tool_{number}");
-        code.push_str(&format!("{function} = {TOOLS}[{card:?}].aio\n"));
+        // Writing to a string does not fail.
+        let _ = writeln!(code, "{function} = {TOOLS}[{card:?}].aio");
         named.push((card, tool.name.clone()));
     }
     Ok((named, code))

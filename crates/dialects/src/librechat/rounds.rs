@@ -126,8 +126,8 @@ impl Rounds {
         let own = waiting
             .get(token)
             .is_some_and(|(program, since)| program.owner == owner && since.elapsed() < PATIENCE);
-        let taken = own.then(|| waiting.remove(token)).flatten();
-        let (program, _) = taken.ok_or_else(|| {
+        let found = own.then(|| waiting.remove(token)).flatten();
+        let (program, _) = found.ok_or_else(|| {
             Problem::invalid(
                 "invalid continuation_token: it is unknown, was used before, or has expired; run the code again",
             )

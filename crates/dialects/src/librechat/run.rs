@@ -106,7 +106,7 @@ impl Job<'_> {
     ) -> Result<Value, Problem> {
         let after = self.listed().await.unwrap_or_else(|_| before.clone());
         let mut outputs = Outputs::new(self);
-        outputs.collect(&execution, before, &after).await?;
+        outputs.collect(&execution, before, &after);
         let mut answer = outputs.answer;
         let (stderr, message) = super::outputs::words(&execution);
         let set = &mut answer;

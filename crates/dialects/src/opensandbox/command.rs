@@ -64,7 +64,7 @@ pub(super) async fn run(
     let order = request.order(&sandbox.kept.env)?;
     let permit = state.host.cell(&owner).await?;
     if probe {
-        return probed(&state, sandbox, permit);
+        return Ok(probed(&state, sandbox, permit));
     }
     let gone = CancellationToken::new();
     if background {
@@ -158,7 +158,7 @@ async fn in_background(
 }
 
 /// Answers whether code can run, which is what the client's library asks by its command.
-fn probed(state: &State, sandbox: HeldSandbox, permit: Permit) -> Result<Response, Problem> {
+fn probed(state: &State, sandbox: HeldSandbox, permit: Permit) -> Response {
     let (teller, response) = events::channel(CancellationToken::new());
     state.host.tasks.spawn(async move {
         let started = Instant::now();
@@ -170,7 +170,7 @@ fn probed(state: &State, sandbox: HeldSandbox, permit: Permit) -> Result<Respons
         teller.complete(started.elapsed()).await;
         drop(permit);
     });
-    Ok(response)
+    response
 }
 
 impl CommandRequest {

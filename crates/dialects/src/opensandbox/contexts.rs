@@ -4,6 +4,7 @@
 //! and its own are brought back. Bash and JavaScript have one state each.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use axum::Json;
@@ -94,7 +95,10 @@ fn literal(text: &str) -> String {
     for unit in quoted.encode_utf16() {
         match char::from_u32(unit.into()).filter(char::is_ascii) {
             Some(plain) => literal.push(plain),
-            None => literal.push_str(&format!("\\u{unit:04x}")),
+            // Writing to a string does not fail.
+            None => {
+                let _ = write!(literal, "\\u{unit:04x}");
+            }
         }
     }
     literal

@@ -17,7 +17,9 @@ use tokio::sync::watch;
 use super::access::Caller;
 use super::contexts;
 use super::error::Problem;
+use super::runs::Runs;
 use super::sandbox::{Sandbox, State};
+use super::shell::Shells;
 use crate::host::SessionWish;
 
 /// How much longer than a sandbox its session may be idle: its own end comes first.
@@ -77,8 +79,8 @@ pub(super) async fn create(
         created,
         expires: watch::Sender::new(created + lifetime),
         contexts: contexts::Contexts::default(),
-        runs: Default::default(),
-        shells: Default::default(),
+        runs: Runs::default(),
+        shells: Shells::default(),
     };
     let wish = SessionWish {
         id: id.clone(),

@@ -75,8 +75,8 @@ pub(super) async fn upload(
                 state.host.meter.upload(&owner, bytes).await?;
                 sandbox.session.put_file(&path, content).await?;
                 if metadata.mode.is_some_and(|mode| mode != USUAL)
-                    || given(&metadata.owner)
-                    || given(&metadata.group)
+                    || given(metadata.owner.as_ref())
+                    || given(metadata.group.as_ref())
                 {
                     let wanted =
                         json!({"mode": metadata.mode, "owner": metadata.owner, "group": metadata.group});
@@ -100,8 +100,8 @@ pub(super) async fn upload(
     Ok(())
 }
 
-fn given(name: &Option<String>) -> bool {
-    name.as_ref().is_some_and(|it| !it.is_empty())
+fn given(name: Option<&String>) -> bool {
+    name.is_some_and(|it| !it.is_empty())
 }
 
 /// Copies a part into a file without a name, whose start it returns.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::EXECD_PORT;
-use super::access::{Caller, path};
+use super::access::{Caller, Opened, path};
 use super::error::Problem;
 use super::sandbox::{HeldSandbox, State};
 use crate::instant::instant;
@@ -153,6 +153,20 @@ pub(super) async fn endpoint(
         "endpoint": format!("{host}{own}/{place}"),
         "headers": {"X-EXECD-ACCESS-TOKEN": held.kept.token},
     })))
+}
+
+/// The place of every port but execd's. A client that asks for one may never use it.
+pub(super) async fn port(opened: Opened, Path(path): Path<Vec<(String, String)>>) -> Problem {
+    drop(opened);
+    let port = path.iter().find(|(name, _)| name == "port");
+    let port = port.map_or("", |(_, port)| port.as_str());
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "PORT_UNSUPPORTED",
+        format!(
+            "port {port:?} of a sandbox cannot be reached from outside; use execd, which is at port {EXECD_PORT}"
+        ),
+    )
 }
 
 fn find(state: &State, Caller(owner): &Caller, id: &str) -> Result<HeldSandbox, Problem> {

@@ -27,7 +27,7 @@ mod tree;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get, post};
+use axum::routing::{any, delete, get, post};
 use cellblock_interpreter::hosting::HostingLimits;
 
 pub use options::OpenSandboxOptions;
@@ -86,6 +86,8 @@ pub(crate) fn routes(host: &Host, options: &OpenSandboxOptions) -> Router {
         .merge(lifecycle.clone())
         .nest("/v1", lifecycle)
         .nest("/execd/{id}", execd)
+        .route("/ports/{id}/{port}", any(lifecycle::port))
+        .route("/ports/{id}/{port}/{*rest}", any(lifecycle::port))
         .fallback(async || Problem::unknown_route())
         .layer(DefaultBodyLimit::max(host.max_body))
         .with_state(state)

@@ -46,7 +46,7 @@ pub(super) async fn info(opened: Opened, RawQuery(query): RawQuery) -> Result<Js
         .map(|path| (path.clone(), place(&path)))
         .collect();
     let request = json!({"do": "info", "paths": paths});
-    files(ask(&opened.sandbox.session, &request).await?)
+    Ok(files(ask(&opened.sandbox.session, &request).await?))
 }
 
 pub(super) async fn list(opened: Opened, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
@@ -63,7 +63,7 @@ pub(super) async fn list(opened: Opened, RawQuery(query): RawQuery) -> Result<Js
         None => 1,
     };
     let request = json!({"do": "list", "path": place(&path), "depth": depth});
-    files(ask(&opened.sandbox.session, &request).await?)
+    Ok(files(ask(&opened.sandbox.session, &request).await?))
 }
 
 pub(super) async fn search(opened: Opened, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
@@ -71,7 +71,7 @@ pub(super) async fn search(opened: Opened, RawQuery(query): RawQuery) -> Result<
     let path = one(&query, "path")?;
     let pattern = named(&query, "pattern").unwrap_or_else(|| "*".to_owned());
     let request = json!({"do": "search", "path": place(&path), "pattern": pattern});
-    files(ask(&opened.sandbox.session, &request).await?)
+    Ok(files(ask(&opened.sandbox.session, &request).await?))
 }
 
 pub(super) async fn permissions(
@@ -153,8 +153,8 @@ async fn done(opened: Opened, request: Value) -> Result<(), Problem> {
     ask(&opened.sandbox.session, &request).await.map(drop)
 }
 
-fn files(mut answer: Value) -> Result<Json<Value>, Problem> {
-    Ok(Json(answer["files"].take()))
+fn files(mut answer: Value) -> Json<Value> {
+    Json(answer["files"].take())
 }
 
 fn paths(query: Option<&str>) -> Result<Vec<String>, Problem> {

@@ -26,13 +26,13 @@ fn a_batch_says_of_each_file_what_came_of_it() {
             "{answer}"
         );
         assert_eq!((&answer["succeeded"], &answer["failed"]), (&json!(2), &json!(2)));
-        let states: Vec<_> = answer["files"]
+        let each: Vec<_> = answer["files"]
             .as_array()
             .unwrap()
             .iter()
             .map(|it| &it["status"])
             .collect();
-        assert_eq!(states, ["success", "error", "error", "success"]);
+        assert_eq!(each, ["success", "error", "error", "success"]);
         let session = answer["storage_session_id"].as_str().unwrap();
         let list = async |query: &str| api.get(&format!("/files/{session}?{query}")).await;
         let (status, listed) = list("detail=full&kind=agent&id=agent-1").await;

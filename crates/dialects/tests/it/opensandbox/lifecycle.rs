@@ -168,6 +168,16 @@ fn what_a_server_does_not_have_is_refused_by_name() {
             let answer: Value = answer.json().await.unwrap();
             assert_eq!(answer["code"], code);
         }
+        let place = format!("/opensandbox/v1/sandboxes/{}/endpoints/18080", opened.id);
+        let endpoint = opened.client.get(opened.served.url(&place));
+        let endpoint: Value = endpoint.send().await.unwrap().json().await.unwrap();
+        let policy = format!("http://{}/policy", endpoint["endpoint"].as_str().unwrap());
+        let policy = opened
+            .client
+            .get(policy)
+            .header("X-EXECD-ACCESS-TOKEN", &opened.token);
+        let policy: Value = policy.send().await.unwrap().json().await.unwrap();
+        assert_eq!(policy["code"], "PORT_UNSUPPORTED", "{policy}");
     });
 }
 

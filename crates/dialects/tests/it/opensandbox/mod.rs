@@ -2,6 +2,7 @@
 
 mod client;
 mod execd;
+mod files;
 mod lifecycle;
 
 use cellblock_dialects::{DialectsOptions, OpenSandboxOptions};
