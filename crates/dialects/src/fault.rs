@@ -6,16 +6,16 @@ use cellblock_interpreter::session::processes::ProcessError;
 
 /// A session's failure in words that contain no path of the host; those stay in the log.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct SessionFault {
     /// Its kind.
-    pub(crate) kind: FaultKind,
+    pub(crate) kind: SessionFaultKind,
     /// The message.
     pub(crate) message: String,
 }
 
 /// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FaultKind {
+pub(crate) enum SessionFaultKind {
     /// The session has ended.
     Ended,
     /// There is no such file or process.
@@ -30,45 +30,48 @@ pub(crate) enum FaultKind {
     Server,
 }
 
-impl From<Error> for Fault {
+impl From<Error> for SessionFault {
     fn from(error: Error) -> Self {
         let new = |kind, message: &str| Self {
             kind,
             message: message.to_owned(),
         };
         if matches!(error, Error::Closed) {
-            return new(FaultKind::Ended, "the sandbox has ended; create another one");
+            return new(
+                SessionFaultKind::Ended,
+                "the sandbox has ended; create another one",
+            );
         }
         if let Error::Process(error) = &error {
             let missing = matches!(error, ProcessError::NotFound { .. } | ProcessError::Lost { .. });
             let kind = if missing {
-                FaultKind::Missing
+                SessionFaultKind::Missing
             } else {
-                FaultKind::Request
+                SessionFaultKind::Request
             };
             return new(kind, &error.to_string());
         }
         let log = &error as &dyn std::error::Error;
         match (error.blame(), error.refusal()) {
-            (Blame::Caller, Some(("not_found", _))) => new(FaultKind::Missing, &error.to_string()),
-            (Blame::Caller, _) => new(FaultKind::Request, &error.to_string()),
+            (Blame::Caller, Some(("not_found", _))) => new(SessionFaultKind::Missing, &error.to_string()),
+            (Blame::Caller, _) => new(SessionFaultKind::Request, &error.to_string()),
             (Blame::Capacity, _) => {
                 tracing::warn!(error = log, "no sandbox in time");
                 new(
-                    FaultKind::Capacity,
+                    SessionFaultKind::Capacity,
                     "no sandbox became available in time; try again later",
                 )
             }
             (Blame::Backend, _) => {
                 tracing::error!(error = log, "a sandbox failed");
                 new(
-                    FaultKind::Sandbox,
+                    SessionFaultKind::Sandbox,
                     "the sandbox failed and was destroyed, with its variables and files",
                 )
             }
             (Blame::Policy | Blame::Internal, _) => {
                 tracing::error!(error = log, "serve a request of a dialect");
-                new(FaultKind::Server, "the server failed; its log says why")
+                new(SessionFaultKind::Server, "the server failed; its log says why")
             }
         }
     }

@@ -62,6 +62,15 @@ pub(super) struct Room {
     pub(super) stays: bool,
 }
 
+impl Room {
+    /// Ends the sandbox, unless it stays.
+    pub(super) async fn leave(&self, state: &State) {
+        if !self.stays {
+            state.conversations.end(&self.held).await;
+        }
+    }
+}
+
 /// Returns the sandbox of a conversation, or a new one.
 pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> Result<Room, Problem> {
     let hint = hint.filter(|it| !it.is_empty());

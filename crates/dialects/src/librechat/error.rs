@@ -9,7 +9,7 @@ use cellblock_interpreter::hosting::{Denied, HostingError};
 use serde_json::{Value, json};
 
 use crate::door::NoEntry;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{SessionFault, SessionFaultKind};
 use crate::host::HostError;
 
 /// When a client may try again that has been denied.
@@ -108,13 +108,13 @@ impl From<HostingError> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let Fault { kind, message } = Fault::from(error);
+        let SessionFault { kind, message } = SessionFault::from(error);
         let status = match kind {
-            FaultKind::Missing => StatusCode::NOT_FOUND,
-            FaultKind::Request => StatusCode::BAD_REQUEST,
-            FaultKind::Ended | FaultKind::Capacity => StatusCode::SERVICE_UNAVAILABLE,
-            FaultKind::Sandbox => StatusCode::BAD_GATEWAY,
-            FaultKind::Server => StatusCode::INTERNAL_SERVER_ERROR,
+            SessionFaultKind::Missing => StatusCode::NOT_FOUND,
+            SessionFaultKind::Request => StatusCode::BAD_REQUEST,
+            SessionFaultKind::Ended | SessionFaultKind::Capacity => StatusCode::SERVICE_UNAVAILABLE,
+            SessionFaultKind::Sandbox => StatusCode::BAD_GATEWAY,
+            SessionFaultKind::Server => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, message)
     }

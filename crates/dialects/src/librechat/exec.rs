@@ -80,10 +80,8 @@ pub(super) async fn exec(
     let language = language(&request.lang)?;
     let inputs = inputs(&state, &caller, request.files)?;
     let cells = cells(language, request.code, &request.args.unwrap_or_default());
-    let room = room(&state, &caller, request.runtime_session_hint.as_deref()).await?;
-    let turn = room.held.turn().await?;
-    let permit = state.host.cell(&caller.owner).await?;
     let timeout = super::run::timeout(&state, request.timeout)?;
+    let room = room(&state, &caller, request.runtime_session_hint.as_deref()).await?;
     let gone = CancellationToken::new();
     // Canceled when this future is dropped, as it is when the client is gone.
     let _waits = gone.clone().drop_guard();
@@ -97,11 +95,8 @@ pub(super) async fn exec(
             inputs: &inputs,
             timeout,
         };
-        let result = turn.until(gone.cancelled(), job.run(cells)).await;
-        drop((turn, permit));
-        if !room.stays {
-            state.conversations.end(&room.held).await;
-        }
+        let result = job.alone(gone.cancelled(), job.run(cells)).await;
+        room.leave(&state).await;
         // Nobody may wait any more.
         let _ = sender.send(result);
     });

@@ -98,15 +98,12 @@ pub(super) async fn step(
     let Some(request) = request else {
         return follow(&state, program).await;
     };
-    let over = CancellationToken::new();
-    state.rounds.begin(&owner, request, over.clone());
-    let followed = tokio::select! {
+    let named = state.rounds.begin(&owner, request);
+    tokio::select! {
         followed = follow(&state, program) => followed,
         // The program is dropped with this, which stops it.
-        () = over.cancelled() => Err(Problem::invalid("the request was canceled")),
-    };
-    state.rounds.end(&owner, request);
-    followed
+        () = named.over.cancelled() => Err(Problem::invalid("the request was canceled")),
+    }
 }
 
 /// Cancels a request that runs, by the id in its header.
@@ -130,7 +127,7 @@ async fn follow(state: &State, mut program: Program) -> Result<Json<Value>, Prob
             state.host.tasks.spawn(async move {
                 tokio::select! {
                     () = tokio::time::sleep(PATIENCE) => {}
-                    () = shared.host.ending.cancelled() => {}
+                    () = shared.host.stopping.cancelled() => {}
                 }
                 shared.rounds.give_up(&late);
             });
@@ -185,8 +182,6 @@ async fn start(state: &State, caller: Caller, step: Step) -> Result<Program, Pro
     let inputs = inputs(state, &caller, step.files)?;
     let timeout = run::timeout(state, step.timeout)?;
     let room = room(state, &caller, step.runtime_session_hint.as_deref()).await?;
-    let turn = room.held.turn().await?;
-    let permit = state.host.cell(&caller.owner).await?;
     let (sender, calls) = mpsc::channel(CALLS);
     let tools = ClientTools {
         names,
@@ -224,11 +219,8 @@ async fn start(state: &State, caller: Caller, step: Step) -> Result<Program, Pro
             room.held.session.lend(Vec::new()).await?;
             job.answer(&before, execution?, started.elapsed()).await
         };
-        let result = turn.until(over.cancelled(), work).await;
-        drop((turn, permit));
-        if !room.stays {
-            state.conversations.end(&room.held).await;
-        }
+        let result = job.alone(over.cancelled(), work).await;
+        room.leave(&state).await;
         // Nobody may wait any more.
         let _ = answer.send(result);
     });

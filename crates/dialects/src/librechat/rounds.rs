@@ -7,7 +7,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{
@@ -36,7 +36,25 @@ const MAX_WAITING: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     waiting: Mutex<HashMap<String, (Program, Instant)>>,
-    requests: Mutex<HashMap<(String, String), CancellationToken>>,
+    requests: Arc<Mutex<Requests>>,
+}
+
+/// Requests that run, by their owners and the ids that clients give them.
+type Requests = HashMap<(String, String), CancellationToken>;
+
+/// A request that can be canceled by its id, until this is dropped.
+#[derive(Debug)]
+pub(super) struct NamedRequest {
+    requests: Arc<Mutex<Requests>>,
+    key: (String, String),
+    /// Canceled by its client.
+    pub(super) over: CancellationToken,
+}
+
+impl Drop for NamedRequest {
+    fn drop(&mut self) {
+        locked(&self.requests).remove(&self.key);
+    }
 }
 
 /// A program that runs, or waits for results.
@@ -143,29 +161,31 @@ impl Rounds {
     }
 
     /// Names a request, so that it can be canceled while it runs.
-    pub(super) fn begin(&self, owner: &str, request: &str, stop: CancellationToken) {
-        self.requests()
-            .insert((owner.to_owned(), request.to_owned()), stop);
-    }
-
-    pub(super) fn end(&self, owner: &str, request: &str) {
-        self.requests().remove(&(owner.to_owned(), request.to_owned()));
+    pub(super) fn begin(&self, owner: &str, request: &str) -> NamedRequest {
+        let key = (owner.to_owned(), request.to_owned());
+        let over = CancellationToken::new();
+        locked(&self.requests).insert(key.clone(), over.clone());
+        NamedRequest {
+            requests: Arc::clone(&self.requests),
+            key,
+            over,
+        }
     }
 
     /// Cancels a request; says whether there is one.
     pub(super) fn cancel(&self, owner: &str, request: &str) -> bool {
-        let requests = self.requests();
+        let requests = locked(&self.requests);
         let found = requests.get(&(owner.to_owned(), request.to_owned()));
-        found.inspect(|stop| stop.cancel()).is_some()
+        found.inspect(|over| over.cancel()).is_some()
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<String, (Program, Instant)>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.waiting)
     }
+}
 
-    fn requests(&self) -> MutexGuard<'_, HashMap<(String, String), CancellationToken>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The tools of a client as functions that code calls.

@@ -46,6 +46,17 @@ pub(super) struct Job<'a> {
 pub(super) type Listed = BTreeMap<String, (u64, i64)>;
 
 impl Job<'_> {
+    /// Drives work to its end when it is its turn and the caller may run something. It is interrupted once `over` completes.
+    pub(super) async fn alone(
+        &self,
+        over: impl Future<Output = ()>,
+        work: impl Future<Output = Result<Value, Problem>>,
+    ) -> Result<Value, Problem> {
+        let turn = self.room.held.turn().await?;
+        let _permit = self.state.host.cell(&self.caller.owner).await?;
+        turn.until(over, work).await
+    }
+
     /// Runs cells, of which the last is the client's.
     pub(super) async fn run(&self, cells: Vec<Cell>) -> Result<Value, Problem> {
         let started = Instant::now();

@@ -19,7 +19,7 @@ use super::storage::StoredFile;
 
 /// Maximum number of files in one upload.
 const MAX_FILES: usize = 200;
-/// Maximum size of a field that is no file.
+/// Maximum size of a field other than a file.
 const MAX_FIELD: u64 = 4096;
 
 /// A file of an upload, or why it was not taken.

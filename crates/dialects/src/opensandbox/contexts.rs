@@ -31,7 +31,7 @@ pub(super) struct Contexts(Mutex<Listed>);
 
 #[derive(Debug, Default)]
 struct Listed {
-    contexts: Vec<Context>,
+    contexts: Vec<CodeContext>,
     /// Ids of contexts that were deleted, and whose names are still put aside.
     deleted: Vec<String>,
     /// The context whose names Python has now; empty for the default one.
@@ -40,12 +40,23 @@ struct Listed {
 
 /// A context.
 #[derive(Clone, Debug)]
-pub(super) struct Context {
+pub(super) struct CodeContext {
     /// Its id; empty for the default one of a language.
     pub(super) id: String,
     pub(super) language: Language,
     /// Number of cells that it has run.
     cells: u64,
+}
+
+impl Listed {
+    /// Lets the process drop the names of contexts when the next one is brought back.
+    fn forget(&mut self, contexts: impl IntoIterator<Item = CodeContext>) {
+        // One that has run nothing has no names.
+        let used = contexts
+            .into_iter()
+            .filter(|it| it.cells > 0 && it.language.is_python());
+        self.deleted.extend(used.map(|it| it.id));
+    }
 }
 
 /// A context to make.
@@ -106,10 +117,10 @@ fn literal(text: &str) -> String {
 
 impl Contexts {
     /// Returns the context of a request to run code.
-    pub(super) fn find(&self, request: &ContextRequest) -> Result<Context, Problem> {
+    pub(super) fn find(&self, request: &ContextRequest) -> Result<CodeContext, Problem> {
         let language = request.language.as_deref().map(language).transpose()?;
         let Some(id) = request.id.as_deref().filter(|id| !id.is_empty()) else {
-            return Ok(Context {
+            return Ok(CodeContext {
                 id: String::new(),
                 language: language.unwrap_or_default(),
                 cells: 0,
@@ -132,7 +143,7 @@ impl Contexts {
     pub(super) async fn activate(
         &self,
         session: &Session,
-        context: &Context,
+        context: &CodeContext,
         env: &BTreeMap<String, String>,
     ) -> Result<(), Problem> {
         if context.language != Language::Python {
@@ -162,15 +173,15 @@ impl Contexts {
     }
 
     /// Counts a cell; returns its number in its context.
-    pub(super) fn count(&self, context: &Context) -> u64 {
+    pub(super) fn count(&self, context: &CodeContext) -> u64 {
         let mut listed = lock(&self.0);
-        let same = |it: &&mut Context| it.id == context.id && it.language == context.language;
+        let same = |it: &&mut CodeContext| it.id == context.id && it.language == context.language;
         if let Some(found) = listed.contexts.iter_mut().find(same) {
             found.cells += 1;
             return found.cells;
         }
         // The default one of its language, which is listed when it is used.
-        listed.contexts.push(Context {
+        listed.contexts.push(CodeContext {
             cells: 1,
             ..context.clone()
         });
@@ -202,7 +213,7 @@ pub(super) async fn create(
             language.name()
         )));
     }
-    let context = Context {
+    let context = CodeContext {
         id: mint(""),
         language,
         cells: 0,
@@ -234,12 +245,12 @@ pub(super) async fn get(
 
 pub(super) async fn delete(opened: Opened, Path((_, id)): Path<(String, String)>) -> Result<(), Problem> {
     let mut listed = lock(&opened.sandbox.kept.contexts.0);
-    let before = listed.contexts.len();
-    listed.contexts.retain(|it| it.id != id);
-    if listed.contexts.len() == before {
-        return Err(missing(&id));
-    }
-    listed.deleted.push(id);
+    let place = listed
+        .contexts
+        .iter()
+        .position(|it| it.id == id && !id.is_empty());
+    let context = listed.contexts.remove(place.ok_or_else(|| missing(&id))?);
+    listed.forget([context]);
     Ok(())
 }
 
@@ -256,11 +267,11 @@ pub(super) async fn delete_all(
         .into_iter()
         .partition(|it| it.language == of && !it.id.is_empty());
     listed.contexts = left;
-    listed.deleted.extend(deleted.into_iter().map(|it| it.id));
+    listed.forget(deleted);
     Ok(())
 }
 
-fn shown(context: &Context) -> Value {
+fn shown(context: &CodeContext) -> Value {
     json!({"id": context.id, "language": context.language.name()})
 }
 

@@ -9,7 +9,7 @@ use cellblock_interpreter::hosting::{Denied, HostingError};
 use serde_json::json;
 
 use crate::door::NoEntry;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{SessionFault, SessionFaultKind};
 use crate::host::HostError;
 
 /// Why a request failed.
@@ -97,14 +97,14 @@ impl From<HostingError> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let Fault { kind, message } = Fault::from(error);
+        let SessionFault { kind, message } = SessionFault::from(error);
         match kind {
-            FaultKind::Ended => Self::missing("SANDBOX_NOT_FOUND", message),
-            FaultKind::Missing => Self::missing("NOT_FOUND", message),
-            FaultKind::Request => Self::invalid(message),
-            FaultKind::Capacity => Self::new(StatusCode::SERVICE_UNAVAILABLE, "CAPACITY", message),
-            FaultKind::Sandbox => Self::new(StatusCode::BAD_GATEWAY, "SANDBOX_FAILED", message),
-            FaultKind::Server => Self::internal(message),
+            SessionFaultKind::Ended => Self::missing("SANDBOX_NOT_FOUND", message),
+            SessionFaultKind::Missing => Self::missing("NOT_FOUND", message),
+            SessionFaultKind::Request => Self::invalid(message),
+            SessionFaultKind::Capacity => Self::new(StatusCode::SERVICE_UNAVAILABLE, "CAPACITY", message),
+            SessionFaultKind::Sandbox => Self::new(StatusCode::BAD_GATEWAY, "SANDBOX_FAILED", message),
+            SessionFaultKind::Server => Self::internal(message),
         }
     }
 }

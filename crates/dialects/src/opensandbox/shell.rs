@@ -25,6 +25,9 @@ use super::files::place;
 use super::sandbox::{HeldSandbox, State, lock};
 use crate::split::{Side, SplitProcess};
 
+/// Maximum number of shells of a sandbox, those that have ended and were not deleted among them.
+const MAX_SHELLS: usize = 64;
+
 /// The shells of a sandbox by their ids.
 #[derive(Debug, Default)]
 pub(super) struct Shells(Mutex<HashMap<String, Arc<tokio::sync::Mutex<SplitProcess>>>>);
@@ -54,6 +57,11 @@ pub(super) async fn create(
     } else {
         serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("read the body: {error}")))?
     };
+    if lock(&sandbox.kept.shells.0).len() >= MAX_SHELLS {
+        return Err(Problem::invalid(format!(
+            "the sandbox has {MAX_SHELLS} sessions, which is the limit; delete one"
+        )));
+    }
     let _permit = state.host.cell(&owner).await?;
     let order = ProcessOrder {
         command: ["bash", "--noprofile", "--norc"].map(str::to_owned).to_vec(),

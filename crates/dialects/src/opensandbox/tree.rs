@@ -1,4 +1,4 @@
-//! `/files/…` and `/directories/…` but for their bytes.
+//! `/files/…` and `/directories/…`, except the bytes of files.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
