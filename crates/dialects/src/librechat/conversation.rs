@@ -1,7 +1,8 @@
 //! The sandbox of a conversation, or of one run.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellblock_interpreter::hosting::Held;
 use cellblock_interpreter::limits::NetworkPolicy;
@@ -27,9 +28,15 @@ pub(super) struct Conversation {
     /// The stored files that each name of the working directory has had, in the order in which it had them. Code may have changed the file
     /// since, which then stays: a client names an input in each run.
     placed: Mutex<HashMap<String, Vec<String>>>,
+    used: AtomicBool,
 }
 
 impl Conversation {
+    /// Begins a run; says whether it is the first one.
+    pub(super) fn begin(&self) -> bool {
+        !self.used.swap(true, Ordering::Relaxed)
+    }
+
     /// Whether the sandbox has had this stored file under this name.
     pub(super) fn had(&self, name: &str, file: &str) -> bool {
         let placed = self.placed();
@@ -47,7 +54,7 @@ impl Conversation {
         files.push(file.to_owned());
     }
 
-    fn placed(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<String>>> {
+    fn placed(&self) -> MutexGuard<'_, HashMap<String, Vec<String>>> {
         self.placed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,6 +90,7 @@ pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> 
     let id = hint.map_or_else(names::id, |hint| {
         names::derived(&format!("{:?} {hint:?}", owner.name()))
     });
+    let _opening = state.opening.lock().await;
     if let Some(held) = state.conversations.hold(owner.name(), &id) {
         return Ok(Room {
             held,

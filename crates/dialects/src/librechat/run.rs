@@ -68,7 +68,7 @@ impl Job<'_> {
     /// Makes a sandbox ready: without variables of an earlier run, and with the input files.
     pub(super) async fn prepare(&self) -> Result<Listed, Problem> {
         let (session, kept) = (&self.room.held.session, &self.room.held.kept);
-        if self.room.reused {
+        if !kept.begin() {
             session.reset().await?;
         }
         let there = self.listed().await?;

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use cellblock_interpreter::hosting::HostingLimits;
+use tokio::sync::Mutex;
 
 use super::LibreChatOptions;
 use super::conversation::Conversation;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) storage: Storage,
     pub(super) conversations: Sessions<Conversation>,
     pub(super) rounds: Rounds,
+    /// Held while a conversation's sandbox is looked for and made: a client that calls two tools at once means the same one.
+    pub(super) opening: Mutex<()>,
 }
 
 impl State {
@@ -36,6 +39,7 @@ impl State {
             storage: Storage::new(options.retention, options.max_files),
             conversations: host.sessions(HostingLimits::default()),
             rounds: Rounds::default(),
+            opening: Mutex::default(),
         }))
     }
 }

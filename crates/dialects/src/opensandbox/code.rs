@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Opened;
-use super::contexts::{self, CodeContext, ContextRequest};
+use super::contexts::{self, CodeScope, ContextRequest};
 use super::error::Problem;
 use super::events::{self, Lines, Teller};
 use super::output;
@@ -73,7 +73,7 @@ pub(super) async fn run(
 async fn perform(
     state: &State,
     sandbox: &HeldSandbox,
-    context: &CodeContext,
+    context: &CodeScope,
     code: String,
     teller: &Teller,
 ) -> Result<(), Problem> {

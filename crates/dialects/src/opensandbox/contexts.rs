@@ -31,7 +31,7 @@ pub(super) struct Contexts(Mutex<Listed>);
 
 #[derive(Debug, Default)]
 struct Listed {
-    contexts: Vec<CodeContext>,
+    contexts: Vec<CodeScope>,
     /// Ids of contexts that were deleted, and whose names are still put aside.
     deleted: Vec<String>,
     /// The context whose names Python has now; empty for the default one.
@@ -40,7 +40,7 @@ struct Listed {
 
 /// A context.
 #[derive(Clone, Debug)]
-pub(super) struct CodeContext {
+pub(super) struct CodeScope {
     /// Its id; empty for the default one of a language.
     pub(super) id: String,
     pub(super) language: Language,
@@ -50,7 +50,7 @@ pub(super) struct CodeContext {
 
 impl Listed {
     /// Lets the process drop the names of contexts when the next one is brought back.
-    fn forget(&mut self, contexts: impl IntoIterator<Item = CodeContext>) {
+    fn forget(&mut self, contexts: impl IntoIterator<Item = CodeScope>) {
         // One that has run nothing has no names.
         let used = contexts
             .into_iter()
@@ -117,10 +117,10 @@ fn literal(text: &str) -> String {
 
 impl Contexts {
     /// Returns the context of a request to run code.
-    pub(super) fn find(&self, request: &ContextRequest) -> Result<CodeContext, Problem> {
+    pub(super) fn find(&self, request: &ContextRequest) -> Result<CodeScope, Problem> {
         let language = request.language.as_deref().map(language).transpose()?;
         let Some(id) = request.id.as_deref().filter(|id| !id.is_empty()) else {
-            return Ok(CodeContext {
+            return Ok(CodeScope {
                 id: String::new(),
                 language: language.unwrap_or_default(),
                 cells: 0,
@@ -143,7 +143,7 @@ impl Contexts {
     pub(super) async fn activate(
         &self,
         session: &Session,
-        context: &CodeContext,
+        context: &CodeScope,
         env: &BTreeMap<String, String>,
     ) -> Result<(), Problem> {
         if context.language != Language::Python {
@@ -173,15 +173,15 @@ impl Contexts {
     }
 
     /// Counts a cell; returns its number in its context.
-    pub(super) fn count(&self, context: &CodeContext) -> u64 {
+    pub(super) fn count(&self, context: &CodeScope) -> u64 {
         let mut listed = lock(&self.0);
-        let same = |it: &&mut CodeContext| it.id == context.id && it.language == context.language;
+        let same = |it: &&mut CodeScope| it.id == context.id && it.language == context.language;
         if let Some(found) = listed.contexts.iter_mut().find(same) {
             found.cells += 1;
             return found.cells;
         }
         // The default one of its language, which is listed when it is used.
-        listed.contexts.push(CodeContext {
+        listed.contexts.push(CodeScope {
             cells: 1,
             ..context.clone()
         });
@@ -213,7 +213,7 @@ pub(super) async fn create(
             language.name()
         )));
     }
-    let context = CodeContext {
+    let context = CodeScope {
         id: mint(""),
         language,
         cells: 0,
@@ -271,7 +271,7 @@ pub(super) async fn delete_all(
     Ok(())
 }
 
-fn shown(context: &CodeContext) -> Value {
+fn shown(context: &CodeScope) -> Value {
     json!({"id": context.id, "language": context.language.name()})
 }
 

@@ -136,6 +136,26 @@ fn a_conversation_keeps_its_files_and_not_its_variables() {
 }
 
 #[test]
+fn calls_of_one_conversation_at_once_share_its_sandbox() {
+    block_on(async {
+        let api = code_api().await;
+        let run = async |number: u32| {
+            let code = format!("print('x' in globals())\nx = 1\nopen('{number}.txt', 'w').write('x')");
+            let request = json!({"lang": "py", "code": code, "runtime_session_hint": "at-once"});
+            api.exec(request).await
+        };
+        let (one, other) = tokio::join!(run(1), run(2));
+        assert_eq!(one["runtime_session_id"], other["runtime_session_id"]);
+        assert_eq!(
+            (&one["stdout"], &other["stdout"]),
+            (&json!("False\n"), &json!("False\n"))
+        );
+        let list = json!({"lang": "bash", "code": "ls", "runtime_session_hint": "at-once"});
+        assert_eq!(api.exec(list).await["stdout"], "1.txt\n2.txt\n");
+    });
+}
+
+#[test]
 fn a_figure_that_is_shown_becomes_a_file() {
     block_on(async {
         let api = code_api().await;
