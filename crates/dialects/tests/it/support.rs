@@ -31,12 +31,15 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 async fn interpreter() -> Interpreter {
     let start = || async {
         let artifacts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
-        Interpreter::builder()
+        let interpreter = Interpreter::builder()
             .home(cellblock_testkit::home().unwrap())
             .store(Store::local(artifacts).unwrap())
             .build()
             .await
-            .unwrap()
+            .unwrap();
+        // The first sandbox may take longer on a busy machine than a request waits for one.
+        interpreter.warmed().await.unwrap();
+        interpreter
     };
     INTERPRETER.get_or_init(start).await.clone()
 }
