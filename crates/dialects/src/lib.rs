@@ -9,15 +9,22 @@
 //! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
 
 mod door;
+mod fault;
 mod host;
+mod instant;
+mod librechat;
 mod off;
+mod opensandbox;
 mod options;
 mod session;
+mod split;
 
 use axum::Router;
 
 pub use door::{Doorkeeper, NoEntry};
 pub use host::{Host, HostError, HostTerms, SessionWish};
+pub use librechat::{JwtKey, JwtOptions, LibreChatOptions};
+pub use opensandbox::OpenSandboxOptions;
 pub use options::DialectsOptions;
 pub use session::{DialectSession, Sessions};
 
@@ -32,9 +39,21 @@ pub struct Served {
 
 /// Returns the routes of every dialect; those of one that is off say that it is.
 pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
-    let _ = host;
-    let all: [(&'static str, &'static str, Option<Router>); 0] = [];
-    let _ = options;
+    let all = [
+        (
+            "/librechat",
+            "librechat",
+            options.librechat.as_ref().map(|it| librechat::routes(host, it)),
+        ),
+        (
+            "/opensandbox",
+            "opensandbox",
+            options
+                .opensandbox
+                .as_ref()
+                .map(|it| opensandbox::routes(host, it)),
+        ),
+    ];
     all.into_iter()
         .map(|(path, setting, routes)| Served {
             path,

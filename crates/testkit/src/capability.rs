@@ -58,6 +58,10 @@ pub enum Capability {
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
     McpPython,
+    /// Node 22 or newer is on PATH, with the packages that `tests/clients/dialects/librechat` pins beside its tests.
+    LibreChatClient,
+    /// The packages that `tests/clients/dialects/opensandbox` pins are in a virtual environment beside its tests.
+    OpenSandboxClient,
     /// The programs of a Postgres server are installed.
     Postgres,
     /// The programs of a MariaDB server are installed.
@@ -74,7 +78,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -97,6 +101,8 @@ impl Capability {
         Self::Openai2Clients,
         Self::McpNode,
         Self::McpPython,
+        Self::LibreChatClient,
+        Self::OpenSandboxClient,
         Self::Postgres,
         Self::MariaDb,
         Self::Helm,
@@ -130,6 +136,8 @@ impl Capability {
             Self::Openai2Clients => "openai2_clients",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
+            Self::LibreChatClient => "librechat_client",
+            Self::OpenSandboxClient => "opensandbox_client",
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
             Self::Helm => "helm",
@@ -198,6 +206,11 @@ impl Capability {
                 &["haystack-ai", "instructor", "litellm", "llama-index-llms-openai"],
             ),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
+            Self::LibreChatClient => node_with("dialects/librechat"),
+            Self::OpenSandboxClient => python_with(
+                "dialects/opensandbox",
+                &["opensandbox", "opensandbox-code-interpreter"],
+            ),
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
             Self::Chromium => succeeds(Command::new("chromium").arg("--version")),

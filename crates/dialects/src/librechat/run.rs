@@ -1,0 +1,235 @@
+//! One run: input files in, code, output files out.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::Cell;
+use cellblock_interpreter::cell::Language;
+use cellblock_interpreter::execution::Execution;
+use serde_json::{Value, json};
+
+use super::access::Caller;
+use super::conversation::Room;
+use super::error::Problem;
+use super::exec::InputFile;
+use super::names;
+use super::outputs::Outputs;
+use super::state::State;
+use super::storage::StoredFile;
+
+/// Working directory; its other name is `/mnt/data`.
+pub(super) const WORKSPACE: &str = "/workspace";
+/// Maximum number of files of a working directory that are compared before and after a run.
+const LISTED: u32 = 10_000;
+
+/// A stored file with the name that it has in the working directory.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    pub(super) name: String,
+    pub(super) session: String,
+    pub(super) file: StoredFile,
+    /// What the client said of it, which it reads again.
+    pub(super) given: InputFile,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    pub(super) state: &'a State,
+    pub(super) caller: &'a Caller,
+    pub(super) room: &'a Room,
+    pub(super) inputs: &'a [Input],
+    pub(super) timeout: Duration,
+}
+
+/// Size and time of each file of a working directory.
+pub(super) type Listed = BTreeMap<String, (u64, i64)>;
+
+impl Job<'_> {
+    /// Drives work to its end when it is its turn and the caller may run something. It is interrupted once `over` completes.
+    pub(super) async fn alone(
+        &self,
+        over: impl Future<Output = ()>,
+        work: impl Future<Output = Result<Value, Problem>>,
+    ) -> Result<Value, Problem> {
+        let turn = self.room.held.turn().await?;
+        let _permit = self.state.host.cell(&self.caller.owner).await?;
+        turn.until(over, work).await
+    }
+
+    /// Runs cells, of which the last is the client's.
+    pub(super) async fn run(&self, cells: Vec<Cell>) -> Result<Value, Problem> {
+        let started = Instant::now();
+        let before = self.prepare().await?;
+        let execution = self.execute(cells).await?;
+        self.answer(&before, execution, started.elapsed()).await
+    }
+
+    /// Makes a sandbox ready: without variables of an earlier run, and with the input files.
+    pub(super) async fn prepare(&self) -> Result<Listed, Problem> {
+        let (session, kept) = (&self.room.held.session, &self.room.held.kept);
+        if !kept.begin() {
+            session.reset().await?;
+        }
+        let there = self.listed().await?;
+        for input in self.inputs {
+            // Code may have changed it since, which is what it finds again.
+            if there.contains_key(&input.name) && kept.had(&input.name, &input.file.id) {
+                continue;
+            }
+            let store = self.state.host.interpreter.store();
+            let content = store.file(input.file.artifact).await.map_err(|error| {
+                tracing::warn!(error = &error as &dyn std::error::Error, "read a stored file");
+                Problem::missing(format!(
+                    "file `{}` is no longer kept; upload it again",
+                    input.name
+                ))
+            })?;
+            let path = format!("{WORKSPACE}/{}", input.name);
+            session.put_file(path, content).await?;
+            kept.place(&input.name, &input.file.id);
+        }
+        self.listed().await
+    }
+
+    /// Runs cells one after the other, as long as they complete.
+    pub(super) async fn execute(&self, cells: Vec<Cell>) -> Result<Execution, Problem> {
+        let session = &self.room.held.session;
+        let mut last = None;
+        for cell in cells {
+            let cell = cell.with_timeout(self.timeout);
+            let execution = session.execute(cell).await?;
+            let completed = execution.outcome.exit_code() == 0;
+            last = Some(execution);
+            if !completed {
+                break;
+            }
+        }
+        last.ok_or_else(|| Problem::invalid("`code` is missing"))
+    }
+
+    /// Stores what a run has made, and says what came of it.
+    pub(super) async fn answer(
+        &self,
+        before: &Listed,
+        execution: Execution,
+        took: Duration,
+    ) -> Result<Value, Problem> {
+        let after = self.listed().await.unwrap_or_else(|_| before.clone());
+        let mut outputs = Outputs::new(self);
+        outputs.collect(&execution, before, &after);
+        let mut answer = outputs.answer;
+        let (stderr, message) = super::outputs::words(&execution);
+        let set = &mut answer;
+        set.insert("stdout".to_owned(), json!(execution.stdout.text));
+        set.insert("stderr".to_owned(), json!(stderr));
+        set.insert("code".to_owned(), json!(execution.outcome.exit_code()));
+        set.insert("signal".to_owned(), Value::Null);
+        set.insert("message".to_owned(), json!(message));
+        set.insert("status".to_owned(), json!(super::outputs::status(&execution)));
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        set.insert("wall_time".to_owned(), json!(took));
+        if self.room.stays {
+            let status = if self.room.reused { "reused" } else { "new" };
+            set.insert("runtime_session_id".to_owned(), json!(self.room.held.id));
+            set.insert("runtime_status".to_owned(), json!(status));
+        }
+        Ok(Value::Object(answer))
+    }
+
+    async fn listed(&self) -> Result<Listed, Problem> {
+        let listing = self.room.held.session.list_files(WORKSPACE, LISTED).await?;
+        let files = listing.files.into_iter().filter_map(|file| {
+            let name = file.path.strip_prefix(WORKSPACE)?.strip_prefix('/')?.to_owned();
+            Some((name, (file.bytes, file.modified_unix_ms)))
+        });
+        Ok(files.collect())
+    }
+}
+
+/// Finds stored files; of two with the same name the later one counts.
+pub(super) fn input_files(
+    state: &State,
+    caller: &Caller,
+    files: &[InputFile],
+) -> Result<Vec<Input>, Problem> {
+    let mut inputs: Vec<Input> = Vec::new();
+    for given in files {
+        names::check_id(&given.id)?;
+        names::check_id(&given.storage_session_id)?;
+        let reader = caller.reader(&given.resource())?;
+        let file = state.storage.get(&given.storage_session_id, &given.id, &reader)?;
+        let name = match given.name.as_deref() {
+            Some(name) if !name.is_empty() => names::file_name(name)?,
+            _ => file.name.clone(),
+        };
+        inputs.retain(|it| it.name != name);
+        inputs.push(Input {
+            name,
+            session: given.storage_session_id.clone(),
+            file,
+            given: given.clone(),
+        });
+    }
+    Ok(inputs)
+}
+
+/// The cells of a program: one that sets its arguments if it has any, and the program.
+pub(super) fn cells(language: Language, code: String, arguments: &[String]) -> Vec<Cell> {
+    let cell = |code: String| {
+        Cell {
+            echo: false,
+            ..Cell::new(code)
+        }
+        .in_language(language)
+    };
+    let mut cells = Vec::new();
+    if !arguments.is_empty() {
+        let list = json!(arguments);
+        let set = match language {
+            Language::Python => format!(
+                "__import__('sys').argv[1:] = __import__('json').loads({})",
+                quoted(&list)
+            ),
+            Language::Javascript => format!("process.argv.splice(2, Infinity, ...{list}); undefined"),
+            Language::Bash => {
+                let quote = |it: &String| format!("'{}'", it.replace('\'', r"'\''"));
+                let all: Vec<_> = arguments.iter().map(quote).collect();
+                format!("set -- {}", all.join(" "))
+            }
+        };
+        cells.push(Cell {
+            collect_files: false,
+            ..cell(set)
+        });
+    }
+    cells.push(cell(code));
+    cells
+}
+
+/// JSON as a string of Python.
+fn quoted(value: &Value) -> String {
+    let text = value.to_string();
+    format!(
+        "'{}'",
+        text.replace('\\', r"\\")
+            .replace('\'', r"\'")
+            .replace('\n', r"\n")
+    )
+}
+
+/// How long a run may take.
+pub(super) fn timeout(state: &State, milliseconds: Option<f64>) -> Result<Duration, Problem> {
+    let most = state.host.max_cell_timeout;
+    let Some(given) = milliseconds else {
+        return Ok(most);
+    };
+    let timeout = Duration::try_from_secs_f64(given / 1000.0).ok();
+    let timeout = timeout.filter(|it| !it.is_zero());
+    // The client's own limit may be beyond the server's, which then counts.
+    timeout.map(|it| it.min(most)).ok_or_else(|| {
+        Problem::invalid(format!(
+            "invalid timeout `{given}`: must be greater than 0 milliseconds"
+        ))
+    })
+}

@@ -1,0 +1,207 @@
+//! `POST /upload` and `/upload/batch`: files into a storage session.
+
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
+
+use axum::Json;
+use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
+use axum::extract::{Multipart, State as Given};
+use axum::http::StatusCode;
+use cellblock_artifact::{About, Kind};
+use chrono::Utc;
+use serde_json::{Value, json};
+
+use super::access::{Caller, Resource};
+use super::error::Problem;
+use super::names;
+use super::state::State;
+use super::storage::StoredFile;
+
+/// Maximum number of files in one upload.
+const MAX_FILES: usize = 200;
+/// Maximum size of a field other than a file.
+const MAX_FIELD: u64 = 4096;
+
+/// A file of an upload, or why it was not taken.
+type Taken = Result<StoredFile, (String, Problem)>;
+
+pub(super) async fn one(
+    Given(state): Given<State>,
+    caller: Caller,
+    parts: Result<Multipart, MultipartRejection>,
+) -> Result<Json<Value>, Problem> {
+    let upload = receive(&state, &caller, parts, 1).await?;
+    let (resource, mut taken) = (upload.resource, upload.taken);
+    let file = taken
+        .pop()
+        .ok_or_else(|| Problem::invalid("the upload has no part `file`"))?;
+    let file = file.map_err(|(_, problem)| problem)?;
+    let session = names::id();
+    let reader = caller.reader(&resource)?;
+    let files = json!([{"fileId": file.id, "filename": file.name}]);
+    let owner = caller.owner.name();
+    state.storage.add(owner, &session, &reader, vec![file])?;
+    Ok(Json(
+        json!({"message": "success", "storage_session_id": session, "session_id": session, "files": files}),
+    ))
+}
+
+/// Takes the files that can be taken, and says of each what came of it.
+pub(super) async fn batch(
+    Given(state): Given<State>,
+    caller: Caller,
+    parts: Result<Multipart, MultipartRejection>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let upload = receive(&state, &caller, parts, MAX_FILES).await?;
+    if upload.taken.is_empty() {
+        return Err(Problem::invalid("the upload has no part `file`"));
+    }
+    let session = names::id();
+    let (mut stored, mut entries) = (Vec::new(), Vec::new());
+    for taken in upload.taken {
+        match taken {
+            Ok(file) => {
+                entries.push(json!({"status": "success", "fileId": file.id, "filename": file.name}));
+                stored.push(file);
+            }
+            Err((name, problem)) => {
+                let error = problem.text();
+                entries.push(json!({"status": "error", "filename": name, "error": error}));
+            }
+        }
+    }
+    let succeeded = stored.len();
+    let failed = entries.len() - succeeded;
+    if succeeded > 0 {
+        let reader = caller.reader(&upload.resource)?;
+        state
+            .storage
+            .add(caller.owner.name(), &session, &reader, stored)?;
+    }
+    let (status, message) = match (succeeded, failed) {
+        (_, 0) => (StatusCode::OK, "success"),
+        (0, _) => (StatusCode::BAD_REQUEST, "error"),
+        _ => (StatusCode::OK, "partial_success"),
+    };
+    let mut answer = json!({
+        "message": message,
+        "storage_session_id": session,
+        "session_id": session,
+        "files": entries,
+        "succeeded": succeeded,
+        "failed": failed,
+    });
+    if upload.limited {
+        answer["filesLimitReached"] = json!(true);
+        answer["maxFiles"] = json!(MAX_FILES);
+    }
+    Ok((status, Json(answer)))
+}
+
+#[derive(Debug, Default)]
+struct Upload {
+    resource: Resource,
+    taken: Vec<Taken>,
+    /// Whether there were more files than are taken.
+    limited: bool,
+}
+
+async fn receive(
+    state: &State,
+    caller: &Caller,
+    parts: Result<Multipart, MultipartRejection>,
+    most: usize,
+) -> Result<Upload, Problem> {
+    let mut parts = parts.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
+    let mut upload = Upload::default();
+    let mut fields = Resource::default();
+    while let Some(mut part) = parts.next_field().await.map_err(|error| broken(&error))? {
+        let field = part.name().unwrap_or_default().to_owned();
+        if part.file_name().is_none() && field != "file" {
+            let value = text(&mut part).await?;
+            match field.as_str() {
+                "kind" => fields.kind = Some(value),
+                "id" => fields.id = Some(value),
+                "version" => fields.version = Some(value),
+                _ => {}
+            }
+            continue;
+        }
+        // Checked before the bytes are read: a client that is not let in sends nothing for long.
+        caller.reader(&fields)?;
+        if upload.taken.len() >= most {
+            upload.limited = true;
+            break;
+        }
+        let taken = take(state, caller, &mut part).await;
+        upload.taken.push(taken);
+    }
+    upload.resource = fields;
+    Ok(upload)
+}
+
+async fn take(state: &State, caller: &Caller, part: &mut Field<'_>) -> Taken {
+    let given = part.file_name().unwrap_or_default().to_owned();
+    let stored = async {
+        let spooled = spool(part, state.host.max_upload).await?;
+        let (content, bytes) = spooled?;
+        let name = names::file_name(&given)?;
+        state.host.meter.upload(&caller.owner, bytes).await?;
+        let about = About {
+            kind: Kind::File,
+            media_type: "application/octet-stream".to_owned(),
+            origin: None,
+        };
+        let artifact = state.host.interpreter.store().put_file(content, &about).await;
+        let artifact = artifact.map_err(|error| Problem::server("store a file", &error))?;
+        Ok(StoredFile {
+            id: names::id(),
+            name,
+            artifact,
+            bytes,
+            modified: Utc::now(),
+        })
+    };
+    stored.await.map_err(|problem| (given, problem))
+}
+
+/// Copies a part into a file without a name. One that is too large is read to its end, so that the next one can be.
+async fn spool(part: &mut Field<'_>, limit: u64) -> Result<Result<(File, u64), Problem>, Problem> {
+    let failed = |error: std::io::Error| Problem::server("keep an upload", &error);
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let mut bytes = 0;
+    while let Some(chunk) = part.chunk().await.map_err(|error| broken(&error))? {
+        bytes += chunk.len() as u64;
+        if bytes > 2 * limit {
+            break;
+        }
+        if bytes <= limit {
+            file.write_all(&chunk).map_err(failed)?;
+        }
+    }
+    if bytes > limit {
+        return Ok(Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("a file has more than {limit} bytes, which is the limit"),
+        )));
+    }
+    file.rewind().map_err(failed)?;
+    Ok(Ok((file, bytes)))
+}
+
+async fn text(part: &mut Field<'_>) -> Result<String, Problem> {
+    let mut text = Vec::new();
+    while let Some(chunk) = part.chunk().await.map_err(|error| broken(&error))? {
+        text.extend_from_slice(&chunk);
+        if text.len() as u64 > MAX_FIELD {
+            return Err(Problem::invalid(format!(
+                "a field has more than {MAX_FIELD} bytes, which is the limit"
+            )));
+        }
+    }
+    String::from_utf8(text).map_err(|_| Problem::invalid("a field is not UTF-8"))
+}
+
+fn broken(error: &MultipartError) -> Problem {
+    Problem::new(error.status(), error.body_text())
+}

@@ -1,0 +1,94 @@
+//! The OpenSandbox protocol: its SDKs, and LiteLLM's code interpreter.
+//!
+//! ```text
+//! SDK ──lifecycle──> /sandboxes, /v1/sandboxes ── Sandbox, one per session
+//!  └────execd──────> /execd/{id}/… ────────────── code, commands, files of one sandbox
+//! ```
+//!
+//! A client learns the second address from `…/endpoints/44772`, with a token that opens one sandbox only.
+
+mod access;
+mod code;
+mod command;
+mod contexts;
+mod create;
+mod error;
+mod events;
+mod files;
+mod lifecycle;
+mod metrics;
+mod options;
+mod output;
+mod program;
+mod runs;
+mod sandbox;
+mod shell;
+mod tree;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{any, delete, get, post};
+use cellblock_interpreter::hosting::HostingLimits;
+
+pub use options::OpenSandboxOptions;
+
+use crate::host::Host;
+use error::Problem;
+use sandbox::State;
+
+/// Port of the daemon that clients expect in each sandbox.
+const EXECD_PORT: u16 = 44772;
+
+/// Returns the routes of both parts.
+pub(crate) fn routes(host: &Host, options: &OpenSandboxOptions) -> Router {
+    let state = State::new(host, options, host.sessions(HostingLimits::default()));
+    let lifecycle = Router::new()
+        .route("/sandboxes", get(lifecycle::list).post(create::create))
+        .route("/sandboxes/{id}", get(lifecycle::get).delete(lifecycle::delete))
+        .route("/sandboxes/{id}/renew-expiration", post(lifecycle::renew))
+        .route("/sandboxes/{id}/pause", post(lifecycle::pause))
+        .route("/sandboxes/{id}/resume", post(lifecycle::resume))
+        .route("/sandboxes/{id}/snapshots", post(lifecycle::snapshot))
+        .route("/sandboxes/{id}/endpoints/{port}", get(lifecycle::endpoint));
+    let uploads = Router::new()
+        .route("/files/upload", post(files::upload))
+        .layer(DefaultBodyLimit::disable());
+    let execd = Router::new()
+        .route("/ping", get(metrics::ping))
+        .route("/metrics", get(metrics::metrics))
+        .route("/code", post(code::run).delete(code::interrupt))
+        .route("/code/context", post(contexts::create))
+        .route("/code/contexts", get(contexts::list).delete(contexts::delete_all))
+        .route(
+            "/code/contexts/{context}",
+            get(contexts::get).delete(contexts::delete),
+        )
+        .route("/command", post(command::run).delete(command::interrupt))
+        .route("/command/status/{command}", get(command::status))
+        .route("/command/{command}/logs", get(command::logs))
+        .route("/session", post(shell::create))
+        .route("/session/{shell}", delete(shell::delete))
+        .route("/session/{shell}/run", post(shell::run))
+        .route("/files", delete(tree::remove_files))
+        .route("/files/info", get(tree::info))
+        .route("/files/download", get(files::download))
+        .route("/files/mv", post(tree::rename))
+        .route("/files/permissions", post(tree::permissions))
+        .route("/files/replace", post(tree::replace))
+        .route("/files/search", get(tree::search))
+        .route(
+            "/directories",
+            post(tree::make_directories).delete(tree::remove_directories),
+        )
+        .route("/directories/list", get(tree::list))
+        .merge(uploads);
+    Router::new()
+        .merge(lifecycle.clone())
+        .nest("/v1", lifecycle)
+        .nest("/execd/{id}", execd)
+        .route("/ports/{id}/{port}", any(lifecycle::port))
+        .route("/ports/{id}/{port}/{*rest}", any(lifecycle::port))
+        .fallback(async || Problem::unknown_route())
+        .layer(DefaultBodyLimit::max(host.max_body))
+        .with_state(state)
+}
