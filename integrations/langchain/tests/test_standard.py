@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from langchain_cellblock import CellblockSandbox
 from langchain_tests.integration_tests import SandboxIntegrationTests
+
+from langchain_cellblock import CellblockSandbox
 
 
 class TestCellblock(SandboxIntegrationTests):

@@ -63,7 +63,7 @@ class Session:
         except BaseException:
             self._release()
             raise
-        self._shell = Shell(self._server, self.id)
+        self._shell = Shell(self._server, self.id, is_continued=id is not None)
 
     def __enter__(self) -> Session:
         return self

@@ -21,10 +21,11 @@ from ._http import Server
 _WAIT = 50
 #: Bytes of input that are part of a request to the sandbox; more is uploaded as a file.
 _INLINE = 64 << 10
-#: Bytes of input in one request to the server.
-_CHUNK = 512 << 10
+#: Characters of a request to the sandbox; a longer one is uploaded as a file.
+_REQUEST = 512 << 10
 #: Runs the program in the first line of standard input: as an argument, `ps` in the sandbox would show all of it.
 _LOADER = "import json, sys; exec(json.loads(sys.stdin.buffer.readline()))  # commands of cellblock.Shell"
+_KEEPER = ["python3", "-I", "-u", "-c", _LOADER]
 _SPOOL = "tmp/.cellblock-shell"
 
 
@@ -56,11 +57,12 @@ class Shell:
     file functions, such as `FileNotFoundError` and `PermissionError`.
     """
 
-    def __init__(self, server: Server, session: str) -> None:
+    def __init__(self, server: Server, session: str, *, is_continued: bool = False) -> None:
         self._server = server
         self._session = session
+        #: Whether another client may have started the program that runs commands.
+        self._is_continued = is_continued
         self._lock = threading.Lock()
-        self._sending = threading.Lock()
         self._keeper: str | None = None
         self._offset = 0
 
@@ -169,21 +171,31 @@ class Shell:
 
     def _send_to(self, keeper: str, data: str) -> tuple[str, int]:
         offset = self._offset
-        with self._sending:
-            for start in range(0, len(data), _CHUNK):
-                part = data[start : start + _CHUNK]
-                _patiently(lambda part=part: self._server.json("POST", self._path(f"{keeper}/input"), {"data": part}))
+        if len(data) > _REQUEST:
+            name = secrets.token_hex(8)
+            data = json.dumps({"id": name, "do": "serve", "file": self._upload(name, data.encode())}) + "\n"
+        _patiently(lambda: self._server.json("POST", self._path(f"{keeper}/input"), {"data": data}))
         return keeper, offset
 
     def _started(self) -> str:
         with self._lock:
+            if self._keeper is None and self._is_continued:
+                self._find()
             if self._keeper is None:
-                order = {"command": ["python3", "-I", "-u", "-c", _LOADER], "stdin": True}
-                keeper = str(_patiently(lambda: self._server.json("POST", self._path(), order))["id"])
+                keeper = str(_patiently(lambda: self._server.json("POST", self._path(), {"command": _KEEPER, "stdin": True}))["id"])
                 source = resources.files(__package__).joinpath("_keeper.py").read_text()
                 self._server.json("POST", self._path(f"{keeper}/input"), {"data": json.dumps(source) + "\n"})
                 self._keeper, self._offset = keeper, 0
             return self._keeper
+
+    def _find(self) -> None:
+        """Finds the program that another client of the session has started: what a command left behind can be seen only by its commands."""
+        self._is_continued = False
+        for process in self._server.json("GET", self._path())["data"]:
+            if process["state"] == "running" and process["command"] == _KEEPER:
+                with self._server.open("GET", self._path(f"{process['id']}/output"), query={"max_bytes": "4"}) as response:
+                    self._offset = int(json.loads(response.read())["total"])
+                self._keeper = str(process["id"])
 
     def _answer(self, name: str, keeper: str, offset: int) -> dict[str, Any]:
         """Waits for the answer to a request. What comes from the sandbox is data of its code: nothing of it is trusted."""

@@ -1,10 +1,10 @@
 """Cellblock as a sandbox of LangChain's Deep Agents.
 
-    from deepagents import create_deep_agent
-    from langchain_cellblock import CellblockSandbox
+from deepagents import create_deep_agent
+from langchain_cellblock import CellblockSandbox
 
-    with CellblockSandbox("http://127.0.0.1:8080") as sandbox:
-        agent = create_deep_agent(model="…", backend=sandbox)
+with CellblockSandbox("http://127.0.0.1:8080") as sandbox:
+    agent = create_deep_agent(model="…", backend=sandbox)
 """
 
 from __future__ import annotations
