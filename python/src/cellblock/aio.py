@@ -119,8 +119,8 @@ class Session:
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            await _in_thread(session.interrupt)
-            await asyncio.wait([work])
+            # `wait` cancels neither of them if it is canceled itself, which anyio does again and again.
+            await asyncio.wait([_start(session.interrupt), work])
             raise
 
     async def interrupt(self) -> None:
@@ -195,8 +195,8 @@ class Shell:
         try:
             return await asyncio.shield(result)
         except asyncio.CancelledError:
-            await _in_thread(started.kill)
-            await asyncio.wait([result])
+            # `wait` cancels neither of them if it is canceled itself, which anyio does again and again.
+            await asyncio.wait([_start(started.kill), result])
             raise
 
     async def read(self, path: str, *, max_bytes: int = 256 << 20) -> bytes:
