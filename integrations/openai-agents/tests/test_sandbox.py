@@ -18,7 +18,7 @@ from typing import Any
 
 import cellblock
 import pytest
-from agents import Runner
+from agents import Runner, ToolCallOutputItem
 from agents.run import RunConfig
 from agents.sandbox import (
     ExecTimeoutError,
@@ -30,8 +30,9 @@ from agents.sandbox import (
     WorkspaceArchiveWriteError,
     WorkspaceReadNotFoundError,
 )
-from agents.sandbox.entries import Dir, File
+from agents.sandbox.entries import BaseEntry, Dir, File
 from agents.sandbox.errors import InvalidManifestPathError
+from agents.sandbox.manifest import Environment
 from agents.sandbox.session import SandboxSession
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai.types.responses import ResponseCustomToolCall
@@ -142,8 +143,8 @@ async def test_another_user_is_rejected_by_name(client: CellblockSandboxClient) 
 
 
 async def test_the_manifest_is_in_the_workspace_before_the_first_command(client: CellblockSandboxClient) -> None:
-    entries = {"notes/a.txt": File(content=b"alpha"), "empty": Dir()}
-    manifest = Manifest(entries=entries, environment={"value": {"TOKEN": "t1"}})
+    entries: dict[str | Path, BaseEntry] = {"notes/a.txt": File(content=b"alpha"), "empty": Dir()}
+    manifest = Manifest(entries=entries, environment=Environment(value={"TOKEN": "t1"}))
     async with started(client, manifest=manifest) as session:
         assert (await session.exec("cat notes/a.txt; ls -d empty; echo $TOKEN")).stdout == b"alphaempty\nt1\n"
 
@@ -230,7 +231,7 @@ async def test_an_agent_runs_commands_and_patches_files(client: CellblockSandbox
     config = RunConfig(sandbox=SandboxRunConfig(client=client, manifest=manifest), tracing_disabled=True)
     result = await Runner.run(agent, "Go.", run_config=config)
     assert result.final_output == "done"
-    outputs = [str(item.to_input_item()["output"]) for item in result.new_items if item.type == "tool_call_output_item"]
+    outputs = [str(item.output) for item in result.new_items if isinstance(item, ToolCallOutputItem)]
     assert "from the manifest" in outputs[0]
     assert "42" in outputs[2]
     assert "Process exited with code 0" in outputs[2]

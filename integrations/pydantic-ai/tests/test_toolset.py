@@ -130,7 +130,7 @@ async def test_the_schemas_describe_every_argument() -> None:
 
 async def test_an_agents_tools_use_its_workspace() -> None:
     workspace = CellblockWorkspace(URL, key=KEY)
-    agent = Agent(scripted(("shout", {})))
+    agent = Agent[None, str](scripted(("shout", {})))
 
     @agent.tool
     async def shout(ctx: RunContext[None]) -> str:

@@ -37,6 +37,11 @@ def _start(work: Callable[..., _T], *arguments: Any, **named: Any) -> asyncio.Fu
     return asyncio.get_running_loop().run_in_executor(_threads, partial(work, *arguments, **named))
 
 
+async def _both(first: asyncio.Future[Any], second: asyncio.Future[Any]) -> None:
+    """Waits for both. Neither is canceled with this task, which anyio cancels again and again."""
+    await asyncio.wait([first, second])
+
+
 async def _in_thread(work: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
     return await _start(work, *arguments, **named)
 
@@ -119,8 +124,7 @@ class Session:
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            # `wait` cancels neither of them if it is canceled itself, which anyio does again and again.
-            await asyncio.wait([_start(session.interrupt), work])
+            await _both(_start(session.interrupt), work)
             raise
 
     async def interrupt(self) -> None:
@@ -195,8 +199,7 @@ class Shell:
         try:
             return await asyncio.shield(result)
         except asyncio.CancelledError:
-            # `wait` cancels neither of them if it is canceled itself, which anyio does again and again.
-            await asyncio.wait([_start(started.kill), result])
+            await _both(_start(started.kill), result)
             raise
 
     async def read(self, path: str, *, max_bytes: int = 256 << 20) -> bytes:
