@@ -47,7 +47,7 @@ class CellblockSandbox(BaseSandbox):
         url: str | None = None,
         *,
         key: str | None = None,
-        idle_timeout: float | None = None,
+        idle_timeout: float = 3600,
         limits: Mapping[str, Any] | None = None,
         network: str | None = None,
         session: cellblock.Session | None = None,

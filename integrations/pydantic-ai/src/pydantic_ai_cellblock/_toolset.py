@@ -31,7 +31,7 @@ class CellblockToolset(FunctionToolset[Any]):
         url: str | None = None,
         *,
         key: str | None = None,
-        idle_timeout: float | None = None,
+        idle_timeout: float = 3600,
         limits: Mapping[str, Any] | None = None,
         network: str | None = None,
         session: cellblock.aio.Session | None = None,
