@@ -113,20 +113,22 @@ def run(name: str, python: Path, url: str, key: str | None, junit: Path, seconds
 
 
 def counted(junit: Path) -> dict[str, Any]:
-    """Counts the results in a report. Expected failures are skipped tests there; `skips` has the reason of each."""
-    numbers: dict[str, Any] = {"passed": 0, "failed": 0, "skipped": 0, "errors": 0, "skips": {}}
+    """Counts the results in a report, of all tests and of each file.
+
+    Expected failures are skipped tests there; `skips` has the reason of each.
+    """
+    total = {"passed": 0, "failed": 0, "skipped": 0, "errors": 0}
+    files: dict[str, dict[str, int]] = {}
+    skips: dict[str, str] = {}
     for case in ElementTree.parse(junit).getroot().iter("testcase"):
         found = {child.tag: child for child in case}
-        if "error" in found:
-            numbers["errors"] += 1
-        elif "failure" in found:
-            numbers["failed"] += 1
-        elif "skipped" in found:
-            numbers["skipped"] += 1
-            numbers["skips"][case.get("name", "")] = found["skipped"].get("message", "")
-        else:
-            numbers["passed"] += 1
-    return numbers
+        verdict = "errors" if "error" in found else "failed" if "failure" in found else "skipped" if "skipped" in found else "passed"
+        file = next((part for part in case.get("classname", "").split(".") if part.startswith("test_")), case.get("name", ""))
+        for numbers in (total, files.setdefault(file, dict.fromkeys(total, 0))):
+            numbers[verdict] += 1
+        if verdict == "skipped":
+            skips[case.get("name", "")] = found["skipped"].get("message", "")
+    return {**total, "files": files, "skips": skips}
 
 
 def main() -> int:
