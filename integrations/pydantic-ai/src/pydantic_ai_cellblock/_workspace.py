@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from pydantic_ai.workspaces import (
 )
 
 _PROVIDER = "cellblock"
+_REALPATH = "import os, sys; sys.stdout.buffer.write(os.path.realpath(os.fsencode(sys.argv[1])))"
 
 
 class CellblockWorkspace:
@@ -25,7 +27,7 @@ class CellblockWorkspace:
 
     The session starts with the first use. `ref` names it afterwards; with that `ref`, another workspace continues it. It ends with
     `destroy`, or after `idle_timeout` seconds without use. The other arguments are those of `cellblock.Session`; without `url`, Cellblock
-    runs on this machine. File operations are those that `Workspace` derives from commands.
+    runs on this machine. Other file operations are those that `Workspace` derives from commands.
     """
 
     def __init__(
@@ -93,6 +95,14 @@ class CellblockWorkspace:
         """The folder in which commands start."""
         await self.session()
         return "/workspace"
+
+    async def realpath(self, path: str) -> str:
+        """Resolves the links in a path, in the sandbox."""
+        session = await self.session()
+        done = await session.shell.run(["python3", "-I", "-S", "-c", _REALPATH, path])
+        if not done.ok:
+            raise OSError(f"the links in `{path}` could not be resolved: {done.stderr.decode(errors='replace').strip()}")
+        return os.fsdecode(done.stdout)
 
     async def run(
         self,
