@@ -21,6 +21,9 @@ from ._http import Server
 _WAIT = 50
 #: Bytes of input that are part of a request to the sandbox; more is uploaded as a file.
 _INLINE = 64 << 10
+#: What the server says of a program that ended, by itself or with its sandbox.
+_GONE = ("process_not_found", "process_lost", "process_ended", "process_input_closed")
+_ENDED = "the program that runs commands in the sandbox ended: code killed it, or the sandbox was lost. The next command starts it again"
 #: Characters of a request to the sandbox; a longer one is uploaded as a file.
 _REQUEST = 512 << 10
 #: Runs the program in the first line of standard input: as an argument, `ps` in the sandbox would show all of it.
@@ -159,14 +162,14 @@ class Shell:
     def _send(self, request: dict[str, Any]) -> tuple[str, int]:
         """Sends a request, and returns the process that answers it and the offset of its output before it does."""
         data = json.dumps(request) + "\n"
+        keeper = self._started()
         try:
-            return self._send_to(self._started(), data)
+            return self._send_to(keeper, data)
         except ServerError as error:
-            if error.code == "session_not_found":
+            if error.code not in _GONE:
                 raise
-            # The keeper ended, or the session went on in a new sandbox; commands that ran are gone with it.
-            with self._lock:
-                self._keeper = None
+            # Commands that ran are gone with it.
+            self._forget(keeper)
             return self._send_to(self._started(), data)
 
     def _send_to(self, keeper: str, data: str) -> tuple[str, int]:
@@ -188,6 +191,11 @@ class Shell:
                 self._keeper, self._offset = keeper, 0
             return self._keeper
 
+    def _forget(self, keeper: str) -> None:
+        with self._lock:
+            if self._keeper == keeper:
+                self._keeper = None
+
     def _find(self) -> None:
         """Finds the program that another client of the session has started: what a command left behind can be seen only by its commands."""
         self._is_continued = False
@@ -202,8 +210,14 @@ class Shell:
         rest = ""
         while True:
             query = {"offset": str(offset), "max_bytes": str(1 << 20), "wait": str(_WAIT)}
-            with self._server.open("GET", self._path(f"{keeper}/output"), query=query) as response:
-                output = json.loads(response.read())
+            try:
+                with self._server.open("GET", self._path(f"{keeper}/output"), query=query) as response:
+                    output = json.loads(response.read())
+            except ServerError as error:
+                if error.code not in _GONE:
+                    raise
+                self._forget(keeper)
+                raise CellblockError(_ENDED) from error
             if output["lost"]:
                 again = {"id": secrets.token_hex(8), "do": "again", "target": name}
                 self._send_to(keeper, json.dumps(again) + "\n")
@@ -218,13 +232,8 @@ class Shell:
                             self._offset = max(self._offset, offset - len(rest))
                     return answer
             if output["eof"]:
-                with self._lock:
-                    if self._keeper == keeper:
-                        self._keeper = None
-                raise CellblockError(
-                    "the program that runs commands in the sandbox ended: code killed it, or the sandbox was lost. "
-                    "The next command starts it again"
-                )
+                self._forget(keeper)
+                raise CellblockError(_ENDED)
 
     def _fetch(self, content: dict[str, Any], max_bytes: int) -> bytes:
         if "data" in content:
