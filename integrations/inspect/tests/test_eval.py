@@ -39,7 +39,7 @@ def written() -> Scorer:
 
 def scripted() -> Model:
     calls = [
-        ModelOutput.for_tool_call("mockllm/model", "bash", {"command": "cat given.txt; cat /tmp/ready; id -un"}),
+        ModelOutput.for_tool_call("mockllm/model", "bash", {"command": "cat given.txt; cat /tmp/ready; pwd"}),
         ModelOutput.for_tool_call("mockllm/model", "python", {"code": "open('answer.txt', 'w').write(str(6 * 7))"}),
         ModelOutput.from_content("mockllm/model", "42"),
     ]
@@ -65,7 +65,7 @@ def test_a_sample_has_its_files_setup_tools_and_scorer_in_one_sandbox_that_ends_
     assert done.scores is not None
     assert [score.value for score in done.scores.values()] == [1]
     tool = next(message for message in done.messages if isinstance(message, ChatMessageTool))
-    assert tool.text == "givenreadyuser\n", tool.error
+    assert tool.text == "givenready/workspace\n", tool.error
     assert sessions() <= before
 
 
@@ -76,7 +76,7 @@ def test_what_a_sandbox_cannot_do_is_reported_with_its_reason() -> None:
         try:
             with pytest.raises(SandboxUserUnsupportedError, match="it cannot run commands as `root`"):
                 await environment.exec(["id"], user="root")
-            assert (await environment.exec(["id", "-un"], user="user")).stdout == "user\n"
+            assert (await environment.exec(["pwd"], user="user")).stdout == "/workspace\n"
             with override_max_exec_output_size(1000), pytest.raises(OutputLimitExceededError) as exceeded:
                 await environment.exec(["head", "-c", "5000", "/dev/zero"])
             assert len(exceeded.value.truncated_output or "") == 1000

@@ -137,7 +137,7 @@ async def test_paths_that_leave_the_workspace_are_rejected(client: CellblockSand
 
 async def test_another_user_is_rejected_by_name(client: CellblockSandboxClient) -> None:
     async with started(client) as session:
-        assert (await session.exec("id -un", user="user")).stdout == b"user\n"
+        assert (await session.exec("pwd", user="user")).stdout == b"/workspace\n"
         with pytest.raises(ExecTransportError, match="it cannot run commands as `root`"):
             await session.exec("id", user="root")
 

@@ -107,7 +107,7 @@ class CellblockSandboxEnvironment(SandboxEnvironment):
     ) -> ExecResult[str]:
         """Runs a command. It is not repeated after a timeout: it was killed, and may have done half of its work."""
         if user is not None and user not in _USERS:
-            raise SandboxUserUnsupportedError(f"a sandbox of Cellblock has one user, `user` (1000); it cannot run commands as `{user}`")
+            raise SandboxUserUnsupportedError(f"a sandbox of Cellblock has one user, `user`; it cannot run commands as `{user}`")
         start = partial(
             self.session.shell.start,
             cmd,

@@ -63,7 +63,7 @@ class CellblockSandboxSession(BaseSandboxSession):
         # How the SDK asks for a user; a sandbox has no `sudo`.
         if words[:2] == ["sudo", "-u"] and words[3:4] == ["--"]:
             if words[2] not in _USERS:
-                message = f"a sandbox of Cellblock has one user, `user` (1000); it cannot run commands as `{words[2]}`"
+                message = f"a sandbox of Cellblock has one user, `user`; it cannot run commands as `{words[2]}`"
                 raise ExecTransportError(command=command, message=message, retryable=False)
             words = words[4:]
         directory = sandbox_path_str(self.state.manifest.root)
