@@ -194,7 +194,16 @@ fn python(root: &Path) -> Result<()> {
     let clients = root.join("tests/clients");
     let client = root.join("python");
     let bundle = root.join("crates/connector/python");
-    let linted_folders = [&package, &bundle, &probes, &properties, &clients, &client];
+    let frameworks = root.join("integrations");
+    let linted_folders = [
+        &package,
+        &bundle,
+        &probes,
+        &properties,
+        &clients,
+        &client,
+        &frameworks,
+    ];
     let linted = spawn(
         Command::new(&ruff)
             .args(["check", "--no-cache"])

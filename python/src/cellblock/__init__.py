@@ -13,16 +13,20 @@ for asyncio.
 from ._errors import CellblockError, CellError, ServerError
 from ._results import Chart, Figure, File, Output, Result, Table
 from ._session import Session
+from ._shell import Command, CommandResult, Shell
 
 __all__ = [
     "CellError",
     "CellblockError",
     "Chart",
+    "Command",
+    "CommandResult",
     "Figure",
     "File",
     "Output",
     "Result",
     "ServerError",
     "Session",
+    "Shell",
     "Table",
 ]

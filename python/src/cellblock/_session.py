@@ -14,6 +14,7 @@ from . import _local
 from ._errors import CellblockError, ServerError
 from ._http import Server
 from ._results import Result
+from ._shell import Shell
 
 
 class Session:
@@ -24,6 +25,8 @@ class Session:
 
     `image` names the image to start from (only without `url`), `idle_timeout` the seconds without a request after which the session ends,
     `limits` the sandbox's limits, and `network` the network that code can use, `none`, `loopback` or `egress`, as in `POST /v1/sessions`.
+
+    `id` names a session of the server that this one continues, instead of starting another.
     """
 
     def __init__(
@@ -35,7 +38,10 @@ class Session:
         idle_timeout: float | None = None,
         limits: Mapping[str, Any] | None = None,
         network: str | None = None,
+        id: str | None = None,
     ) -> None:
+        if id is not None and (url is None or idle_timeout is not None or limits is not None or network is not None):
+            raise CellblockError("`id` needs `url` and cannot be combined with settings of a new session")
         if url is not None and image is not None:
             raise CellblockError("`image` cannot be combined with `url`: the server has its own image")
         self._image = image
@@ -50,10 +56,14 @@ class Session:
         if network is not None:
             request["network"] = network
         try:
-            self.id = str(self._server.json("POST", "/v1/sessions", request)["id"])
+            if id is not None:
+                self.id = str(self._server.json("GET", f"/v1/sessions/{id}")["id"])
+            else:
+                self.id = str(self._server.json("POST", "/v1/sessions", request)["id"])
         except BaseException:
             self._release()
             raise
+        self._shell = Shell(self._server, self.id, is_continued=id is not None)
 
     def __enter__(self) -> Session:
         return self
@@ -63,6 +73,25 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.id!r} at {self._server.url!r})"
+
+    @property
+    def shell(self) -> Shell:
+        """Runs commands in the sandbox, and reads and writes any of its files."""
+        self._path()
+        return self._shell
+
+    @property
+    def alive(self) -> bool:
+        """Whether the session has not ended, by itself or because it was closed."""
+        if not self.id:
+            return False
+        try:
+            self._server.json("GET", self._path())
+        except ServerError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
 
     def run(
         self,

@@ -52,6 +52,11 @@ fn the_python_package_runs_sessions_of_this_binary() -> Result<()> {
 }
 
 #[test]
+fn the_python_package_runs_commands_and_uses_files_of_sandboxes() -> Result<()> {
+    unittest(&image_interpreter()?, "tests.test_shell")
+}
+
+#[test]
 fn the_examples_for_python_in_the_readmes_run() -> Result<()> {
     for page in ["README.md", "python/README.md"] {
         let text = fs::read_to_string(workspace_root().join(page))?;
