@@ -9,6 +9,7 @@
 //! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
 
 mod door;
+mod e2b;
 mod host;
 mod off;
 mod options;
@@ -18,7 +19,7 @@ use axum::Router;
 
 pub use door::{Doorkeeper, NoEntry};
 pub use host::{Host, HostError, HostTerms, SessionWish};
-pub use options::DialectsOptions;
+pub use options::{DialectsOptions, E2bOptions};
 pub use session::{DialectSession, Sessions};
 
 /// A dialect's routes, and the path that they are below.
@@ -32,9 +33,11 @@ pub struct Served {
 
 /// Returns the routes of every dialect; those of one that is off say that it is.
 pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
-    let _ = host;
-    let all: [(&'static str, &'static str, Option<Router>); 0] = [];
-    let _ = options;
+    let all = [(
+        "/e2b",
+        "e2b",
+        options.e2b.as_ref().map(|it| e2b::routes(host, it)),
+    )];
     all.into_iter()
         .map(|(path, setting, routes)| Served {
             path,

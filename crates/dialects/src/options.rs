@@ -3,8 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::e2b::E2bOptions;
+
 /// Other people's protocols. Each is served if its name is here, such as `e2b: {}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Dialects")]
 #[serde(default, deny_unknown_fields)]
-pub struct DialectsOptions {}
+pub struct DialectsOptions {
+    /// E2B's API, for its SDKs of Python and JavaScript; served at `/e2b`.
+    pub e2b: Option<E2bOptions>,
+}
