@@ -27,7 +27,6 @@ pub(super) struct Sandbox {
     pub(super) access: Option<Token>,
     /// What opens its ports, unless they are public.
     pub(super) traffic: Option<Token>,
-    pub(super) internet: bool,
     pub(super) life: watch::Sender<Life>,
     pub(super) contexts: Arc<Contexts>,
     pub(super) daemon: Daemon,

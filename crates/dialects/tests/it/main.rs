@@ -1,1 +1,6 @@
 //! The dialects end to end, over HTTP: requests as the clients write them, and the clients themselves.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod e2b;
+mod support;

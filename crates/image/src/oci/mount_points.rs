@@ -50,7 +50,8 @@ pub(super) fn make(root: &mut Beneath) -> io::Result<()> {
     }
     // A link of the image stays, and then a sandbox has nothing of its own there.
     let home = Path::new("home/user");
-    if matches!(root.kind(Path::new("home"))?, None | Some(FileType::Directory)) && root.kind(home)?.is_none() {
+    if matches!(root.kind(Path::new("home"))?, None | Some(FileType::Directory)) && root.kind(home)?.is_none()
+    {
         root.make_folder(home)?;
     }
     for file in FILES {

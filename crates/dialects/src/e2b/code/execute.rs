@@ -1,7 +1,8 @@
 //! `POST /execute`: runs a cell, and answers with a line of JSON for each thing that happens.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -89,6 +90,7 @@ pub(super) async fn execute(
     let (lines, waiting) = mpsc::channel(LINES);
     let gone = CancellationToken::new();
     let tasks = e2b.host.tasks.clone();
+    let resident = Arc::clone(&held);
     let run = Run {
         client: Client {
             lines,
@@ -116,15 +118,25 @@ pub(super) async fn execute(
         drop((turn, permit));
         run.client.send(Line::EndOfExecution).await;
     });
-    let lines = stream::unfold((waiting, guard), |(mut waiting, guard)| async {
-        let line = match tokio::time::timeout(BEAT, waiting.recv()).await {
-            Ok(line) => line?,
-            Err(_) => Line::Keepalive,
-        };
-        let mut json = serde_json::to_vec(&line).unwrap_or_default();
-        json.push(b'\n');
-        Some((Ok::<_, Infallible>(Bytes::from(json)), (waiting, guard)))
-    });
+    let lines = stream::unfold(
+        (waiting, guard, resident),
+        |(mut waiting, guard, resident)| async {
+            let line = tokio::select! {
+                biased;
+                // A client takes a connection that breaks off for the end of its sandbox, if that has ended.
+                () = resident.closed() => {
+                    return Some((Err(io::Error::other("the sandbox was killed")), (waiting, guard, resident)));
+                }
+                line = tokio::time::timeout(BEAT, waiting.recv()) => match line {
+                    Ok(line) => line?,
+                    Err(_) => Line::Keepalive,
+                },
+            };
+            let mut json = serde_json::to_vec(&line).unwrap_or_default();
+            json.push(b'\n');
+            Some((Ok(Bytes::from(json)), (waiting, guard, resident)))
+        },
+    );
     Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(lines)).into_response())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cellblock_interpreter::limits::NetworkPolicy;
 use serde::Serialize;
 
 use super::super::sandbox::HeldSandbox;
@@ -93,7 +94,7 @@ impl Detail {
             disk: limits.disk_bytes / MIB,
             metadata: held.kept.metadata.clone(),
             state: life.state(),
-            allow_internet_access: held.kept.internet,
+            allow_internet_access: held.session.network() == NetworkPolicy::Egress,
             lifecycle: Lifecycle {
                 auto_resume: life.resumes,
                 on_timeout: if life.pauses { "pause" } else { "kill" },

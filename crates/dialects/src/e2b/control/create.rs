@@ -29,8 +29,8 @@ use crate::host::SessionWish;
 
 /// Names that stand for the server's image: E2B's base template, and that of its code interpreter.
 const TEMPLATES: [&str; 3] = ["base", "code-interpreter-v1", "code-interpreter-beta"];
-/// Timeout in seconds, unless another is given.
-const TIMEOUT: u64 = 15;
+/// Timeout in seconds, unless another is given: what E2B's clients promise.
+pub(super) const TIMEOUT: u64 = 300;
 /// Bytes of metadata, and of environment variables.
 const MAX_TEXT: usize = 64 * 1024;
 
@@ -43,7 +43,7 @@ pub(super) struct NewSandbox {
     timeout: Option<u64>,
     auto_pause: bool,
     auto_resume: Option<AutoResume>,
-    secure: bool,
+    secure: Option<bool>,
     #[serde(rename = "allow_internet_access")]
     internet: Option<bool>,
     network: Option<NetworkConfig>,
@@ -100,7 +100,7 @@ pub(in super::super) async fn shared(e2b: &E2b, owner: Owner) -> Answer<HeldSand
         return Ok(held);
     }
     let request = NewSandbox {
-        internet: Some(true),
+        secure: Some(false),
         ..NewSandbox::default()
     };
     let id = mint("debug");
@@ -139,9 +139,8 @@ async fn open(
         metadata: request.metadata.unwrap_or_default(),
         envs,
         started: SystemTime::now(),
-        access: request.secure.then(Token::new),
+        access: request.secure.unwrap_or(true).then(Token::new),
         traffic: (network.allow_public_traffic == Some(false)).then(Token::new),
-        internet,
         life: watch::Sender::new(Life {
             end: SystemTime::now() + timeout,
             is_paused: false,

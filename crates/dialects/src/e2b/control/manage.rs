@@ -12,7 +12,7 @@ use super::super::error::{Answer, Problem};
 use super::super::place::Caller;
 use super::super::state::E2b;
 use super::answer::{Connected, Detail};
-use super::create::lifetime;
+use super::create::{TIMEOUT, lifetime};
 
 /// Sandboxes of which one request asks for metrics.
 const MANY: usize = 100;
@@ -85,7 +85,7 @@ pub(super) async fn connect(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Answer<(StatusCode, Json<Connected>)> {
-    let timeout = lifetime(&e2b, read(&body)?.timeout.unwrap_or(0))?;
+    let timeout = lifetime(&e2b, read(&body)?.timeout.unwrap_or(TIMEOUT))?;
     let held = e2b.of(&owner, &id)?;
     let was_paused = held.kept.live(timeout, true);
     let status = if was_paused {
@@ -103,7 +103,7 @@ pub(super) async fn resume(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Answer<(StatusCode, Json<Connected>)> {
-    let timeout = lifetime(&e2b, read(&body)?.timeout.unwrap_or(15))?;
+    let timeout = lifetime(&e2b, read(&body)?.timeout.unwrap_or(TIMEOUT))?;
     let held = e2b.of(&owner, &id)?;
     if !held.kept.life.borrow().is_paused {
         return Err(Problem::new(
