@@ -17,10 +17,15 @@ const RUNS: usize = 500;
 const CREATED: usize = 20;
 
 async fn ask(routes: &Router, path: &str, sandbox: &str, body: &Value) -> Vec<u8> {
-    let request = Request::post(path).header("e2b-sandbox-id", sandbox).body(Body::from(body.to_string()));
+    let request = Request::post(path)
+        .header("e2b-sandbox-id", sandbox)
+        .body(Body::from(body.to_string()));
     let response = routes.clone().call(request.expect("the request is valid")).await;
     let body = response.expect("routes do not fail").into_body();
-    axum::body::to_bytes(body, usize::MAX).await.expect("the body is read").to_vec()
+    axum::body::to_bytes(body, usize::MAX)
+        .await
+        .expect("the body is read")
+        .to_vec()
 }
 
 async fn create(routes: &Router) -> String {

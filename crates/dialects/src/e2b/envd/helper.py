@@ -45,7 +45,8 @@ def entry(path):
         "permissions": stat.filemode(shown.st_mode),
         "owner": name_of(pwd.getpwuid, found.st_uid),
         "group": name_of(grp.getgrgid, found.st_gid),
-        "modifiedTime": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.st_mtime)) + f".{found.st_mtime_ns % 10**9:09d}Z",
+        "modifiedTime": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.st_mtime))
+        + f".{found.st_mtime_ns % 10**9:09d}Z",
     }
     if target is not None:
         made["symlinkTarget"] = target
@@ -109,7 +110,10 @@ def do_list(path, depth, skip):
             more = True
             break
         entries.append((at + 1, made))
-    return {"entries": [made for _, made in entries], "next": entries[-1][0] if entries and more else 0}
+    return {
+        "entries": [made for _, made in entries],
+        "next": entries[-1][0] if entries and more else 0,
+    }
 
 
 def look(path, recursive):
@@ -151,10 +155,11 @@ def do_changes(id):
             if known[2] != seen[2]:
                 events.append((name, "EVENT_TYPE_CHMOD"))
         else:
-            if seen[0] in gone:
-                events.append((gone.pop(seen[0]), "EVENT_TYPE_RENAME"))
+            renamed = gone.pop(seen[0], None)
+            if renamed is not None:
+                events.append((renamed, "EVENT_TYPE_RENAME"))
             events.append((name, "EVENT_TYPE_CREATE"))
-            if seen[1][1]:
+            if seen[1][1] and renamed is None:
                 events.append((name, "EVENT_TYPE_WRITE"))
     events += [(name, "EVENT_TYPE_REMOVE") for name in gone.values()]
     return {"events": [{"name": name, "type": what} for name, what in events[:1000]]}
@@ -173,7 +178,9 @@ def used():
                 with open(f"/proc/{name}/statm") as file:
                     pages += int(file.read().split()[1])
                 with open(f"/proc/{name}/stat") as file:
-                    ticks += sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+                    ticks += sum(
+                        map(int, file.read().rpartition(")")[2].split()[11:13])
+                    )
             except (OSError, ValueError, IndexError):
                 pass
     return pages * os.sysconf("SC_PAGE_SIZE"), ticks / os.sysconf("SC_CLK_TCK")

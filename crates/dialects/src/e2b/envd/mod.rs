@@ -7,6 +7,7 @@ mod connect;
 mod directory;
 mod entry;
 mod files;
+mod follow;
 mod helper;
 mod process;
 mod started;
@@ -15,7 +16,7 @@ mod watch;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -64,7 +65,9 @@ pub(super) fn routes() -> Router<E2b> {
 
 /// The routes whose bodies are files.
 pub(super) fn file_routes() -> Router<E2b> {
-    Router::new().route("/files", get(files::read).post(files::write))
+    Router::new()
+        .route("/files", get(files::read).post(files::write))
+        .layer(DefaultBodyLimit::disable())
 }
 
 /// Answers for the daemon, and for the interpreter, which share an address here.

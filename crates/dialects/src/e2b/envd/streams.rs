@@ -16,10 +16,10 @@ use cellblock_interpreter::session::processes::{
 };
 
 use super::connect::{Called, Fault};
-use super::process::Data;
+use super::follow::Data;
 
-/// Makes the pipe, says so, and reads it.
-const READER: &str = r#"mkfifo -m 600 "$0" && echo && exec cat "$0""#;
+/// Makes the pipe, says so, and reads it; or says that the command's directory is missing.
+const READER: &str = r#"[ -d "$1" ] || { printf d; exit; }; mkfifo -m 600 "$0" && echo && exec cat "$0""#;
 /// Opens the pipe, removes its name, and becomes the command.
 const WRITER: &str = r#"exec 2>"$0" && rm -f "$0" && exec "$@""#;
 /// How long the pipe may take to be made.
@@ -42,13 +42,17 @@ pub(super) const READY: u64 = 1;
 /// Starts a program with two streams.
 pub(super) async fn start(processes: Processes<'_>, mut order: ProcessOrder) -> Called<Split> {
     let pipe = format!("/tmp/.cellblock/{}", mint("e2b-"));
+    let place = order.directory.clone().unwrap_or_default();
     let reader = ProcessOrder {
-        command: shell(READER, &pipe, Vec::new()),
+        command: shell(READER, &pipe, vec![place.clone()]),
         directory: Some("/".to_owned()),
         ..ProcessOrder::default()
     };
     let stderr = processes.start(reader).await?.id;
     let ready = processes.output(&stderr, 0, READY, PATIENCE).await?;
+    if ready.bytes == b"d" {
+        return Err(Fault::invalid(format!("cwd '{place}' does not exist")));
+    }
     if ready.bytes != b"\n" {
         kill(processes, &stderr).await;
         let message = "commands need the programs `sh`, `mkfifo`, `cat` and `rm` in the server's image";

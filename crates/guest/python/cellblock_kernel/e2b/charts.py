@@ -41,7 +41,9 @@ def _kind(axes: Any) -> str:
     if all(name in ("PathPatch", "Line2D") for name, _ in drawn):
         return "box_and_whisker"
     rest = {name for name, artist in drawn if not (name == "Line2D" and _is_grid(artist))}
-    return {"PathCollection": "scatter", "Wedge": "pie", "Rectangle": "bar"}.get(rest.pop(), "unknown") if len(rest) == 1 else "unknown"
+    if len(rest) != 1:
+        return "unknown"
+    return {"PathCollection": "scatter", "Wedge": "pie", "Rectangle": "bar"}.get(rest.pop(), "unknown")
 
 
 def _class(artist: Any) -> str:
@@ -121,7 +123,8 @@ class _Box:
         """Returns the numbers of the box, which it finds among the lines of the plot."""
         across, along = (self._y, self._x) if is_lying else (self._x, self._y)
         first, third = min(along), max(along)
-        found: Chart = {"min": first, "first_quartile": first, "median": first, "third_quartile": third, "max": third, "outliers": []}
+        found: Chart = {"min": first, "first_quartile": first, "median": first, "third_quartile": third, "max": third}
+        found["outliers"] = []
         for x, y in lines:
             place, value = (y, x) if is_lying else (x, y)
             if not place or not all(min(across) <= one <= max(across) for one in place):
@@ -145,7 +148,8 @@ def _scales(axes: Any) -> Chart:
         is_date = _is_date(axis)
         ticks = [_date(tick) if is_date else float(tick) for tick in axis.get_ticklocs()]
         scale = "datetime" if is_date else axis.get_scale()
-        if scale == "linear" and ticks and all(tick == at and str(at) != label for at, (tick, label) in enumerate(zip(ticks, labels))):
+        numbered = list(enumerate(zip(ticks, labels)))
+        if scale == "linear" and numbered and all(tick == at and label != str(at) for at, (tick, label) in numbered):
             scale = "categorical"
         scales.update({f"{name}_ticks": ticks, f"{name}_tick_labels": labels, f"{name}_scale": scale})
     return scales

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from typing import Any
 
 _FIRST = ""
@@ -49,8 +48,11 @@ def drop(language: str, context: str, directory: str) -> None:
         _directories.pop(context, None)
         if is_current:
             _fill(dict(_base))
-            with suppress(OSError):
+            try:
                 os.chdir(directory)
+            except OSError:
+                # It never was there, or is not any more.
+                pass
         return
     process = _running().pop(language, None) if is_current else _processes.pop((language, context), None)
     if process is not None:
@@ -64,7 +66,7 @@ def _enter_python(context: str, directory: str) -> None:
     names = sys.modules["__main__"].__dict__
     _asleep[current], _directories[current] = dict(names), os.getcwd()
     _current["python"] = context
-    _fill(_asleep.pop(context, None) or dict(_base))
+    _fill(_asleep.pop(context, dict(_base)))
     os.chdir(_directories.pop(context, directory))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from typing import Any
 
 from cellblock_kernel.e2b import contexts, values
+from cellblock_kernel.outputs import plot
 
 # Name of the value of a cell's last expression, by which the host tells it from values that the cell displayed.
 _MAIN = "e2b:main"
@@ -15,13 +15,23 @@ _MAIN = "e2b:main"
 
 def install(display: Any, names: dict[str, Any], home: str, environ: dict[str, str]) -> None:
     """Shows values as E2B does, and begins in `home` with these environment variables."""
-    echo = type(display).echo
-    display.echo = lambda value, name: echo(display, value, _MAIN)
+    display.echo = lambda value, name: _echo(display, value)
     values.use(display)
     contexts.begin(names)
     os.environ.update({"HOME": home, **environ})
-    with suppress(OSError):
+    try:
         os.chdir(home)
+    except OSError:
+        # A sandbox that mounts nothing has one directory only.
+        pass
+
+
+def _echo(display: Any, value: Any) -> None:
+    # A figure that is named at the end is the result, although it is also open.
+    if plot.is_figure(value) and plot._figure_of(value) is value:
+        display.show(value, _MAIN)
+    else:
+        type(display).echo(display, value, _MAIN)
 
 
 def set_environ(wanted: dict[str, str | None]) -> None:

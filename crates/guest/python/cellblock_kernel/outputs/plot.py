@@ -25,6 +25,9 @@ _BytesIO = io.BytesIO
 class Screen(Protocol):
     """The destination of figures."""
 
+    def emit(self, output: Output) -> None:
+        """Sends an output."""
+
     def show(self, value: Any, name: str | None = None) -> None:
         """Sends a value as an output."""
 
