@@ -1,6 +1,7 @@
 //! `/files`: bytes of files.
 
-use std::io::{Seek as _, Write as _};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
 
 use axum::Json;
 use axum::body::Body;
@@ -77,10 +78,21 @@ pub(super) async fn write(
 ) -> Answer<Json<Vec<Written>>> {
     let (parts, body) = request.into_parts();
     let held = opened(&parts, &e2b, &named, Operation::Write).await?;
-    if let Some(encoding) = parts.headers.get(CONTENT_ENCODING).filter(|it| *it != "identity") {
-        let message = format!("content encoding {encoding:?} is not supported; send the bytes as they are");
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
-    }
+    let encoding = parts
+        .headers
+        .get(CONTENT_ENCODING)
+        .map(|it| it.as_bytes().to_ascii_lowercase());
+    let body = match encoding.as_deref() {
+        None | Some(b"identity" | b"") => body,
+        Some(b"gzip") => unpacked(&e2b, body).await?,
+        Some(other) => {
+            let message = format!(
+                "content encoding `{}` is not supported; use `gzip`, or send the bytes as they are",
+                String::from_utf8_lossy(other)
+            );
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+    };
     let kind = parts
         .headers
         .get(CONTENT_TYPE)
@@ -166,25 +178,10 @@ async fn put<E: std::fmt::Display>(
     e2b: &E2b,
     held: &HeldSandbox,
     path: &str,
-    mut content: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    content: impl Stream<Item = Result<Bytes, E>> + Unpin,
 ) -> Answer<Written> {
     let path = reachable(path)?;
-    let limit = e2b.host.max_upload.min(e2b.host.interpreter.limits().file_bytes);
-    let failed = |error: std::io::Error| Problem::internal("spool an upload", &error);
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    let mut bytes = 0;
-    while let Some(part) = content.next().await {
-        let part = part.map_err(|error| Problem::invalid(format!("read the body: {error}")))?;
-        bytes += part.len() as u64;
-        if bytes > limit {
-            return Err(Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("file {path:?} is too large: the limit is {limit} bytes"),
-            ));
-        }
-        file.write_all(&part).map_err(failed)?;
-    }
-    file.rewind().map_err(failed)?;
+    let (file, bytes) = spool(content, limit(e2b)).await?;
     e2b.host.meter.upload(&held.kept.owner, bytes).await?;
     let turn = held.turn().await?;
     let put = turn.session.put_file(inside(&path), file).await;
@@ -194,6 +191,61 @@ async fn put<E: std::fmt::Display>(
         kind: "file",
         path,
     })
+}
+
+fn limit(e2b: &E2b) -> u64 {
+    e2b.host.max_upload.min(e2b.host.interpreter.limits().file_bytes)
+}
+
+fn too_large(limit: u64) -> Problem {
+    let message = format!("the file is too large: the limit is {limit} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+fn unspooled(error: &std::io::Error) -> Problem {
+    Problem::internal("spool an upload", error)
+}
+
+/// Copies a stream into an unlinked file of the host, positioned at its start.
+async fn spool<E: std::fmt::Display>(
+    mut content: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    limit: u64,
+) -> Answer<(File, u64)> {
+    let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
+    let mut bytes = 0;
+    while let Some(part) = content.next().await {
+        let part = part.map_err(|error| Problem::invalid(format!("read the body: {error}")))?;
+        bytes += part.len() as u64;
+        if bytes > limit {
+            return Err(too_large(limit));
+        }
+        file.write_all(&part).map_err(|error| unspooled(&error))?;
+    }
+    file.rewind().map_err(|error| unspooled(&error))?;
+    Ok((file, bytes))
+}
+
+/// Unpacks a body that is packed with gzip. It must not be too large before or after that.
+async fn unpacked(e2b: &E2b, body: Body) -> Answer<Body> {
+    let limit = limit(e2b);
+    let (packed, _) = spool(body.into_data_stream(), limit).await?;
+    let unpacking = tokio::task::spawn_blocking(move || {
+        let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
+        let mut content = flate2::read::MultiGzDecoder::new(packed).take(limit + 1);
+        let copied = std::io::copy(&mut content, &mut file);
+        let bytes = copied.map_err(|error| Problem::invalid(format!("the body is not gzip: {error}")))?;
+        if bytes > limit {
+            return Err(too_large(limit));
+        }
+        file.rewind().map_err(|error| unspooled(&error))?;
+        Ok(file)
+    });
+    let file = unpacking
+        .await
+        .map_err(|error| Problem::internal("unpack an upload", &error))??;
+    Ok(Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(
+        file,
+    ))))
 }
 
 /// Returns the absolute path of a file whose bytes can be read and written.

@@ -31,7 +31,7 @@ def entry(path):
     shown = found
     target = None
     if stat.S_ISLNK(found.st_mode):
-        target = os.readlink(path)
+        target = os.path.realpath(path)
         try:
             shown = os.stat(path)
         except OSError:

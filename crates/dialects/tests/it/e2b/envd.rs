@@ -1,5 +1,7 @@
 //! The daemon: files, directories, processes and ports.
 
+use std::io::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use futures_util::StreamExt as _;
@@ -175,8 +177,29 @@ fn files_that_cannot_be_read_or_written_are_refused_in_e2bs_words() {
                 .await
                 .contains("multipart")
         );
-        let packed = post("/files?path=z").header("content-encoding", "gzip").body("x");
-        refused(packed.send().await.unwrap(), 415).await;
+        let packed = |encoding: &str, body: Vec<u8>| {
+            post("/files?path=z")
+                .header("content-encoding", encoding)
+                .body(body)
+        };
+        refused(packed("br", Vec::new()).send().await.unwrap(), 415).await;
+        refused(packed("gzip", b"x".to_vec()).send().await.unwrap(), 400).await;
+        // A small body that is a large file.
+        let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        bomb.write_all(&vec![0; usize::try_from(MAX_UPLOAD).unwrap() + 1])
+            .unwrap();
+        refused(packed("gzip", bomb.finish().unwrap()).send().await.unwrap(), 413).await;
+        let mut small = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        small.write_all(b"plain").unwrap();
+        assert_eq!(
+            packed("gzip", small.finish().unwrap())
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            200
+        );
+        assert_eq!(get("z").await.text().await.unwrap(), "plain");
         refused(post("/files").body("x").send().await.unwrap(), 400).await;
         assert_eq!(get("big").await.status(), 404);
     });
@@ -284,7 +307,7 @@ fn directories_are_made_listed_moved_and_removed() {
         let (_, link) = call("Stat", json!({"path": "d/e/g"})).await;
         assert_eq!(
             (&link["entry"]["symlinkTarget"], &link["entry"]["size"]),
-            (&json!("f"), &json!("6"))
+            (&json!("/home/user/d/e/f"), &json!("6"))
         );
         let (status, moved) = call("Move", json!({"source": "d/e/f", "destination": "n/m"})).await;
         assert_eq!((status, &moved["entry"]["path"]), (200, &json!("/home/user/n/m")));
