@@ -35,7 +35,7 @@ const BEAT: Duration = Duration::from_secs(5);
 /// Lines that wait for the client; beyond that the cell waits.
 const LINES: usize = 64;
 /// How long a client may not read. Then its cell is interrupted.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Deserialize)]
 struct ExecuteRequest {

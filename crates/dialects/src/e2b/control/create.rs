@@ -245,8 +245,8 @@ impl NewSandbox {
                 "`envVars`: {wrong:?} contains a NUL character"
             )));
         }
-        let named = self.env_vars.iter().flatten().map(|(name, _)| name);
-        if let Some(wrong) = named.clone().find(|it| it.is_empty() || it.contains('=')) {
+        let keys = self.env_vars.iter().flatten().map(|(name, _)| name);
+        if let Some(wrong) = keys.clone().find(|it| it.is_empty() || it.contains('=')) {
             return Err(Problem::invalid(format!(
                 "`envVars`: {wrong:?} is not the name of a variable"
             )));

@@ -173,17 +173,15 @@ pub(super) fn is_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with(STREAM))
 }
 
-/// Rejects codecs other than JSON.
-pub(super) fn check_codec(headers: &HeaderMap) -> Result<(), Response> {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
+/// Returns the answer to a call whose codec is not JSON.
+pub(super) fn wrong_codec(headers: &HeaderMap) -> Option<Response> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default();
     if kind.starts_with(UNARY) || kind.starts_with(STREAM) {
-        return Ok(());
+        return None;
     }
     let message = format!("content type `{kind}` is not supported; use `{UNARY}` or `{STREAM}`");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into_response())
+    Some(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into_response())
 }
 
 /// Answers a call in the form that it has.

@@ -41,7 +41,7 @@ pub(super) async fn call(
     inside: Inside,
     body: Bytes,
 ) -> Response {
-    if let Err(refused) = connect::check_codec(&headers) {
+    if let Some(refused) = connect::wrong_codec(&headers) {
         return refused;
     }
     let Inside(held) = inside;

@@ -38,7 +38,7 @@ pub(super) fn follow(
         .unwrap_or(BEAT)
         .max(Duration::from_secs(1));
     let following = e2b.host.tasks.spawn(async move {
-        let _ = messages.send(event("start", json!({ "pid": process.pid }))).await;
+        let _ = messages.send(event("start", &json!({ "pid": process.pid }))).await;
         let mut telling = pin!(tell(&held, &process, offsets, &messages));
         let mut late = pin!(async {
             match until {
@@ -52,7 +52,7 @@ pub(super) fn follow(
                 () = messages.closed() => return Ok(()),
                 () = held.closed() => return Err(Fault::new("unavailable", "the sandbox has ended")),
                 () = &mut late => return Err(Fault::new("deadline_exceeded", "the command has reached its timeout")),
-                () = sleep(beat) => drop(messages.try_send(event("keepalive", json!({})))),
+                () = sleep(beat) => drop(messages.try_send(event("keepalive", &json!({})))),
             }
         }
     });
@@ -95,7 +95,7 @@ async fn tell(
         // What the process has left behind may hold it open.
         let _ = tokio::time::timeout(REST, errors).await;
     }
-    let _ = messages.send(event("end", end(&report))).await;
+    let _ = messages.send(event("end", &end(&report))).await;
     Ok(())
 }
 
@@ -109,12 +109,12 @@ pub(super) struct Data<'a> {
 impl Data<'_> {
     /// Sends a part. Returns whether somebody takes it.
     pub(super) async fn send(&self, bytes: &[u8]) -> bool {
-        let data = event("data", json!({ self.name: STANDARD.encode(bytes) }));
+        let data = event("data", &json!({ self.name: STANDARD.encode(bytes) }));
         self.messages.send(data).await.is_ok()
     }
 }
 
-fn event(name: &str, value: Value) -> Value {
+fn event(name: &str, value: &Value) -> Value {
     json!({ "event": { name: value } })
 }
 

@@ -153,18 +153,20 @@ fn late() -> Fault {
     Fault::new("deadline_exceeded", "the sandbox did not answer in time")
 }
 
+/// Codes that an answer may have.
+const CODES: [&str; 5] = [
+    "not_found",
+    "already_exists",
+    "invalid_argument",
+    "permission_denied",
+    "internal",
+];
+
 fn read(mut answer: Value) -> Called<Value> {
     if let Some(done) = answer.get_mut("done") {
         return Ok(done.take());
     }
     let text = |at: usize| answer["error"][at].as_str().unwrap_or("failed").to_owned();
-    const CODES: [&str; 5] = [
-        "not_found",
-        "already_exists",
-        "invalid_argument",
-        "permission_denied",
-        "internal",
-    ];
     let said = text(0);
     let code = CODES.into_iter().find(|code| *code == said).unwrap_or("internal");
     Err(Fault::new(code, text(1)))

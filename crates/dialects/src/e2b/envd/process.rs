@@ -91,7 +91,7 @@ pub(super) async fn call(
     Inside(held): Inside,
     body: Bytes,
 ) -> Response {
-    if let Err(refused) = connect::check_codec(&headers) {
+    if let Some(refused) = connect::wrong_codec(&headers) {
         return refused;
     }
     if method == "StreamInput" {
@@ -124,9 +124,8 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<V
     let process = started.find(&selector)?;
     match method {
         "SendInput" => {
-            processes
-                .input(&process.id, &request.input.bytes()?, false)
-                .await?
+            let bytes = request.input.bytes()?;
+            processes.input(&process.id, &bytes, false).await?;
         }
         "CloseStdin" => processes.input(&process.id, &[], true).await?,
         "SendSignal" => {
