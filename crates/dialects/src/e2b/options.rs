@@ -17,7 +17,7 @@ pub struct E2bOptions {
     pub domain: Option<String>,
     /// Address at which requests to hosts of the domain are expected, without TLS. Its peers count as callers without a key only on loopback.
     pub listen: Option<SocketAddr>,
-    /// Templates that stand for the server's image, besides `base` and `code-interpreter-v1`.
+    /// Templates that stand for the server's image, in addition to `base` and `code-interpreter-v1`.
     pub templates: Vec<String>,
     /// Maximum timeout of a sandbox in seconds; by default 24 hours.
     pub max_timeout: Option<u64>,

@@ -74,9 +74,10 @@ mod tests {
     #[test]
     fn a_signature_is_for_one_path_operation_user_and_time() {
         let token = Token("tok".to_owned());
-        // Computed with the SDK: get_signature("/home/user/a", "read", "user", "tok").
-        let signature = "v1_tGbX0000";
-        assert!(!token.signed(signature, "/home/user/a", Operation::Read, "user", None));
+        // What e2b 2.63.0 computes for these.
+        let signature = "v1_yOzmuU8chHGnwaJF3rJaw4gn3fIopkPGsY6aoSyrk08";
+        assert!(token.signed(signature, "/home/user/a", Operation::Read, "user", None));
+        assert!(!token.signed(signature, "/home/user/b", Operation::Read, "user", None));
         let own = format!("v1_{}", STANDARD_NO_PAD.encode(Sha256::digest("a b:read::tok")));
         assert!(token.signed(&own, "a b", Operation::Read, "", None));
         assert!(!token.signed(&own, "a b", Operation::Write, "", None));

@@ -25,14 +25,14 @@ const MOST: usize = 64;
 /// The contexts of a sandbox.
 #[derive(Debug)]
 pub(in super::super) struct Contexts {
-    all: Mutex<Vec<Context>>,
+    all: Mutex<Vec<Scope>>,
     /// Names of those that are in use in the kernel, by language; the first one has no name.
     current: Mutex<HashMap<&'static str, String>>,
 }
 
 /// A context.
 #[derive(Clone, Debug)]
-pub(super) struct Context {
+pub(super) struct Scope {
     pub(super) id: String,
     /// Its language, as the client calls it.
     pub(super) spoken: String,
@@ -59,7 +59,7 @@ pub(super) struct ContextAnswer {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct NewContext {
+struct NewScope {
     language: Option<String>,
     cwd: Option<String>,
 }
@@ -67,15 +67,15 @@ struct NewContext {
 impl Contexts {
     /// Those that exist from the start.
     pub(in super::super) fn new() -> Self {
-        let python = Context::new("python", Language::Python, HOME, true);
-        let javascript = Context::new("javascript", Language::Javascript, HOME, true);
+        let python = Scope::new("python", Language::Python, HOME, true);
+        let javascript = Scope::new("javascript", Language::Javascript, HOME, true);
         Self {
             all: Mutex::new(vec![python, javascript]),
             current: Mutex::default(),
         }
     }
 
-    pub(super) fn all(&self) -> MutexGuard<'_, Vec<Context>> {
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<Scope>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,19 +90,19 @@ impl Contexts {
     }
 
     /// Returns a context by its id.
-    pub(super) fn find(&self, id: &str) -> Answer<Context> {
+    pub(super) fn find(&self, id: &str) -> Answer<Scope> {
         let found = self.all().iter().find(|it| it.id == id).cloned();
         found.ok_or_else(|| Problem::not_found(format!("Context {id} not found")))
     }
 
     /// Returns the default context of a language, which is created if it is new.
-    pub(super) fn of(&self, spoken: &str) -> Answer<Context> {
+    pub(super) fn of(&self, spoken: &str) -> Answer<Scope> {
         let (spoken, language) = language(spoken)?;
         let mut all = self.all();
         if let Some(found) = all.iter().find(|it| it.is_default && it.language == language) {
             return Ok(found.clone());
         }
-        let made = Context::new(&spoken, language, HOME, true);
+        let made = Scope::new(&spoken, language, HOME, true);
         all.push(made.clone());
         Ok(made)
     }
@@ -123,7 +123,7 @@ impl Contexts {
     }
 }
 
-impl Context {
+impl Scope {
     fn new(spoken: &str, language: Language, directory: &str, is_default: bool) -> Self {
         Self {
             id: uuid(),
@@ -189,14 +189,14 @@ fn uuid() -> String {
 }
 
 pub(super) async fn create(open: Open, body: Bytes) -> Answer<Json<ContextAnswer>> {
-    let request: NewContext =
+    let request: NewScope =
         serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("invalid body: {error}")))?;
     let (spoken, language) = language(request.language.as_deref().unwrap_or_default())?;
     let directory = request
         .cwd
         .filter(|it| !it.is_empty())
         .unwrap_or_else(|| HOME.to_owned());
-    let context = Context::new(&spoken, language, &directory, false);
+    let context = Scope::new(&spoken, language, &directory, false);
     let mut all = open.held.kept.contexts.all();
     if all.len() >= MOST {
         let message = format!("the sandbox has {MOST} contexts, which is the limit; remove one of them");
@@ -208,7 +208,7 @@ pub(super) async fn create(open: Open, body: Bytes) -> Answer<Json<ContextAnswer
 
 pub(super) async fn list(open: Open) -> Json<Vec<ContextAnswer>> {
     let all = open.held.kept.contexts.all();
-    Json(all.iter().map(Context::answer).collect())
+    Json(all.iter().map(Scope::answer).collect())
 }
 
 pub(super) async fn remove(
@@ -240,7 +240,7 @@ pub(super) async fn restart(
 }
 
 /// Ends a context in the kernel, once what runs in it has ended.
-async fn drop_in_kernel(e2b: &E2b, held: &HeldSandbox, context: &Context) -> Answer<()> {
+async fn drop_in_kernel(e2b: &E2b, held: &HeldSandbox, context: &Scope) -> Answer<()> {
     if !context.is_used {
         return Ok(());
     }

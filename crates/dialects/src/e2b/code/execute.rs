@@ -24,7 +24,7 @@ use super::super::error::{Answer, Problem};
 use super::super::place::{Inside, Open};
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
-use super::contexts::{Context, hidden};
+use super::contexts::{Scope, hidden};
 use super::environment;
 use super::line::Line;
 use super::result;
@@ -53,7 +53,7 @@ struct ExecuteRequest {
 struct Run {
     e2b: E2b,
     held: HeldSandbox,
-    context: Context,
+    context: Scope,
     envs: BTreeMap<String, String>,
     client: Client,
 }

@@ -61,7 +61,7 @@ pub(super) async fn call(
 
 async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<Value> {
     let path = absolute(&request.path);
-    let helper = &held.kept.daemon.helper;
+    let surveyor = &held.kept.daemon.surveyor;
     let question = match method {
         "Stat" => json!({"op": "stat", "path": path}),
         "MakeDir" => json!({"op": "make", "path": path}),
@@ -80,7 +80,7 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<V
             ));
         }
     };
-    let told = helper.ask(held, &question).await;
+    let told = surveyor.ask(held, &question).await;
     let mut said = told.map_err(|fault| fault.about(&path))?;
     if method == "Remove" {
         return Ok(json!({}));
@@ -96,7 +96,7 @@ async fn list(held: &HeldSandbox, path: &str, depth: u32) -> Called<Value> {
     let mut skip = 0_u64;
     loop {
         let question = json!({"op": "list", "path": path, "depth": depth, "skip": skip});
-        let told = held.kept.daemon.helper.ask(held, &question).await;
+        let told = held.kept.daemon.surveyor.ask(held, &question).await;
         let mut said = told.map_err(|fault| fault.about(path))?;
         all.extend(entry::read::<Vec<Entry>>(&mut said, "entries")?);
         let next = said["next"].as_u64().unwrap_or(0);

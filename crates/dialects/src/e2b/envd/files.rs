@@ -139,7 +139,7 @@ pub(super) async fn compose(Inside(held): Inside, Json(request): Json<Compose>) 
     let paths = paths.collect::<Answer<Vec<_>>>()?;
     let destination = reachable(&request.destination)?;
     let question = json!({"op": "compose", "paths": paths, "destination": destination});
-    let mut said = held.kept.daemon.helper.ask(&held, &question).await?;
+    let mut said = held.kept.daemon.surveyor.ask(&held, &question).await?;
     Ok(Json(entry::read(&mut said, "entry")?))
 }
 

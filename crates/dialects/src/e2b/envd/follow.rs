@@ -68,7 +68,7 @@ async fn tell(
     let processes = held.session.processes();
     let name = if process.stderr.is_some() { "stdout" } else { "pty" };
     let mut output = pin!(async {
-        streams::follow(processes, &process.id, stdout, &Data { name, messages }).await?;
+        streams::follow(processes, &process.id, stdout, &Parts { name, messages }).await?;
         streams::ended(processes, &process.id).await
     });
     let mut errors = pin!(async {
@@ -77,7 +77,7 @@ async fn tell(
             processes,
             id,
             stderr,
-            &Data {
+            &Parts {
                 name: "stderr",
                 messages,
             },
@@ -101,12 +101,12 @@ async fn tell(
 
 /// Sends parts of a stream.
 #[derive(Debug)]
-pub(super) struct Data<'a> {
+pub(super) struct Parts<'a> {
     name: &'static str,
     messages: &'a mpsc::Sender<Value>,
 }
 
-impl Data<'_> {
+impl Parts<'_> {
     /// Sends a part. Returns whether somebody takes it.
     pub(super) async fn send(&self, bytes: &[u8]) -> bool {
         let data = event("data", &json!({ self.name: STANDARD.encode(bytes) }));

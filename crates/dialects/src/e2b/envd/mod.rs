@@ -1,17 +1,17 @@
 //! The daemon in a sandbox: its files, directories and processes.
 //!
 //! Bytes of files go through the session, whose guest opens them beneath a root. Everything else about directories is done by a program in
-//! the sandbox ([`helper`]), so that links and names are only ever resolved there.
+//! the sandbox ([`surveyor`]), so that links and names are only ever resolved there.
 
 mod connect;
 mod directory;
 mod entry;
 mod files;
 mod follow;
-mod helper;
 mod process;
 mod started;
 mod streams;
+mod surveyor;
 mod watch;
 
 use axum::Json;
@@ -27,14 +27,14 @@ use super::error::{Answer, Problem};
 use super::place::{self, CODE, Inside};
 use super::sandbox::HeldSandbox;
 use super::state::E2b;
-use helper::Helper;
 use started::Started;
+use surveyor::Surveyor;
 use watch::Watchers;
 
 /// What the daemon of a sandbox keeps.
 #[derive(Debug, Default)]
 pub(super) struct Daemon {
-    helper: Helper,
+    surveyor: Surveyor,
     started: Started,
     watchers: Watchers,
 }
@@ -99,7 +99,12 @@ async fn own_metrics(State(e2b): State<E2b>, Inside(held): Inside) -> Answer<Jso
 
 /// Asks the sandbox what it uses.
 pub(super) async fn metrics(e2b: &E2b, held: &HeldSandbox) -> Answer<Metrics> {
-    let told = held.kept.daemon.helper.ask(held, &json!({"op": "metrics"})).await;
+    let told = held
+        .kept
+        .daemon
+        .surveyor
+        .ask(held, &json!({"op": "metrics"}))
+        .await;
     let told = told.map_err(Problem::from)?;
     let mut metrics: Metrics = serde_json::from_value(told)
         .map_err(|error| Problem::internal("read the metrics of a sandbox", &error))?;

@@ -16,7 +16,7 @@ use cellblock_interpreter::session::processes::{
 };
 
 use super::connect::{Called, Fault};
-use super::follow::Data;
+use super::follow::Parts;
 
 /// Makes the pipe, says so, and reads it; or says that the command's directory is missing.
 const READER: &str = r#"[ -d "$1" ] || { printf d; exit; }; mkfifo -m 600 "$0" && echo && exec cat "$0""#;
@@ -85,7 +85,12 @@ pub(super) async fn kill(processes: Processes<'_>, id: &str) {
 }
 
 /// Sends output from an offset to its end, until nobody takes it.
-pub(super) async fn follow(processes: Processes<'_>, id: &str, mut offset: u64, to: &Data<'_>) -> Called<()> {
+pub(super) async fn follow(
+    processes: Processes<'_>,
+    id: &str,
+    mut offset: u64,
+    to: &Parts<'_>,
+) -> Called<()> {
     loop {
         let part = processes.output(id, offset, PART, MAX_WAIT).await?;
         offset = part.next;

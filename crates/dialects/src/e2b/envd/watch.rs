@@ -45,7 +45,7 @@ impl Watchers {
 impl Watcher {
     async fn start(held: &HeldSandbox, path: &str, request: &Request) -> Called<Self> {
         let question = json!({"op": "watch", "path": path, "recursive": request.recursive});
-        let told = held.kept.daemon.helper.ask(held, &question).await;
+        let told = held.kept.daemon.surveyor.ask(held, &question).await;
         let mut said = told.map_err(|fault| fault.about(path))?;
         Ok(Self {
             id: entry::read(&mut said, "id")?,
@@ -55,13 +55,15 @@ impl Watcher {
     }
 
     async fn changes(&self, held: &HeldSandbox) -> Called<Vec<Change>> {
-        let helper = &held.kept.daemon.helper;
-        let mut said = helper.ask(held, &json!({"op": "changes", "id": self.id})).await?;
+        let surveyor = &held.kept.daemon.surveyor;
+        let mut said = surveyor
+            .ask(held, &json!({"op": "changes", "id": self.id}))
+            .await?;
         let mut changes: Vec<Change> = entry::read(&mut said, "events")?;
         if self.include_entry {
             for change in changes.iter_mut().filter(|it| it.is_there()) {
                 let path = format!("{}/{}", self.path, change.name);
-                if let Ok(mut said) = helper.ask(held, &json!({"op": "stat", "path": path})).await {
+                if let Ok(mut said) = surveyor.ask(held, &json!({"op": "stat", "path": path})).await {
                     change.entry = entry::read(&mut said, "entry").ok();
                 }
             }
@@ -71,7 +73,7 @@ impl Watcher {
 
     async fn stop(&self, held: &HeldSandbox) {
         let question = json!({"op": "unwatch", "id": self.id});
-        let stopped = held.kept.daemon.helper.ask(held, &question);
+        let stopped = held.kept.daemon.surveyor.ask(held, &question);
         // One that has ended watches nothing.
         let _ = stopped.await;
     }

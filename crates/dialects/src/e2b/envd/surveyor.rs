@@ -12,7 +12,7 @@ use super::super::sandbox::HeldSandbox;
 use super::connect::{Called, Fault};
 
 /// The program.
-const PROGRAM: &str = include_str!("helper.py");
+const PROGRAM: &str = include_str!("surveyor.py");
 /// How long an answer may take. A tree that takes longer to walk is too large to be answered.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of an answer. The program's own are shorter; these are what code can make of it.
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The program of a sandbox. Questions take turns.
 #[derive(Debug, Default)]
-pub(super) struct Helper(Mutex<Option<Program>>);
+pub(super) struct Surveyor(Mutex<Option<Program>>);
 
 #[derive(Debug)]
 struct Program {
@@ -34,7 +34,7 @@ struct Program {
     last: u64,
 }
 
-impl Helper {
+impl Surveyor {
     /// Asks a question.
     pub(super) async fn ask(&self, held: &HeldSandbox, question: &Value) -> Called<Value> {
         let processes = held.session.processes();
@@ -118,7 +118,7 @@ impl Program {
                     let end = report.state_in_words();
                     let text = String::from_utf8_lossy(&line);
                     return Err(Ended::Gone(format!(
-                        "the sandbox's helper {end}: {}",
+                        "the sandbox's surveyor {end}: {}",
                         text.trim()
                     )));
                 }
