@@ -70,6 +70,8 @@ pub struct SessionWish {
     pub network: NetworkPolicy,
     /// Sets of names that are bound before the first cell.
     pub prelude: Vec<String>,
+    /// Code of the dialect that prepares the session, before that of the server.
+    pub setup: Vec<SetupSnippet>,
 }
 
 /// Why a session cannot be made or used. Each dialect has a form of its own for it.
@@ -128,7 +130,8 @@ impl Host {
         let offered = self.meter.network(owner, self.max_network).await?;
         let network = wish.network.min(offered);
         let session = self.interpreter.session(SessionOptions {
-            limits: (!network.is_none()).then(|| Limits {
+            // With the interpreter's own limits, its sandbox may come from the pool.
+            limits: (network != self.interpreter.limits().network).then(|| Limits {
                 network,
                 ..self.interpreter.limits().clone()
             }),
@@ -136,7 +139,7 @@ impl Host {
             idle: wish.idle,
             id: Some(wish.id.clone()),
             guard: self.guard,
-            setup: self.setup.clone(),
+            setup: wish.setup.into_iter().chain(self.setup.iter().cloned()).collect(),
             egress: self.egress.clone(),
             ..SessionOptions::default()
         });

@@ -9,6 +9,7 @@
 //! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
 
 mod door;
+mod e2b;
 mod fault;
 mod host;
 mod instant;
@@ -25,7 +26,7 @@ pub use door::{Doorkeeper, NoEntry};
 pub use host::{Host, HostError, HostTerms, SessionWish};
 pub use librechat::{JwtKey, JwtOptions, LibreChatOptions};
 pub use opensandbox::OpenSandboxOptions;
-pub use options::DialectsOptions;
+pub use options::{DialectsOptions, E2bOptions};
 pub use session::{DialectSession, Sessions};
 
 /// A dialect's routes, and the path that they are below.
@@ -40,6 +41,11 @@ pub struct Served {
 /// Returns the routes of every dialect; those of one that is off say that it is.
 pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
     let all = [
+        (
+            "/e2b",
+            "e2b",
+            options.e2b.as_ref().map(|it| e2b::routes(host, it)),
+        ),
         (
             "/librechat",
             "librechat",

@@ -71,11 +71,12 @@ pub const SYSTEM: [&str; 7] = [
 pub const ROOT_LINKS: [&str; 4] = ["bin", "lib", "lib32", "lib64"];
 /// `tty` is the terminal of the process that opens it; processes without one get an error.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-const DIRECTORIES: [&str; 9] = [
+const DIRECTORIES: [&str; 10] = [
     "proc",
     "dev/pts",
     "dev/shm",
     "etc",
+    "home/user",
     "mnt",
     "tmp",
     "workspace",
@@ -88,6 +89,9 @@ const INPUTS: &str = "/tmp/data/.cellblock";
 /// Links of the tree with their targets. Many models read and write in `/mnt/data`, where OpenAI's
 /// interpreter has its files.
 pub const LINKS: [(&str, &str); 2] = [("cellblock", INPUTS), ("mnt/data", "/workspace")];
+/// Another place of `/workspace`: programs written for E2B's sandboxes have their files there. It is a mount rather than a link so that
+/// the working directory of such a program has that name.
+const HOME: &str = "/home/user";
 /// Options of the memory for a tree's own files.
 const SMALL: &str = "mode=755,size=64m,nr_inodes=4096";
 /// Options of a room's own pseudo-terminals. All instances of the machine share one limit, so each has
@@ -226,6 +230,7 @@ pub fn enter_room(limits: &DiskLimits) -> Result<OwnedFd> {
         limits.bytes, limits.inodes
     );
     tmpfs(Path::new("/workspace"), &disk, guarded)?;
+    show_home()?;
     tmpfs(Path::new("/tmp"), &disk.replace("mode=700", "mode=1777"), guarded)?;
     let shm = format!(
         "mode=1777,{owner},size={},nr_inodes={}",
@@ -256,6 +261,15 @@ pub fn enter_room(limits: &DiskLimits) -> Result<OwnedFd> {
     let frozen = MountFlags::BIND | MountFlags::RDONLY | guarded | MountFlags::NOEXEC;
     mount_remount("/tmp/data", frozen, "").during_on("make read-only", "/tmp/data")?;
     Ok(handle)
+}
+
+/// Shows `/workspace` in `/home/user`, too, unless the tree is an image that lacks that directory, or has a link in its way.
+pub(crate) fn show_home() -> Result<()> {
+    let is_directory = |path: &str| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+    if !is_directory("/home") || !is_directory(HOME) {
+        return Ok(());
+    }
+    mount_bind("/workspace", HOME).during_on("bind", HOME)
 }
 
 /// Mounts a fresh `/proc` that shows only the room's processes, and masks files that reveal or

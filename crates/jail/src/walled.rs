@@ -120,6 +120,7 @@ pub fn mount_room(limits: &DiskLimits, user: Option<u32>) -> Result<()> {
         &format!("mode=700,{owner},size={}", limits.bytes),
         none,
     )?;
+    crate::mounts::show_home()?;
     memory("/tmp", &format!("mode=1777,{owner},size={}", limits.bytes), none)?;
     memory(
         "/dev/shm",

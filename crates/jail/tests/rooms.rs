@@ -6,8 +6,8 @@
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::SocketAddr;
-use std::path::Path;
 
 use cellblock_jail::cgroup::{GroupLimits, Trees};
 use cellblock_jail::confine::ProcessLimits;
@@ -141,9 +141,19 @@ fn look_around(out: std::os::fd::BorrowedFd<'_>, data: &std::os::fd::OwnedFd) ->
     }
     claim("cannot gain privilege", field("NoNewPrivs:") == "1")?;
     claim("is filtered", field("Seccomp:") == "2")?;
+    let place = |path: &str| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+    let names: Vec<_> = fs::read_dir("/home")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|it| it.file_name())
+        .collect();
     claim(
-        "sees no home",
-        !Path::new("/home").exists() && fs::read_dir("/root").is_err(),
+        "sees no home but its own, which is the workspace",
+        names.iter().all(|name| name == "user")
+            && place("/home/user").is_some()
+            && place("/home/user") == place("/workspace")
+            && fs::read_dir("/root").is_err(),
     )?;
     claim(
         "sees the keep's files",

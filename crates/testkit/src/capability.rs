@@ -54,6 +54,10 @@ pub enum Capability {
     PythonClients,
     /// The packages that `tests/clients/python/openai2` pins are in a virtual environment beside the pins.
     Openai2Clients,
+    /// The packages that `tests/clients/dialects/e2b` pins are in a virtual environment beside its tests.
+    E2bPython,
+    /// Node is on PATH, with the packages that `tests/clients/dialects/e2b` pins beside its tests.
+    E2bNode,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/mcp/node` pins beside its tests.
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
@@ -78,7 +82,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -99,6 +103,8 @@ impl Capability {
         Self::EverythingServer,
         Self::PythonClients,
         Self::Openai2Clients,
+        Self::E2bPython,
+        Self::E2bNode,
         Self::McpNode,
         Self::McpPython,
         Self::LibreChatClient,
@@ -134,6 +140,8 @@ impl Capability {
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
             Self::Openai2Clients => "openai2_clients",
+            Self::E2bPython => "e2b_python",
+            Self::E2bNode => "e2b_node",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
             Self::LibreChatClient => "librechat_client",
@@ -205,6 +213,9 @@ impl Capability {
                 "python/openai2",
                 &["haystack-ai", "instructor", "litellm", "llama-index-llms-openai"],
             ),
+            Self::E2bPython => python_with("dialects/e2b", &["e2b", "e2b-code-interpreter"]),
+            Self::E2bNode => clients("dialects/e2b", "node_modules/.package-lock.json", "npm ci")
+                .and_then(|_| Self::Node.detect()),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
             Self::LibreChatClient => node_with("dialects/librechat"),
             Self::OpenSandboxClient => python_with(

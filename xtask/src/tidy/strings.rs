@@ -3,7 +3,7 @@
 use super::Violation;
 use super::tree::File;
 
-/// Places of a particular machine. `/home/` counts where a user's name follows.
+/// Places of a particular machine. `/home/` counts where a user's name follows, unless it is `user`, which every sandbox of E2B has.
 const MACHINE_PATHS: [&str; 3] = ["/root/", "/home/", "/work/"];
 
 const REGISTRY_HOSTS: [&str; 5] = [
@@ -106,7 +106,11 @@ fn names(line: &str, string: &str) -> bool {
         if string.starts_with('/') {
             // A path starts here only when nothing precedes it that could be its beginning.
             let inside_a_path = in_word(before) || matches!(before, Some('.' | '}' | '~' | '$' | '*'));
-            !inside_a_path && (string != "/home/" || in_word(after))
+            let rest = &line[start + string.len()..];
+            let of_sandbox = rest
+                .strip_prefix("user")
+                .is_some_and(|rest| !in_word(rest.chars().next()));
+            !inside_a_path && (string != "/home/" || in_word(after) && !of_sandbox)
         } else {
             !in_word(before) && !in_word(after)
         }
@@ -127,6 +131,7 @@ mod tests {
             [expected]
         );
         assert_eq!(check(&File::of("a.md", "cd /home/ann\n")).len(), 1);
+        assert_eq!(check(&File::of("a.md", "cd /home/user2\n")).len(), 1);
         assert_eq!(check(&File::of("a.py", "'/root/.ssh'\n")).len(), 1);
     }
 
@@ -137,6 +142,7 @@ mod tests {
             "target/work/a",
             "{dir}/root/x",
             "/home/",
+            "/home/user/a.txt",
             "`/home/`, `/root`",
             "/sys/root/",
         ] {

@@ -103,6 +103,7 @@ pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> 
         idle: state.options.idle_timeout,
         network: NetworkPolicy::None,
         prelude: Vec::new(),
+        setup: Vec::new(),
     };
     let opened = state
         .host

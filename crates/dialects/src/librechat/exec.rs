@@ -142,10 +142,11 @@ pub(super) fn language(name: &str) -> Result<Language, Problem> {
         "py" | "python" => Ok(Language::Python),
         "bash" => Ok(Language::Bash),
         "js" => Ok(Language::Javascript),
+        "r" => Ok(Language::R),
         _ => {
             let shown: String = name.chars().take(32).collect();
             Err(Problem::invalid(format!(
-                "language {shown:?} is not supported; use `py`, `bash` or `js`"
+                "language {shown:?} is not supported; use `py`, `bash`, `js`, or `r` if the image has it"
             )))
         }
     }

@@ -197,6 +197,13 @@ pub(super) fn cells(language: Language, code: String, arguments: &[String]) -> V
                 let all: Vec<_> = arguments.iter().map(quote).collect();
                 format!("set -- {}", all.join(" "))
             }
+            Language::R => {
+                let all: Vec<_> = arguments.iter().map(|it| json!(it).to_string()).collect();
+                format!(
+                    "commandArgs <- function(trailingOnly = FALSE) c({})",
+                    all.join(", ")
+                )
+            }
         };
         cells.push(Cell {
             collect_files: false,

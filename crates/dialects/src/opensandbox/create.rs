@@ -87,6 +87,7 @@ pub(super) async fn create(
         idle: state.options.max_lifetime + AFTERWARDS,
         network,
         prelude: Vec::new(),
+        setup: Vec::new(),
     };
     let held = state.host.open(&state.sandboxes, &owner, wish, sandbox).await?;
     let ready = async {

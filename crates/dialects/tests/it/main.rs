@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod e2b;
 mod guides;
 mod librechat;
 mod opensandbox;

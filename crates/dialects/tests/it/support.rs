@@ -1,5 +1,6 @@
 //! The interpreter that the tests of this binary share, and servers over it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -7,6 +8,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::{Next, from_fn};
 use cellblock_artifact::Store;
 use cellblock_dialects::{DialectsOptions, Doorkeeper, Host, HostTerms, NoEntry};
 use cellblock_interpreter::Interpreter;
@@ -16,7 +19,8 @@ use cellblock_interpreter::limits::NetworkPolicy;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The interpreter's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -44,83 +48,125 @@ async fn interpreter() -> Interpreter {
     INTERPRETER.get_or_init(start).await.clone()
 }
 
-/// A server of dialects. It ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Served {
-    /// Host and port.
-    pub(crate) address: SocketAddr,
-    _end: DropGuard,
+/// Who has a key of a server.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyRing {
+    /// Everybody is one owner.
+    Open,
+    /// The owners of known keys.
+    Known(BTreeMap<&'static str, &'static str>),
+    /// Each key that begins so is an owner of its own.
+    Beginning(&'static str),
 }
 
-impl Served {
+impl Doorkeeper for KeyRing {
+    fn owner<'a>(
+        &'a self,
+        secret: Option<&'a str>,
+        _path: &'a str,
+        peer: Option<SocketAddr>,
+    ) -> Pin<Box<dyn Future<Output = Result<Owner, NoEntry>> + Send + 'a>> {
+        Box::pin(async move {
+            assert!(
+                peer.is_some(),
+                "the dialect does not say where a request comes from"
+            );
+            let found = match self {
+                Self::Open => return Ok(Owner::local()),
+                Self::Known(owners) => secret.and_then(|secret| owners.get(secret)).copied(),
+                Self::Beginning(start) => secret.filter(|secret| secret.starts_with(start)),
+            };
+            match (found, secret) {
+                (Some(owner), _) => Ok(Owner::new(owner)),
+                (None, Some(_)) => Err(NoEntry::WrongKey("the API key is unknown".to_owned())),
+                (None, None) => Err(NoEntry::NoKey("an API key is needed".to_owned())),
+            }
+        })
+    }
+}
+
+/// A server of dialects. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) host: Host,
+}
+
+impl Server {
+    /// Starts one, on terms that the test may change.
+    pub(crate) async fn with(
+        options: &DialectsOptions,
+        keys: KeyRing,
+        change: impl FnOnce(&mut HostTerms),
+    ) -> Self {
+        let ending = CancellationToken::new();
+        let mut terms = HostTerms {
+            interpreter: interpreter().await,
+            doorkeeper: Arc::new(keys),
+            meter: Arc::new(Unmetered),
+            max_network: NetworkPolicy::Loopback,
+            egress: None,
+            guard: Guard::Off,
+            setup: Vec::new(),
+            max_body: 1 << 20,
+            max_upload: 4 << 20,
+            max_cell_timeout: Duration::from_mins(2),
+            tasks: TaskTracker::new(),
+            stopping: ending.clone(),
+            ending,
+        };
+        change(&mut terms);
+        let host = Host::new(terms);
+        let mut router = Router::new();
+        for served in cellblock_dialects::routes(&host, options) {
+            router = router.nest_service(served.path, served.routes);
+        }
+        // What the gateway says of a connection.
+        let peer = async |ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request, next: Next| {
+            request.extensions_mut().insert(peer);
+            next.run(request).await
+        };
+        let router = router.layer(from_fn(peer));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        let ending = host.ending.clone();
+        tokio::spawn(async move {
+            let serving = axum::serve(listener, service).into_future();
+            ending.run_until_cancelled(serving).await
+        });
+        Self { address, host }
+    }
+
+    /// Returns an address at it.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 }
 
-/// Serves dialects to callers without keys.
-pub(crate) async fn serve(options: DialectsOptions) -> Served {
-    serve_with(options, &[], Arc::new(Unmetered)).await
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.host.ending.cancel();
+    }
 }
 
-/// Serves dialects to callers with these keys; a key's owner has its name. Without keys all callers are one owner.
+/// Serves dialects to callers without keys.
+pub(crate) async fn serve(options: DialectsOptions) -> Server {
+    Server::with(&options, KeyRing::Open, |_| {}).await
+}
+
+/// Serves dialects to callers with these keys, whose owners have the same names. Without keys all callers are one owner.
 pub(crate) async fn serve_with(
     options: DialectsOptions,
     keys: &'static [&'static str],
     meter: Arc<dyn Meter>,
-) -> Served {
-    let ending = CancellationToken::new();
-    let host = Host::new(HostTerms {
-        interpreter: interpreter().await,
-        doorkeeper: Arc::new(Keys(keys)),
-        meter,
-        max_network: NetworkPolicy::Loopback,
-        egress: None,
-        guard: Guard::Off,
-        setup: Vec::new(),
-        max_body: 1 << 20,
-        max_upload: 4 << 20,
-        max_cell_timeout: Duration::from_mins(2),
-        tasks: tokio_util::task::TaskTracker::new(),
-        stopping: ending.clone(),
-        ending: ending.clone(),
-    });
-    let mut router = Router::new();
-    for served in cellblock_dialects::routes(&host, &options) {
-        router = router.nest_service(served.path, served.routes);
-    }
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let end = ending.clone();
-    tokio::spawn(async move {
-        let serving = axum::serve(listener, router).with_graceful_shutdown(end.cancelled_owned());
-        serving.await.unwrap();
-    });
-    Served {
-        address,
-        _end: ending.drop_guard(),
-    }
-}
-
-#[derive(Debug)]
-struct Keys(&'static [&'static str]);
-
-impl Doorkeeper for Keys {
-    fn owner<'a>(
-        &'a self,
-        secret: Option<&'a str>,
-        _path: &'a str,
-        _peer: Option<SocketAddr>,
-    ) -> Pin<Box<dyn Future<Output = Result<Owner, NoEntry>> + Send + 'a>> {
-        Box::pin(async move {
-            match secret {
-                _ if self.0.is_empty() => Ok(Owner::local()),
-                Some(key) if self.0.contains(&key) => Ok(Owner::new(key)),
-                Some(_) => Err(NoEntry::WrongKey("the API key is not known here".to_owned())),
-                None => Err(NoEntry::NoKey("an API key is needed".to_owned())),
-            }
-        })
-    }
+) -> Server {
+    let ring = if keys.is_empty() {
+        KeyRing::Open
+    } else {
+        KeyRing::Known(keys.iter().map(|key| (*key, *key)).collect())
+    };
+    Server::with(&options, ring, |terms| terms.meter = meter).await
 }
 
 /// A client. It waits for as long as the test may take.

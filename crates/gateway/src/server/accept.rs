@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -94,6 +95,8 @@ impl Acceptor {
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer);
+            // The same as services of other crates look for it.
+            request.extensions_mut().insert(ConnectInfo(peer));
             router.clone().oneshot(request)
         });
         let connection = http1::Builder::new()

@@ -48,6 +48,12 @@ pub(super) fn make(root: &mut Beneath) -> io::Result<()> {
     for folder in FOLDERS {
         root.make_folder(Path::new(folder))?;
     }
+    // A link of the image stays, and then a sandbox has nothing of its own there.
+    let home = Path::new("home/user");
+    if matches!(root.kind(Path::new("home"))?, None | Some(FileType::Directory)) && root.kind(home)?.is_none()
+    {
+        root.make_folder(home)?;
+    }
     for file in FILES {
         let path = Path::new(file);
         if root.kind(path)? != Some(FileType::RegularFile) {

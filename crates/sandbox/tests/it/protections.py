@@ -97,12 +97,14 @@ def pid_namespace():
 
 def mount_namespace():
     """The tree holds what it should, read-only but for the room's own directories."""
-    allowed = {"bin", "cellblock", "dev", "etc", "lib", "lib32", "lib64", "libx32", "mnt", "opt", "proc", "sbin", "sys", "tmp", "usr", "workspace"}
+    allowed = {"bin", "cellblock", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "mnt", "opt", "proc", "sbin", "sys", "tmp", "usr", "workspace"}
     bad = sorted(set(os.listdir("/")) - allowed)
-    bad += [path for path in ("/home", "/root", "/var", "/run", "/boot", "/srv") if os.path.exists(path)]
+    bad += [path for path in ("/root", "/var", "/run", "/boot", "/srv") if os.path.exists(path)]
     bad += sorted(set(os.listdir("/mnt")) - {"data"})
     if os.path.realpath("/mnt/data") != "/workspace":
         bad.append("/mnt/data is not /workspace")
+    if not os.path.samefile("/home/user", "/workspace"):
+        bad.append("/home/user is not /workspace")
     bad += sorted(set(os.listdir("/usr")) - {"bin", "lib", "lib32", "lib64", "libx32", "share"})
     bad += sorted(set(os.listdir("/opt")) - {"python", "cellblock", "layers"})
     bad += sorted(set(os.listdir("/etc")) - {"alternatives", "passwd", "group", "hosts", "fonts", "nsswitch.conf"})
@@ -116,6 +118,7 @@ def mount_namespace():
         "/opt/python",
         "/opt/cellblock",
         "/dev",
+        "/home",
         "/mnt",
         "/sys",
         "/proc",
@@ -129,7 +132,7 @@ def mount_namespace():
         if fields[3].endswith("/null"):
             # What masks a file must stay a device.
             continue
-        if fields[4] in ("/workspace", "/tmp", "/dev/shm") or fields[4].startswith("/proc"):
+        if fields[4] in ("/workspace", "/home/user", "/tmp", "/dev/shm") or fields[4].startswith("/proc"):
             missing = {"nosuid", "nodev"} - options
         else:
             missing = {"ro", "nosuid"} - options

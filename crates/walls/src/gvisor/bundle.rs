@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 use crate::WallConfig;
 
-const DIRECTORIES: [&str; 12] = [
+const DIRECTORIES: [&str; 13] = [
     "proc",
     "sys",
     "dev",
     "etc/fonts",
+    "home/user",
     "mnt",
     "tmp",
     "workspace",

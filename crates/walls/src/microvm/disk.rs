@@ -28,10 +28,11 @@ const COMMANDS: &str = "sh bash dash [ arch awk b2sum base32 base64 basename bun
     who whoami xargs xz yes zcat zip zstd";
 const FOLDERS: [&str; 2] = ["/usr/bin", "/bin"];
 /// Directories of the disk.
-const DIRECTORIES: [&str; 18] = [
+const DIRECTORIES: [&str; 19] = [
     "dev",
     "etc/fonts",
     "etc/alternatives",
+    "home/user",
     "mnt",
     "opt/cellblock",
     "opt/image",

@@ -46,7 +46,7 @@ fn three_languages_take_arguments_and_others_are_refused_by_name() {
         assert_eq!(status, StatusCode::BAD_REQUEST);
         assert_eq!(
             answer["error"],
-            "language \"rs\" is not supported; use `py`, `bash` or `js`"
+            "language \"rs\" is not supported; use `py`, `bash`, `js`, or `r` if the image has it"
         );
     });
 }

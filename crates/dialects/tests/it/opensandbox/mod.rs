@@ -9,7 +9,7 @@ use cellblock_dialects::{DialectsOptions, OpenSandboxOptions};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Served, client, serve};
+use crate::support::{Server, client, serve};
 
 pub(crate) fn options() -> DialectsOptions {
     DialectsOptions {
@@ -20,7 +20,7 @@ pub(crate) fn options() -> DialectsOptions {
 
 /// A sandbox of a server of its own, as a client has it.
 pub(crate) struct Opened {
-    pub(crate) served: Served,
+    pub(crate) served: Server,
     pub(crate) client: Client,
     pub(crate) id: String,
     pub(crate) execd: String,

@@ -28,6 +28,9 @@ class Screen(Protocol):
     def emit(self, output: Output) -> None:
         """Sends an output."""
 
+    def show(self, value: Any, name: str | None = None) -> None:
+        """Sends a value as an output."""
+
 
 class _Cell:
     """Outputs of the running cell."""
@@ -110,7 +113,9 @@ def _capture(screen: Screen) -> None:
         for manager in managers:
             figure = manager.canvas.figure
             if id(figure) not in _cell.shown and _has_content(figure):
-                screen.emit(_figure(figure, None))
+                # As any value, because code may have registered a converter for figures.
+                screen.show(figure)
+                _cell.shown.discard(id(figure))
     finally:
         close()
 

@@ -1,0 +1,184 @@
+//! Lists of sandboxes.
+
+use std::collections::BTreeMap;
+use std::time::UNIX_EPOCH;
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use percent_encoding::percent_decode_str;
+
+use super::super::error::{Answer, Problem};
+use super::super::place::Caller;
+use super::super::sandbox::HeldSandbox;
+use super::super::state::E2b;
+use super::answer::Detail;
+
+/// Sandboxes of a page, unless a request says otherwise; also the most.
+const PAGE: usize = 100;
+
+/// What a list is to contain.
+#[derive(Debug, Default)]
+struct Wanted {
+    metadata: BTreeMap<String, String>,
+    states: Vec<String>,
+    limit: usize,
+    /// The last sandbox of the page before: when it was created, and its id.
+    after: Option<(u128, String)>,
+    oldest_first: bool,
+}
+
+/// Lists the sandboxes that run, as the first version of the API does.
+pub(super) async fn running(
+    State(e2b): State<E2b>,
+    Caller(owner): Caller,
+    RawQuery(query): RawQuery,
+) -> Answer<Json<Vec<Detail>>> {
+    let mut wanted = Wanted::read(&query.unwrap_or_default())?;
+    wanted.states = vec!["running".to_owned()];
+    let held = wanted.select(&e2b, owner.name());
+    Ok(Json(held.iter().map(|it| Detail::of(&e2b, it, false)).collect()))
+}
+
+/// Lists a page of sandboxes, and names the next one.
+pub(super) async fn page(
+    State(e2b): State<E2b>,
+    Caller(owner): Caller,
+    RawQuery(query): RawQuery,
+) -> Answer<(HeaderMap, Json<Vec<Detail>>)> {
+    let wanted = Wanted::read(&query.unwrap_or_default())?;
+    let mut held = wanted.select(&e2b, owner.name());
+    let mut headers = HeaderMap::new();
+    if held.len() > wanted.limit {
+        held.truncate(wanted.limit);
+        let last = held
+            .last()
+            .map(token)
+            .and_then(|it| HeaderValue::try_from(it).ok());
+        if let Some(last) = last {
+            headers.insert(HeaderName::from_static("x-next-token"), last);
+        }
+    }
+    let list = held.iter().map(|it| Detail::of(&e2b, it, false)).collect();
+    Ok((headers, Json(list)))
+}
+
+impl Wanted {
+    fn read(query: &str) -> Answer<Self> {
+        let mut wanted = Self {
+            limit: PAGE,
+            ..Self::default()
+        };
+        for (name, value) in pairs(query) {
+            match name.as_str() {
+                // A query in a query.
+                "metadata" => wanted.metadata.extend(pairs(&value)),
+                "state" => wanted.states.extend(value.split(',').map(str::to_owned)),
+                "limit" => {
+                    let limit = value.parse().ok().filter(|limit| (1..=PAGE).contains(limit));
+                    wanted.limit = limit.ok_or_else(|| {
+                        Problem::invalid(format!("invalid limit `{value}`: must be between 1 and {PAGE}"))
+                    })?;
+                }
+                "nextToken" if !value.is_empty() => {
+                    let token = read_token(&value);
+                    wanted.after = Some(token.ok_or_else(|| Problem::invalid("invalid next token"))?);
+                }
+                "order" => wanted.oldest_first = value == "asc",
+                _ => {}
+            }
+        }
+        if let Some(wrong) = wanted
+            .states
+            .iter()
+            .find(|it| !["running", "paused"].contains(&it.as_str()))
+        {
+            return Err(Problem::invalid(format!(
+                "invalid state `{wrong}`: must be `running` or `paused`"
+            )));
+        }
+        Ok(wanted)
+    }
+
+    /// Returns the sandboxes from the page's first on, newest first.
+    fn select(&self, e2b: &E2b, owner: &str) -> Vec<HeldSandbox> {
+        let mut own = e2b.sandboxes.of(owner);
+        if !self.oldest_first {
+            own.reverse();
+        }
+        let held = own
+            .iter()
+            .filter_map(cellblock_interpreter::hosting::Resident::hold);
+        held.filter(|it| self.fits(it)).collect()
+    }
+
+    fn fits(&self, held: &HeldSandbox) -> bool {
+        let state = held.kept.life.borrow().state();
+        let has = |(name, value): (&String, &String)| held.kept.metadata.get(name) == Some(value);
+        let key = key(held);
+        let is_after = |after: &(u128, String)| {
+            if self.oldest_first {
+                key > *after
+            } else {
+                key < *after
+            }
+        };
+        (self.states.is_empty() || self.states.iter().any(|it| it == state))
+            && self.metadata.iter().all(has)
+            && self.after.as_ref().is_none_or(is_after)
+    }
+}
+
+fn key(held: &HeldSandbox) -> (u128, String) {
+    let since = held.created.duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since.as_nanos(), held.id.clone())
+}
+
+fn token(held: &HeldSandbox) -> String {
+    let (created, id) = key(held);
+    URL_SAFE_NO_PAD.encode(format!("{created} {id}"))
+}
+
+fn read_token(text: &str) -> Option<(u128, String)> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (created, id) = text.split_once(' ')?;
+    Some((created.parse().ok()?, id.to_owned()))
+}
+
+fn pairs(query: &str) -> Vec<(String, String)> {
+    let decoded = |text: &str| {
+        percent_decode_str(&text.replace('+', " "))
+            .decode_utf8_lossy()
+            .into_owned()
+    };
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), decoded(value))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_are_a_query_in_the_query() {
+        let wanted = Wanted::read("metadata=a%3D1%26b%3Dx%2520y&state=paused,running&limit=2").unwrap();
+        let expected = [("a", "1"), ("b", "x y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(wanted.metadata, BTreeMap::from(expected));
+        assert_eq!((wanted.states.len(), wanted.limit), (2, 2));
+    }
+
+    #[test]
+    fn wrong_queries_name_what_is_wrong() {
+        for query in ["limit=0", "limit=101", "limit=x", "state=dead", "nextToken=%21"] {
+            assert!(Wanted::read(query).is_err(), "{query}");
+        }
+    }
+}

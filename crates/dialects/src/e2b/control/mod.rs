@@ -1,0 +1,31 @@
+//! The control API: sandboxes are created, found and ended here, with a key.
+
+mod answer;
+mod create;
+mod list;
+mod manage;
+mod off;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+pub(super) use answer::iso;
+pub(super) use create::shared;
+
+use super::state::E2b;
+
+pub(super) fn routes() -> Router<E2b> {
+    Router::new()
+        .route("/sandboxes", post(create::create).get(list::running))
+        .route("/v2/sandboxes", post(create::create).get(list::page))
+        .route("/sandboxes/metrics", get(manage::metrics_of_many))
+        .route("/sandboxes/{id}", get(manage::get).delete(manage::kill))
+        .route("/sandboxes/{id}/metrics", get(manage::metrics))
+        .route("/sandboxes/{id}/timeout", post(manage::timeout))
+        .route("/sandboxes/{id}/refreshes", post(manage::refresh))
+        .route("/sandboxes/{id}/connect", post(manage::connect))
+        .route("/v2/sandboxes/{id}/connect", post(manage::connect))
+        .route("/sandboxes/{id}/resume", post(manage::resume))
+        .route("/sandboxes/{id}/pause", post(manage::pause))
+        .merge(off::routes())
+}

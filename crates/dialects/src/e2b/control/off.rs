@@ -1,0 +1,53 @@
+//! Parts of E2B's API that are not served. Each says so by its name, so that a client does not guess.
+
+use axum::Router;
+use axum::routing::any;
+
+use super::super::error::Problem;
+use super::super::state::E2b;
+
+/// Paths, what they are for, and what to do instead.
+const OFF: [(&str, &str, &str); 24] = [
+    ("/sandboxes/{id}/fork", "forks", FORKS),
+    ("/sandboxes/{id}/snapshots", "snapshots", SNAPSHOTS),
+    ("/snapshots", "snapshots", SNAPSHOTS),
+    ("/sandboxes/{id}/logs", "logs of sandboxes", LOGS),
+    ("/v2/sandboxes/{id}/logs", "logs of sandboxes", LOGS),
+    (
+        "/sandboxes/{id}/network",
+        "changes of a sandbox's network",
+        NETWORK,
+    ),
+    ("/templates", "builds of templates", TEMPLATES),
+    ("/v2/templates", "builds of templates", TEMPLATES),
+    ("/v3/templates", "builds of templates", TEMPLATES),
+    ("/templates/{*rest}", "builds of templates", TEMPLATES),
+    ("/v2/templates/{*rest}", "builds of templates", TEMPLATES),
+    ("/volumes", "volumes", VOLUMES),
+    ("/volumes/{*rest}", "volumes", VOLUMES),
+    ("/secrets", "secrets", SECRETS),
+    ("/secrets/{*rest}", "secrets", SECRETS),
+    ("/teams", "teams", KEYS),
+    ("/teams/{*rest}", "teams", KEYS),
+    ("/api-keys", "keys over this API", KEYS),
+    ("/api-keys/{*rest}", "keys over this API", KEYS),
+    ("/access-tokens", "access tokens", KEYS),
+    ("/access-tokens/{*rest}", "access tokens", KEYS),
+    ("/nodes", "nodes", KEYS),
+    ("/nodes/{*rest}", "nodes", KEYS),
+    ("/admin/{*rest}", "routes of administrators", KEYS),
+];
+const FORKS: &str = "create another sandbox";
+const SNAPSHOTS: &str = "download the files that have to outlive the sandbox";
+const LOGS: &str = "read the output of commands";
+const NETWORK: &str = "create a sandbox with `allow_internet_access`";
+const TEMPLATES: &str = "the operator builds the image of the server with `cellblock image build`";
+const VOLUMES: &str = "write files into the sandbox";
+const SECRETS: &str = "pass values with `envs`";
+const KEYS: &str = "the operator manages keys with `cellblock key`";
+
+pub(super) fn routes() -> Router<E2b> {
+    OFF.iter().fold(Router::new(), |router, &(path, what, instead)| {
+        router.route(path, any(async move || Problem::not_served(what, instead)))
+    })
+}

@@ -1,0 +1,297 @@
+//! `process.Process`: commands and terminals.
+
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use cellblock_interpreter::session::processes::{
+    MAX_INPUT, ProcessOrder, ProcessSignal, ProcessState, TerminalSize,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::paths::{HOME, absolute};
+use super::super::place::Inside;
+use super::super::sandbox::HeldSandbox;
+use super::super::state::E2b;
+use super::connect::{self, Called, Fault};
+use super::follow::{follow, seconds};
+use super::started::{Config, Process, Selector};
+use super::streams;
+
+/// How long a process that is killed may take to end.
+const KILLED: Duration = Duration::from_secs(5);
+
+/// A request of any method; each uses its own fields.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    process: Value,
+    pty: Option<Pty>,
+    tag: Option<String>,
+    stdin: Option<bool>,
+    input: Input,
+    signal: Value,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Pty {
+    size: Size,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default)]
+struct Size {
+    cols: u16,
+    rows: u16,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { cols: 80, rows: 24 }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Input {
+    stdin: Option<String>,
+    pty: Option<String>,
+}
+
+/// A message of a stream of input.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Streamed {
+    start: Option<Chosen>,
+    data: Option<Given>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Chosen {
+    process: Selector,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Given {
+    input: Input,
+}
+
+pub(super) async fn call(
+    State(e2b): State<E2b>,
+    Path(method): Path<String>,
+    headers: HeaderMap,
+    Inside(held): Inside,
+    body: Bytes,
+) -> Response {
+    if let Some(refused) = connect::wrong_codec(&headers) {
+        return refused;
+    }
+    if method == "StreamInput" {
+        let done = match connect::messages(&body) {
+            Ok(all) => stream_input(&held, all).await,
+            Err(fault) => Err(fault),
+        };
+        return connect::answer(&headers, done);
+    }
+    let request: Request = match connect::message(&headers, &body) {
+        Ok(request) => request,
+        Err(fault) => return connect::answer(&headers, Err(fault)),
+    };
+    let streamed = match method.as_str() {
+        "Start" => start(&e2b, &held, request, &headers).await,
+        "Connect" => attach(&e2b, &held, &request, &headers).await,
+        _ => return connect::answer(&headers, perform(&held, &method, request).await),
+    };
+    streamed.unwrap_or_else(|fault| connect::answer(&headers, Err(fault)))
+}
+
+async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<Value> {
+    let processes = held.session.processes();
+    let started = &held.kept.daemon.started;
+    if method == "List" {
+        return Ok(json!({ "processes": started.running(processes) }));
+    }
+    let selector: Selector = serde_json::from_value(request.process)
+        .map_err(|error| Fault::invalid(format!("invalid `process`: {error}")))?;
+    let process = started.find(&selector)?;
+    match method {
+        "SendInput" => {
+            let bytes = request.input.bytes()?;
+            processes.input(&process.id, &bytes, false).await?;
+        }
+        "CloseStdin" => processes.input(&process.id, &[], true).await?,
+        "SendSignal" => {
+            let signal = signal(&request.signal)?;
+            processes.signal(&process.id, signal).await?;
+            if signal == ProcessSignal::KILL {
+                // From here on it is unknown.
+                processes.wait(&process.id, KILLED).await?;
+            }
+        }
+        "Update" => {
+            if let Some(pty) = request.pty {
+                processes.resize(&process.id, pty.terminal()).await?;
+            }
+        }
+        _ => {
+            return Err(Fault::new(
+                "unimplemented",
+                format!("`{method}` is not served by Cellblock"),
+            ));
+        }
+    }
+    Ok(json!({}))
+}
+
+async fn stream_input(held: &HeldSandbox, all: Vec<Streamed>) -> Called<Value> {
+    let mut process = None;
+    for message in all {
+        if let Some(chosen) = message.start {
+            process = Some(held.kept.daemon.started.find(&chosen.process)?);
+        }
+        if let Some(given) = message.data {
+            let process: &Process = process
+                .as_ref()
+                .ok_or_else(|| Fault::invalid("the first message names no process"))?;
+            let bytes = given.input.bytes()?;
+            held.session.processes().input(&process.id, &bytes, false).await?;
+        }
+    }
+    Ok(json!({}))
+}
+
+async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &HeaderMap) -> Called<Response> {
+    let config: Config = serde_json::from_value(request.process)
+        .map_err(|error| Fault::invalid(format!("invalid `process`: {error}")))?;
+    let mut env = held.kept.envs.clone();
+    for (name, value) in [("HOME", HOME), ("USER", "user"), ("LOGNAME", "user")] {
+        env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+    env.extend(config.envs.clone());
+    let mut command = vec![config.cmd.clone()];
+    command.extend(config.args.iter().cloned());
+    let order = ProcessOrder {
+        command,
+        env,
+        directory: Some(absolute(config.cwd.as_deref().unwrap_or(HOME))),
+        // Old clients do not say.
+        stdin: request.stdin.unwrap_or(true),
+        terminal: request.pty.map(Pty::terminal),
+    };
+    let processes = held.session.processes();
+    let permit = e2b.host.cell(&held.kept.owner).await;
+    let permit = permit.map_err(|denied| Fault::new("resource_exhausted", denied.to_string()))?;
+    let (report, stderr) = if order.terminal.is_some() {
+        (processes.start(order).await?, None)
+    } else {
+        let split = streams::start(processes, order).await?;
+        (split.process, Some(split.stderr))
+    };
+    let process = Process {
+        pid: number(&report.id),
+        id: report.id,
+        stderr,
+        config,
+        tag: request.tag,
+    };
+    held.kept.daemon.started.add(process.clone(), processes);
+    let until = seconds(headers, "connect-timeout-ms", 0.001);
+    let (session, id) = (held.session.clone(), process.id.clone());
+    e2b.host.tasks.spawn(async move {
+        let ended = streams::ended(session.processes(), &id);
+        let ended = tokio::time::timeout(until.unwrap_or(Duration::MAX), ended).await;
+        if ended.is_err() {
+            streams::kill(session.processes(), &id).await;
+        }
+        drop(permit);
+    });
+    let offsets = [0, streams::READY];
+    Ok(follow(e2b, hold(held)?, process, offsets, until, headers))
+}
+
+/// Follows a process that was started before, from now on.
+async fn attach(e2b: &E2b, held: &HeldSandbox, request: &Request, headers: &HeaderMap) -> Called<Response> {
+    let selector: Selector = serde_json::from_value(request.process.clone())
+        .map_err(|error| Fault::invalid(format!("invalid `process`: {error}")))?;
+    let process = held.kept.daemon.started.find(&selector)?;
+    let processes = held.session.processes();
+    let report = processes.wait(&process.id, Duration::ZERO).await?;
+    if report.state != ProcessState::Running {
+        return Err(Fault::not_found(format!(
+            "process with pid {} not found: it has ended",
+            process.pid
+        )));
+    }
+    let stdout = streams::written(processes, &process.id).await?;
+    let stderr = match &process.stderr {
+        Some(id) => streams::written(processes, id).await?,
+        None => 0,
+    };
+    let until = seconds(headers, "connect-timeout-ms", 0.001);
+    Ok(follow(
+        e2b,
+        hold(held)?,
+        process,
+        [stdout, stderr],
+        until,
+        headers,
+    ))
+}
+
+fn hold(held: &HeldSandbox) -> Called<HeldSandbox> {
+    held.hold()
+        .ok_or_else(|| Fault::new("unavailable", "the sandbox has ended"))
+}
+
+impl Pty {
+    fn terminal(self) -> TerminalSize {
+        TerminalSize {
+            rows: self.size.rows,
+            columns: self.size.cols,
+        }
+    }
+}
+
+impl Input {
+    fn bytes(&self) -> Called<Vec<u8>> {
+        let text = self.stdin.as_ref().or(self.pty.as_ref());
+        let text = text.ok_or_else(|| Fault::invalid("the request has no input"))?;
+        let bytes = STANDARD
+            .decode(text)
+            .map_err(|error| Fault::invalid(format!("the input is not base64: {error}")))?;
+        if bytes.len() > MAX_INPUT {
+            let message = format!(
+                "the input has {} bytes, the limit is {MAX_INPUT}; send it in parts",
+                bytes.len()
+            );
+            return Err(Fault::new("resource_exhausted", message));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Reads a signal by its name or number.
+fn signal(given: &Value) -> Called<ProcessSignal> {
+    match given {
+        Value::String(name) if name == "SIGNAL_SIGKILL" => Ok(ProcessSignal::KILL),
+        Value::String(name) if name == "SIGNAL_SIGTERM" => Ok(ProcessSignal::TERM),
+        Value::Number(number) if number.as_u64() == Some(9) => Ok(ProcessSignal::KILL),
+        Value::Number(number) if number.as_u64() == Some(15) => Ok(ProcessSignal::TERM),
+        other => Err(Fault::invalid(format!(
+            "{other} is not a signal; use SIGNAL_SIGTERM or SIGNAL_SIGKILL"
+        ))),
+    }
+}
+
+/// Number of the process with an id such as `p1`.
+fn number(id: &str) -> u32 {
+    id.trim_start_matches('p').parse().unwrap_or(0)
+}

@@ -1,0 +1,94 @@
+//! Processes that clients have started, by their numbers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cellblock_interpreter::session::processes::Processes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::connect::{Called, Fault};
+
+/// A program to start, as E2B describes it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Config {
+    pub(super) cmd: String,
+    pub(super) args: Vec<String>,
+    pub(super) envs: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cwd: Option<String>,
+}
+
+/// Which process a request is about.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Selector {
+    pub(super) pid: Option<u32>,
+    pub(super) tag: Option<String>,
+}
+
+/// A process that a client has started.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    /// Its id among the session's processes.
+    pub(super) id: String,
+    /// Where its error stream is, unless it has a terminal.
+    pub(super) stderr: Option<String>,
+    pub(super) config: Config,
+    pub(super) tag: Option<String>,
+}
+
+/// All of a sandbox.
+#[derive(Debug, Default)]
+pub(super) struct Started(Mutex<HashMap<u32, Process>>);
+
+impl Started {
+    pub(super) fn add(&self, process: Process, processes: Processes<'_>) {
+        let known: Vec<_> = processes.list().into_iter().map(|it| it.id).collect();
+        let mut all = self.all();
+        // Those whose output the session has dropped.
+        all.retain(|_, it| known.contains(&it.id));
+        all.insert(process.pid, process);
+    }
+
+    pub(super) fn find(&self, selector: &Selector) -> Called<Process> {
+        let all = self.all();
+        let found = match (selector.pid, &selector.tag) {
+            (Some(pid), _) => all.get(&pid).cloned(),
+            (None, Some(tag)) => all.values().find(|it| it.tag.as_ref() == Some(tag)).cloned(),
+            (None, None) => return Err(Fault::invalid("the request names no process")),
+        };
+        found.ok_or_else(|| match (selector.pid, &selector.tag) {
+            (Some(pid), _) => Fault::not_found(format!("process with pid {pid} not found")),
+            (None, tag) => Fault::not_found(format!(
+                "process with tag {:?} not found",
+                tag.as_deref().unwrap_or_default()
+            )),
+        })
+    }
+
+    /// Returns those that run.
+    pub(super) fn running(&self, processes: Processes<'_>) -> Vec<Value> {
+        use cellblock_interpreter::session::processes::ProcessState;
+
+        let all = self.all();
+        let listed = processes.list().into_iter();
+        let running = listed.filter(|it| it.state == ProcessState::Running);
+        let known = running.filter_map(|it| all.values().find(|known| known.id == it.id));
+        known
+            .map(|it| {
+                let mut shown = json!({ "config": it.config, "pid": it.pid });
+                if let Some(tag) = &it.tag {
+                    shown["tag"] = json!(tag);
+                }
+                shown
+            })
+            .collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<u32, Process>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,565 @@
+//! The daemon: files, directories, processes and ports.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use futures_util::StreamExt as _;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{MAX_UPLOAD, Sandbox, World, refused};
+use crate::support::block_on;
+
+/// Messages of a stream, each of which has a head of five bytes.
+struct Messages {
+    body: futures_util::stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    rest: Vec<u8>,
+}
+
+impl Messages {
+    fn of(response: Response) -> Self {
+        assert_eq!(response.headers()["content-type"], "application/connect+json");
+        Self {
+            body: response.bytes_stream().boxed(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// The next message, and whether it is the last.
+    async fn next(&mut self) -> (Value, bool) {
+        loop {
+            if let Some((head, rest)) = self.rest.split_first_chunk::<5>() {
+                let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+                if rest.len() >= length {
+                    let (value, is_last) = (serde_json::from_slice(&rest[..length]).unwrap(), head[0] == 2);
+                    self.rest.drain(..5 + length);
+                    return (value, is_last);
+                }
+            }
+            self.rest.extend(self.body.next().await.unwrap().unwrap());
+        }
+    }
+
+    /// Events to the end, and what the last message says.
+    async fn all(mut self) -> (Vec<Value>, Value) {
+        let mut events = Vec::new();
+        loop {
+            match self.next().await {
+                (end, true) => return (events, end),
+                (message, false) => events.push(message["event"].clone()),
+            }
+        }
+    }
+}
+
+impl World {
+    async fn stream(&self, sandbox: &Sandbox, method: &str, body: &Value) -> Response {
+        let json = body.to_string();
+        let mut framed = vec![0];
+        framed.extend(u32::try_from(json.len()).unwrap().to_be_bytes());
+        framed.extend(json.as_bytes());
+        let request = self.inside(sandbox, Method::POST, method);
+        request
+            .header("content-type", "application/connect+json")
+            .body(framed)
+            .send()
+            .await
+            .unwrap()
+    }
+
+    async fn command(&self, sandbox: &Sandbox, command: &str) -> (Vec<Value>, Value) {
+        let body = json!({"process": {"cmd": "/bin/bash", "args": ["-l", "-c", command]}, "stdin": false});
+        Messages::of(self.stream(sandbox, "/process.Process/Start", &body).await)
+            .all()
+            .await
+    }
+}
+
+fn text(events: &[Value], stream: &str) -> String {
+    let parts = events.iter().filter_map(|it| it["data"][stream].as_str());
+    let bytes: Vec<u8> = parts.flat_map(|part| STANDARD.decode(part).unwrap()).collect();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_home_is_one_place_for_code_commands_and_files() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120, "envVars": {"A": "1"}})).await;
+        let put = world
+            .inside(&sandbox, Method::POST, "/files?path=a/b.txt")
+            .body("one");
+        let put = put
+            .header("content-type", "application/octet-stream")
+            .send()
+            .await
+            .unwrap();
+        let written: Value = put.json().await.unwrap();
+        assert_eq!(
+            written,
+            json!([{"name": "b.txt", "type": "file", "path": "/home/user/a/b.txt"}])
+        );
+        assert_eq!(
+            world
+                .value(&sandbox, json!({"code": "open('a/b.txt').read()"}))
+                .await,
+            "one"
+        );
+        let command =
+            "cat a/b.txt /home/user/a/b.txt ~/a/b.txt; echo; pwd; echo $A $HOME >&2; echo two > /home/user/c";
+        let (events, end) = world.command(&sandbox, command).await;
+        assert_eq!(end, json!({}));
+        assert_eq!(text(&events, "stdout"), "oneoneone\n/home/user\n");
+        assert_eq!(text(&events, "stderr"), "1 /home/user\n");
+        assert_eq!(
+            events.last().unwrap()["end"],
+            json!({"exitCode": 0, "exited": true, "status": "exit status 0"})
+        );
+        for path in ["c", "/home/user/c", "~/c", "/workspace/c"] {
+            let read = world
+                .inside(&sandbox, Method::GET, &format!("/files?path={path}"))
+                .send()
+                .await
+                .unwrap();
+            assert_eq!(read.text().await.unwrap(), "two\n", "{path}");
+        }
+    });
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_are_refused_in_e2bs_words() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        let get = async |path: &str| {
+            world
+                .inside(&sandbox, Method::GET, &format!("/files?path={path}"))
+                .send()
+                .await
+                .unwrap()
+        };
+        assert_eq!(
+            refused(get("x").await, 404).await,
+            "path '/home/user/x' does not exist"
+        );
+        assert_eq!(
+            refused(get("/home/user").await, 400).await,
+            "path '/home/user' is a directory"
+        );
+        assert!(
+            refused(get("/etc/passwd").await, 400)
+                .await
+                .contains("not below /home/user or /tmp")
+        );
+        assert!(
+            refused(get("/home/user/../../etc/passwd").await, 400)
+                .await
+                .contains("'/etc/passwd'")
+        );
+        world.command(&sandbox, "mkdir d; ln -s /etc/passwd link").await;
+        assert_eq!(
+            refused(get("d").await, 400).await,
+            "path '/home/user/d' is a directory"
+        );
+        refused(get("link").await, 400).await;
+
+        let post = |path: &str| world.inside(&sandbox, Method::POST, path);
+        let large = vec![0; usize::try_from(MAX_UPLOAD).unwrap() + 1];
+        let message = refused(post("/files?path=big").body(large).send().await.unwrap(), 413).await;
+        assert!(message.contains("1048576 bytes"), "{message}");
+        let broken = post("/files")
+            .header("content-type", "multipart/form-data; boundary=x")
+            .body("--x\r\nbroken");
+        assert!(
+            refused(broken.send().await.unwrap(), 400)
+                .await
+                .contains("multipart")
+        );
+        let packed = |encoding: &str, body: Vec<u8>| {
+            post("/files?path=z")
+                .header("content-encoding", encoding)
+                .body(body)
+        };
+        refused(packed("br", Vec::new()).send().await.unwrap(), 415).await;
+        refused(packed("gzip", b"x".to_vec()).send().await.unwrap(), 400).await;
+        // A small body that is a large file.
+        let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        bomb.write_all(&vec![0; usize::try_from(MAX_UPLOAD).unwrap() + 1])
+            .unwrap();
+        refused(packed("gzip", bomb.finish().unwrap()).send().await.unwrap(), 413).await;
+        let mut small = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        small.write_all(b"plain").unwrap();
+        assert_eq!(
+            packed("gzip", small.finish().unwrap())
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            200
+        );
+        assert_eq!(get("z").await.text().await.unwrap(), "plain");
+        refused(post("/files").body("x").send().await.unwrap(), 400).await;
+        assert_eq!(get("big").await.status(), 404);
+    });
+}
+
+#[test]
+fn a_multipart_body_writes_each_of_its_files() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        let part = |name: &str, content: &str| {
+            format!(
+                "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n{content}\r\n"
+            )
+        };
+        let body = format!("{}{}--x--\r\n", part("/tmp/a", "1"), part("b/c", "2"));
+        let request = world.inside(&sandbox, Method::POST, "/files").body(body);
+        let written = request
+            .header("content-type", "multipart/form-data; boundary=x")
+            .send()
+            .await
+            .unwrap();
+        let written: Vec<Value> = written.json().await.unwrap();
+        let paths: Vec<_> = written.iter().map(|it| it["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, ["/tmp/a", "/home/user/b/c"]);
+        let (events, _) = world.command(&sandbox, "cat /tmp/a b/c").await;
+        assert_eq!(text(&events, "stdout"), "12");
+    });
+}
+
+#[test]
+fn a_signed_address_opens_one_file_without_a_token() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120, "secure": true})).await;
+        let token = sandbox.access.clone().unwrap();
+        let put = world
+            .inside(&sandbox, Method::POST, "/files?path=a")
+            .body("one")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(put.status(), 200);
+        let get = async |query: String| {
+            let request = world.http.get(world.url(&format!("/files?{query}")));
+            request
+                .header("e2b-sandbox-id", &sandbox.id)
+                .send()
+                .await
+                .unwrap()
+        };
+        let sign = |text: String| {
+            let signature = STANDARD_NO_PAD.encode(Sha256::digest(text.as_bytes()));
+            format!("v1_{signature}").replace('+', "%2B").replace('/', "%2F")
+        };
+        refused(get("path=a".to_owned()).await, 401).await;
+        let plain = sign(format!("a:read::{token}"));
+        assert_eq!(
+            get(format!("path=a&signature={plain}"))
+                .await
+                .text()
+                .await
+                .unwrap(),
+            "one"
+        );
+        refused(get(format!("path=b&signature={plain}")).await, 401).await;
+        refused(get(format!("path=a&username=user&signature={plain}")).await, 401).await;
+        let later = sign(format!("a:read:user:{token}:99999999999"));
+        let query = format!("path=a&username=user&signature={later}&signature_expiration=99999999999");
+        assert_eq!(get(query).await.status(), 200);
+        let over = sign(format!("a:read::{token}:1000"));
+        refused(
+            get(format!("path=a&signature={over}&signature_expiration=1000")).await,
+            401,
+        )
+        .await;
+    });
+}
+
+#[test]
+fn directories_are_made_listed_moved_and_removed() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        let call = async |method: &str, body: Value| {
+            let answer = world
+                .call(&sandbox, &format!("/filesystem.Filesystem/{method}"), body)
+                .await;
+            (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+        };
+        let (status, made) = call("MakeDir", json!({"path": "d/e"})).await;
+        assert_eq!((status, &made["entry"]["path"]), (200, &json!("/home/user/d/e")));
+        assert_eq!(made["entry"]["type"], "FILE_TYPE_DIRECTORY");
+        let (status, again) = call("MakeDir", json!({"path": "d/e"})).await;
+        assert_eq!((status, &again["code"]), (409, &json!("already_exists")));
+        world.command(&sandbox, "echo 12345 > d/e/f; ln -s f d/e/g").await;
+        let (_, listed) = call("ListDir", json!({"path": "d", "depth": 2})).await;
+        let names: Vec<_> = listed["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["name"])
+            .collect();
+        assert_eq!(names, ["e", "f", "g"]);
+        let (_, link) = call("Stat", json!({"path": "d/e/g"})).await;
+        assert_eq!(
+            (&link["entry"]["symlinkTarget"], &link["entry"]["size"]),
+            (&json!("/home/user/d/e/f"), &json!("6"))
+        );
+        let (status, moved) = call("Move", json!({"source": "d/e/f", "destination": "n/m"})).await;
+        assert_eq!((status, &moved["entry"]["path"]), (200, &json!("/home/user/n/m")));
+        assert_eq!(
+            call("Stat", json!({"path": "d/e/f"})).await.1["code"],
+            "not_found"
+        );
+        assert_eq!(
+            call("ListDir", json!({"path": "n/m"})).await.1["code"],
+            "invalid_argument"
+        );
+        assert_eq!(call("Remove", json!({"path": "d"})).await, (200, json!({})));
+        assert_eq!(call("Stat", json!({"path": "d"})).await.0, 404);
+        assert_eq!(call("Nothing", json!({})).await.1["code"], "unimplemented");
+        // Code can end the helper; the next question starts another.
+        world.command(&sandbox, "pkill -9 python3 || true").await;
+        assert_eq!(call("Stat", json!({"path": "n/m"})).await.0, 200);
+    });
+}
+
+#[test]
+fn changes_in_a_directory_are_told() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        world.command(&sandbox, "mkdir w; echo 1 > w/old").await;
+        let body = json!({"path": "w", "recursive": true, "includeEntry": true});
+        let mut watching = Messages::of(
+            world
+                .stream(&sandbox, "/filesystem.Filesystem/WatchDir", &body)
+                .await,
+        );
+        assert_eq!(watching.next().await.0, json!({"start": {}}));
+        let watcher = world
+            .call(
+                &sandbox,
+                "/filesystem.Filesystem/CreateWatcher",
+                json!({"path": "w"}),
+            )
+            .await;
+        let watcher: Value = watcher.json().await.unwrap();
+        world.command(&sandbox, "echo 2 > w/new; mv w/old w/moved").await;
+        let expected = [
+            "EVENT_TYPE_CREATE new",
+            "EVENT_TYPE_WRITE new",
+            "EVENT_TYPE_RENAME old",
+            "EVENT_TYPE_CREATE moved",
+        ];
+        let mut missing = std::collections::BTreeSet::from(expected.map(str::to_owned));
+        while !missing.is_empty() {
+            let change = watching.next().await.0["filesystem"].clone();
+            if change["type"] == "EVENT_TYPE_CREATE" {
+                assert_eq!(change["entry"]["name"], change["name"]);
+            }
+            let seen = format!(
+                "{} {}",
+                change["type"].as_str().unwrap(),
+                change["name"].as_str().unwrap()
+            );
+            missing.remove(&seen);
+        }
+        let id = json!({"watcherId": watcher["watcherId"]});
+        let told = world
+            .call(&sandbox, "/filesystem.Filesystem/GetWatcherEvents", id.clone())
+            .await;
+        let told: Value = told.json().await.unwrap();
+        assert!(told["events"].as_array().unwrap().len() >= 4, "{told}");
+        let removed = world
+            .call(&sandbox, "/filesystem.Filesystem/RemoveWatcher", id.clone())
+            .await;
+        assert_eq!(removed.status(), 200);
+        assert_eq!(
+            world
+                .call(&sandbox, "/filesystem.Filesystem/RemoveWatcher", id)
+                .await
+                .status(),
+            404
+        );
+    });
+}
+
+#[test]
+fn a_process_takes_input_and_signals_and_can_be_followed_again() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        let body = json!({
+            "process": {"cmd": "/bin/cat", "args": [], "cwd": "/tmp", "envs": {"X": "1"}}, "stdin": true, "tag": "t"
+        });
+        let mut first = Messages::of(world.stream(&sandbox, "/process.Process/Start", &body).await);
+        let (start, _) = first.next().await;
+        let pid = &start["event"]["start"]["pid"];
+        let listed: Value = world
+            .call(&sandbox, "/process.Process/List", json!({}))
+            .await
+            .json()
+            .await
+            .unwrap();
+        assert_eq!(listed["processes"].as_array().unwrap().len(), 1, "{listed}");
+        assert_eq!(
+            (&listed["processes"][0]["pid"], &listed["processes"][0]["tag"]),
+            (pid, &json!("t"))
+        );
+        drop(first);
+        let by_tag = json!({"process": {"tag": "t"}});
+        let mut again = Messages::of(world.stream(&sandbox, "/process.Process/Connect", &by_tag).await);
+        assert_eq!(&again.next().await.0["event"]["start"]["pid"], pid);
+        let input = json!({"process": {"pid": pid}, "input": {"stdin": STANDARD.encode("hé\n")}});
+        assert_eq!(
+            world
+                .call(&sandbox, "/process.Process/SendInput", input)
+                .await
+                .status(),
+            200
+        );
+        let (data, _) = again.next().await;
+        assert_eq!(text(&[data["event"].clone()], "stdout"), "hé\n");
+        let kill = json!({"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"});
+        assert_eq!(
+            world
+                .call(&sandbox, "/process.Process/SendSignal", kill.clone())
+                .await
+                .status(),
+            200
+        );
+        let (events, end) = again.all().await;
+        assert_eq!(end, json!({}));
+        assert_eq!(events.last().unwrap()["end"]["exitCode"], -1);
+        assert_eq!(
+            world
+                .call(&sandbox, "/process.Process/SendSignal", kill)
+                .await
+                .status(),
+            404
+        );
+        let unknown = json!({"process": {"pid": 9999}});
+        let (_, end) = Messages::of(world.stream(&sandbox, "/process.Process/Connect", &unknown).await)
+            .all()
+            .await;
+        assert_eq!(end["error"]["code"], "not_found");
+    });
+}
+
+#[test]
+fn commands_that_fail_or_cannot_start_say_so() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        let (events, _) = world.command(&sandbox, "exit 3").await;
+        let expected =
+            json!({"exitCode": 3, "exited": true, "status": "exit status 3", "error": "exit status 3"});
+        assert_eq!(events.last().unwrap()["end"], expected);
+        let body = json!({"process": {"cmd": "/bin/true", "cwd": "/nowhere"}});
+        let (_, end) = Messages::of(world.stream(&sandbox, "/process.Process/Start", &body).await)
+            .all()
+            .await;
+        assert_eq!(end["error"]["code"], "invalid_argument", "{end}");
+        let late = json!({"process": {"cmd": "/bin/sleep", "args": ["100"]}}).to_string();
+        let mut framed = vec![0, 0, 0, 0, u8::try_from(late.len()).unwrap()];
+        framed.extend(late.as_bytes());
+        let request = world
+            .inside(&sandbox, Method::POST, "/process.Process/Start")
+            .body(framed);
+        let request = request
+            .header("content-type", "application/connect+json")
+            .header("connect-timeout-ms", "300");
+        let (_, end) = Messages::of(request.send().await.unwrap()).all().await;
+        assert_eq!(end["error"]["code"], "deadline_exceeded");
+        let listed = async || {
+            let listed = world.call(&sandbox, "/process.Process/List", json!({})).await;
+            let listed: Value = listed.json().await.unwrap();
+            listed["processes"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+                .then_some(())
+                .ok_or(listed)
+        };
+        cellblock_testkit::wait::until_ok(listed).await;
+        let proto = world.inside(&sandbox, Method::POST, "/process.Process/List");
+        let proto = proto
+            .header("content-type", "application/proto")
+            .send()
+            .await
+            .unwrap();
+        refused(proto, 415).await;
+    });
+}
+
+#[test]
+fn a_terminal_is_resized_and_ends() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        let body = json!({
+            "process": {"cmd": "/bin/bash", "args": ["-i"], "envs": {"PS1": "$ "}}, "pty": {"size": {"cols": 80, "rows": 24}}
+        });
+        let mut terminal = Messages::of(world.stream(&sandbox, "/process.Process/Start", &body).await);
+        let (start, _) = terminal.next().await;
+        let process = json!({"pid": start["event"]["start"]["pid"]});
+        let resize = json!({"process": process, "pty": {"size": {"cols": 101, "rows": 33}}});
+        assert_eq!(
+            world
+                .call(&sandbox, "/process.Process/Update", resize)
+                .await
+                .status(),
+            200
+        );
+        let input = STANDARD.encode("stty size; exit 0\n");
+        let input = json!({"process": process, "input": {"pty": input}});
+        assert_eq!(
+            world
+                .call(&sandbox, "/process.Process/SendInput", input)
+                .await
+                .status(),
+            200
+        );
+        let (events, _) = terminal.all().await;
+        assert!(text(&events, "pty").contains("33 101"), "{events:?}");
+    });
+}
+
+#[test]
+fn a_port_is_reached_by_headers() {
+    block_on(async {
+        let world = World::start().await;
+        let sandbox = world.create(json!({"timeout": 120})).await;
+        let port = async || {
+            let request = world
+                .inside(&sandbox, Method::GET, "/x.txt?q=1")
+                .header("e2b-sandbox-port", "8123");
+            request.send().await.unwrap()
+        };
+        let message = refused(port().await, 502).await;
+        assert!(message.contains("port is not open"), "{message}");
+        world
+            .command(
+                &sandbox,
+                "echo served > x.txt; (python3 -m http.server 8123 >/dev/null 2>&1 &)",
+            )
+            .await;
+        let body = json!({"process": {"cmd": "python3", "args": ["-m", "http.server", "8123"]}});
+        let _server = world.stream(&sandbox, "/process.Process/Start", &body).await;
+        let text = cellblock_testkit::wait::until_ok(async || {
+            let answer = port().await;
+            if answer.status() == 200 {
+                Ok(answer.text().await.unwrap())
+            } else {
+                Err(answer.status())
+            }
+        })
+        .await;
+        assert_eq!(text, "served\n");
+    });
+}
