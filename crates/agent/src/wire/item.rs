@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::content::{Part, texts};
+use super::run_report::RunReport;
 
 /// One step of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,6 +208,9 @@ pub struct CodeInterpreterCall {
     pub code: Option<String>,
     /// Outputs, if included.
     pub outputs: Option<Vec<InterpreterOutput>>,
+    /// What it did, in detail; not part of the Responses API.
+    #[serde(skip)]
+    pub report: Option<Box<RunReport>>,
 }
 
 /// The list of a server's tools.
@@ -258,6 +262,9 @@ pub struct McpCall {
     pub error: Option<McpError>,
     /// Always null: calls need no approval.
     pub approval_request_id: Option<String>,
+    /// What it did in a sandbox, in detail; not part of the Responses API.
+    #[serde(skip)]
+    pub report: Option<Box<RunReport>>,
 }
 
 /// The reason why a tool returned no result.

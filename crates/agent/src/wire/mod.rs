@@ -5,12 +5,15 @@
 //! - [`Response`] and [`Item`] are the response; nullable keys are always present.
 //! - [`ChatRequest`] is the body of `POST /v1/chat/completions`, read as a [`ResponseRequest`]; [`Pieces`]
 //!   and [`Completion`] are its response.
+//! - [`MessagesRequest`] is the body of `POST /v1/messages`, read as a [`ResponseRequest`]; [`anthropic`] has its
+//!   response.
 //! - [`Draft`] writes a response step by step, and returns the [`StreamEvent`]s of each step in an order
 //!   that clients accept.
 //!
 //! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only if
 //! a request contains that tool.
 
+pub mod anthropic;
 mod completion;
 mod content;
 mod dialect;
@@ -25,6 +28,7 @@ mod pieces;
 mod report;
 mod request;
 mod response;
+mod run_report;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -44,11 +48,14 @@ pub use item::{
 };
 pub use pieces::{ContentUrl, Piece, Pieces};
 pub use report::{ReportedGap, TurnReport};
-pub use request::{ChatRequest, ConversationRequest, ResponseRequest, SamplingSettings};
+pub use request::{
+    COMMANDS, ChatRequest, ConversationRequest, MessagesRequest, ResponseRequest, SamplingSettings,
+};
 pub use response::{
     CachedTokens, ConversationId, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,
 };
+pub use run_report::{RunFailure, RunReport};
 pub use tool::{
     AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool,
     Member, Namespace, Secrets, Tool, ToolChoice, ToolName,

@@ -33,8 +33,8 @@ pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
-    artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
-    preview, projects, remote, replicas, responses, sessions, volumes, welcome,
+    anthropic, artifacts, connectors, containers, conversations, description, execute, files, health,
+    model_routes, preview, projects, remote, replicas, responses, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -92,6 +92,7 @@ impl Gateway {
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))
             .layer(from_fn(answers::complete))
+            .layer(from_fn(anthropic::form))
             .layer(from_fn(move |request, next| {
                 observe::observe(body_timeout, request, next)
             }))

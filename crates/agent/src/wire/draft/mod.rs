@@ -22,6 +22,7 @@ use crate::wire::item::{
 };
 use crate::wire::report::TurnReport;
 use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, TokenUsage};
+use crate::wire::run_report::RunReport;
 
 /// A response under construction.
 #[derive(Debug)]
@@ -272,6 +273,7 @@ impl Draft {
             container_id,
             code: Some(String::new()),
             outputs: None,
+            report: None,
         }));
         let (item_id, output_index) = self.at(index);
         self.tell(EventKind::InterpreterInProgress {
@@ -311,6 +313,13 @@ impl Draft {
             item_id,
             output_index,
         });
+    }
+
+    /// Notes what the code did, which is sent with the whole item.
+    pub fn report_run(&mut self, slot: &InterpreterSlot, report: RunReport) {
+        if let Item::CodeInterpreterCall(call) = &mut self.response.output[slot.0] {
+            call.report = Some(Box::new(report));
+        }
     }
 
     /// Ends a call of the interpreter: `completed` only if the code completed. Only the item's
