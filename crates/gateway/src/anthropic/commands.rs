@@ -87,13 +87,16 @@ impl Refused {
 
     /// Takes an error that the model can repair; others are ours.
     fn of(error: Error) -> Result<Self> {
-        let code = match &error {
-            Error::NoFile { .. } => "file_not_found",
-            error if error.blame() == Blame::Caller => "invalid_tool_input",
-            _ => return Err(error),
+        let told = |code, message: &str| Self {
+            code,
+            message: message.to_owned(),
         };
-        let message = error.to_string();
-        Ok(Self { code, message })
+        match error.refusal() {
+            Some(("not_found", why)) => Ok(told("file_not_found", why)),
+            Some((_, why)) => Ok(Self::input(why)),
+            None if error.blame() == Blame::Caller => Ok(Self::input(error.to_string())),
+            None => Err(error),
+        }
     }
 
     fn told(self) -> Value {

@@ -58,17 +58,17 @@ pub(super) fn call(block: &Fields<'_>, container: &str) -> Result<Item, ApiError
     }
 }
 
-/// Gives a result to its call among the items.
-pub(super) fn add(block: &Fields<'_>, kind: &str, items: &mut [Item]) -> Result<(), ApiError> {
+/// Gives a result to its call among the items. The call takes the result's place: calls that its code made come before it.
+pub(super) fn add(block: &Fields<'_>, kind: &str, items: &mut Vec<Item>) -> Result<(), ApiError> {
     let id = block.required("tool_use_id")?;
     let suffix = item_suffix(&id);
-    let of_call = |item: &&mut Item| match item {
+    let of_call = |item: &Item| match item {
         Item::CodeInterpreterCall(call) => call.id.strip_prefix("ci_") == Some(suffix),
         Item::McpCall(call) => call.id.strip_prefix("mcp_") == Some(suffix),
         _ => false,
     };
     let content = block.fields("content")?.ok_or_else(|| block.missing("content"))?;
-    let Some(item) = items.iter_mut().find(of_call) else {
+    let Some(place) = items.iter().position(of_call) else {
         let path = block.path("tool_use_id");
         let message = format!(
             "there is no `server_tool_use` `{id}` before `{path}`, a block of type `{kind}`; send it too"
@@ -76,7 +76,8 @@ pub(super) fn add(block: &Fields<'_>, kind: &str, items: &mut [Item]) -> Result<
         return Err(ApiError::invalid(path, "unknown_call_id", message));
     };
     let logs = told(&content)?;
-    match item {
+    let mut item = items.remove(place);
+    match &mut item {
         Item::CodeInterpreterCall(call) => {
             call.status = ItemStatus::Completed;
             let logs = logs.into_iter().map(|logs| InterpreterOutput::Logs { logs });
@@ -85,6 +86,7 @@ pub(super) fn add(block: &Fields<'_>, kind: &str, items: &mut [Item]) -> Result<
         Item::McpCall(call) => call.output = Some(logs.join("\n")),
         _ => {}
     }
+    items.push(item);
     Ok(())
 }
 
