@@ -54,6 +54,8 @@ pub enum Capability {
     PythonClients,
     /// The packages that `tests/clients/python/openai2` pins are in a virtual environment beside the pins.
     Openai2Clients,
+    /// Node 22 or newer is on PATH, with the packages that `tests/clients/anthropic` pins for it and for Python beside its tests.
+    AnthropicClients,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/mcp/node` pins beside its tests.
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
@@ -72,7 +74,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -93,6 +95,7 @@ impl Capability {
         Self::EverythingServer,
         Self::PythonClients,
         Self::Openai2Clients,
+        Self::AnthropicClients,
         Self::McpNode,
         Self::McpPython,
         Self::Postgres,
@@ -125,6 +128,7 @@ impl Capability {
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
             Self::Openai2Clients => "openai2_clients",
+            Self::AnthropicClients => "anthropic_clients",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
             Self::Postgres => "postgres",
@@ -178,6 +182,9 @@ impl Capability {
             Self::Node => succeeds(Command::new("node").arg("--version")),
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| Self::Node.detect()),
+            Self::AnthropicClients => {
+                node_with("anthropic").and_then(|()| python_with("anthropic", &["anthropic"]))
+            }
             Self::McpNode => node_with("mcp/node"),
             Self::PythonClients => python_with(
                 "python",

@@ -61,7 +61,10 @@ fn code_that_waits_is_ended_only_in_the_message_in_which_it_ends() {
         _ => None,
     });
     let call = call.unwrap();
-    assert_eq!((&*call.container_id, call.status), ("cntr_1", ItemStatus::Interpreting));
+    assert_eq!(
+        (&*call.container_id, call.status),
+        ("cntr_1", ItemStatus::Interpreting)
+    );
 
     let events = told(&request, |mut draft| {
         let slot = draft.resume_interpreter(call);
@@ -76,7 +79,13 @@ fn code_that_waits_is_ended_only_in_the_message_in_which_it_ends() {
     });
     assert_eq!(
         names(&events),
-        ["message_start", "+code_execution_tool_result", "-", "message_delta", "message_stop"]
+        [
+            "message_start",
+            "+code_execution_tool_result",
+            "-",
+            "message_delta",
+            "message_stop"
+        ]
     );
     let message = whole(events).unwrap();
     assert_eq!(
@@ -175,12 +184,11 @@ fn an_answer_that_is_cut_off_says_how() {
         events
     });
     let last = events.last().unwrap();
+    assert_eq!(frame(last).lines().next(), Some("event: error"), "{events:?}");
     assert_eq!(
-        frame(last).lines().next(),
-        Some("event: error"),
-        "{events:?}"
+        last["error"],
+        json!({"type": "invalid_request_error", "message": "no"})
     );
-    assert_eq!(last["error"], json!({"type": "invalid_request_error", "message": "no"}));
     assert!(whole(events).is_none());
 }
 

@@ -138,7 +138,7 @@ fn the_text_editor_writes_shows_and_edits_files_of_the_sandbox() {
         }
         // Python sees the same files.
         let code = &blocks(&message, "code_execution_tool_result")[0]["content"];
-        assert_eq!(code["stdout"], "'new'\n");
+        assert_eq!(code["stdout"], "new\n");
         assert_eq!(kinds(&message).len(), 17);
         let offered = &provider.asked()[0].tools;
         let offered: Vec<_> = offered.iter().map(|tool| &*tool.name).collect();

@@ -1,5 +1,6 @@
 //! Anthropic's Messages API: the loop of the Responses API behind another form.
 
+mod clients;
 mod code;
 mod commands;
 mod files;
