@@ -54,8 +54,10 @@ pub enum Capability {
     PythonClients,
     /// The packages that `tests/clients/python/openai2` pins are in a virtual environment beside the pins.
     Openai2Clients,
-    /// Node 22 or newer is on PATH, with the packages that `tests/clients/anthropic` pins for it and for Python beside its tests.
-    AnthropicClients,
+    /// Node 22 or newer is on PATH, with the packages that `tests/clients/anthropic` pins beside its tests.
+    AnthropicNode,
+    /// The packages that `tests/clients/anthropic` pins are in a virtual environment beside its tests.
+    AnthropicPython,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/mcp/node` pins beside its tests.
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
@@ -74,7 +76,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -95,7 +97,8 @@ impl Capability {
         Self::EverythingServer,
         Self::PythonClients,
         Self::Openai2Clients,
-        Self::AnthropicClients,
+        Self::AnthropicNode,
+        Self::AnthropicPython,
         Self::McpNode,
         Self::McpPython,
         Self::Postgres,
@@ -128,7 +131,8 @@ impl Capability {
             Self::EverythingServer => "everything_server",
             Self::PythonClients => "python_clients",
             Self::Openai2Clients => "openai2_clients",
-            Self::AnthropicClients => "anthropic_clients",
+            Self::AnthropicNode => "anthropic_node",
+            Self::AnthropicPython => "anthropic_python",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
             Self::Postgres => "postgres",
@@ -182,9 +186,8 @@ impl Capability {
             Self::Node => succeeds(Command::new("node").arg("--version")),
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| Self::Node.detect()),
-            Self::AnthropicClients => {
-                node_with("anthropic").and_then(|()| python_with("anthropic", &["anthropic"]))
-            }
+            Self::AnthropicNode => node_with("anthropic"),
+            Self::AnthropicPython => python_with("anthropic", &["anthropic"]),
             Self::McpNode => node_with("mcp/node"),
             Self::PythonClients => python_with(
                 "python",

@@ -71,12 +71,12 @@ async fn run(program: &str, arguments: &[&str]) {
 
 #[test]
 fn anthropic_from_pypi_is_served() {
-    require!(AnthropicClients);
+    require!(AnthropicPython);
     block_on(run(".venv/bin/python", &["-m", "unittest", "test_messages"]));
 }
 
 #[test]
 fn the_sdk_of_npm_is_served() {
-    require!(AnthropicClients);
+    require!(AnthropicNode);
     block_on(run("node", &["--test", "messages.test.js"]));
 }

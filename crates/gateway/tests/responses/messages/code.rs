@@ -249,7 +249,11 @@ fn a_turn_with_too_many_steps_is_paused_and_goes_on() {
     use std::sync::Arc;
 
     block_on(async {
-        let answers = [runs("c1", "1"), says("1.")];
+        let answers = [
+            runs("c1", "1"),
+            says("1."),
+            ScriptedAnswer::new().call("c2", "bash_code_execution", r#"{"command": "exit 3"}"#),
+        ];
         let provider = Arc::new(Scripted::new(answers));
         let model = Arc::clone(&provider) as Arc<dyn Provider>;
         let server = crate::support::serve_with(model, |options| options.turn.max_steps = 1).await;
@@ -264,5 +268,14 @@ fn a_turn_with_too_many_steps_is_paused_and_goes_on() {
             (&second["stop_reason"], &second["content"][0]["text"]),
             (&json!("end_turn"), &json!("1."))
         );
+        // Nothing is said in the model's place.
+        let third = ask(&server, json!({"tools": [tool("20250825")]})).await;
+        assert_eq!(third["stop_reason"], "pause_turn", "{third}");
+        assert_eq!(
+            kinds(&third),
+            ["server_tool_use", "bash_code_execution_tool_result"],
+            "{third}"
+        );
+        assert_eq!(third["content"][1]["content"]["return_code"], 3, "{third}");
     });
 }

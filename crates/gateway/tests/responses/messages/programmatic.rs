@@ -3,7 +3,7 @@
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
-use super::{after, ask, assembled, blocks, kinds, stream, tool};
+use super::{after, ask, assembled, blocks, body, kinds, stream, tool};
 use crate::market::{read, says};
 use crate::support::{block_on, runs, scripted};
 
@@ -44,6 +44,10 @@ fn code_calls_a_tool_of_the_client_and_goes_on_with_its_result() {
             );
             let container = first["container"]["id"].clone();
             let messages = after(&first, result(call));
+            // What only counts does not go on with the code.
+            let counted =
+                body(&json!({"tools": tools(version), "messages": messages, "container": container}));
+            server.post("messages/count_tokens", &counted).await.ok();
             let request = json!({"tools": tools(version), "messages": messages, "container": container});
             let second = if streams {
                 assembled(&stream(&server, request).await)
@@ -87,7 +91,7 @@ fn code_that_does_not_wait_any_more_is_named() {
         let refused = of_eve
             .post(
                 "messages",
-                &super::body(&json!({"tools": tools("20260120"), "messages": messages})),
+                &body(&json!({"tools": tools("20260120"), "messages": messages})),
             )
             .await;
         assert_eq!(refused.status, 400);

@@ -9,7 +9,7 @@ mod blocks;
 mod results;
 mod tools;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -45,8 +45,24 @@ impl MessagesRequest {
     }
 
     /// Parses the body of a request that only counts tokens, which has no `max_tokens`.
+    /// Code that waits goes on only in a request that is answered, so its calls are left out.
     pub fn parse_counted(body: &[u8], ids: &mut Ids) -> Result<Self, ApiError> {
-        Self::read(&super::top(&super::json(body)?)?, ids, false)
+        let mut read = Self::read(&super::top(&super::json(body)?)?, ids, false)?;
+        let input = &mut read.request.input;
+        let by_code: HashSet<String> = input
+            .iter()
+            .filter_map(|item| match item {
+                Item::FunctionCall(call) if call.caller.is_some() => Some(call.call_id.clone()),
+                _ => None,
+            })
+            .collect();
+        input.retain(|item| match item {
+            Item::FunctionCall(call) => call.caller.is_none(),
+            Item::FunctionCallOutput(output) => !by_code.contains(&output.call_id),
+            Item::CodeInterpreterCall(call) => !call.status.is_running(),
+            _ => true,
+        });
+        Ok(read)
     }
 
     fn read(fields: &Fields<'_>, ids: &mut Ids, generates: bool) -> Result<Self, ApiError> {
