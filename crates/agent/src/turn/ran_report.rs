@@ -1,4 +1,4 @@
-//! What an execution did, for clients that are told it as a program's streams and exit code.
+//! What an execution did, for clients that receive a program's streams and exit code.
 
 use cellblock_interpreter::Execution;
 use cellblock_interpreter::execution::Outcome;
@@ -6,13 +6,13 @@ use cellblock_interpreter::output::{Exception, Output};
 use cellblock_interpreter::render::{self, Detail};
 
 use super::session::TOKENS;
-use crate::wire::{RunFailure, RunReport};
+use crate::wire::{CallFault, CallReport};
 
 /// The exception of a cell of bash whose last command failed.
 const EXIT_STATUS: &str = "ExitStatus";
 
 /// Returns the report of an execution; its files are added where they have ids.
-pub(super) fn report(execution: &Execution) -> RunReport {
+pub(super) fn report(execution: &Execution) -> CallReport {
     let mut stdout = execution.stdout.text.clone();
     let mut stderr = execution.stderr.text.clone();
     let mut return_code = i32::from(execution.outcome.exit_code());
@@ -41,22 +41,23 @@ pub(super) fn report(execution: &Execution) -> RunReport {
             }
             None
         }
-        Outcome::Interrupted => Some(RunFailure::TimedOut),
+        Outcome::Interrupted => Some(CallFault::TimedOut),
         Outcome::Completed | Outcome::Raised | Outcome::KernelLost { .. } | Outcome::LimitExceeded(_) => None,
     };
-    RunReport {
+    CallReport {
         stdout,
         stderr,
         return_code,
         failure,
-        ..RunReport::default()
+        ..CallReport::default()
     }
 }
 
-/// Returns the status with which bash ended, which its exception has as its last word.
+/// Returns the status with which bash, or its last command, ended.
 fn exit_status(exception: &Exception) -> Option<i32> {
-    let last = exception.message.rsplit(' ').next()?;
-    let status = last.parse().ok().filter(|status| (1..=255).contains(status));
+    let (_, rest) = exception.message.split_once(" status ")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let status = digits.parse().ok().filter(|status| (1..=255).contains(status));
     status.filter(|_| exception.exception == EXIT_STATUS)
 }
 

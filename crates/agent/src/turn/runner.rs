@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use super::research::DerivationOutcome;
 use super::toolset::ToolsetCall;
-use crate::wire::{FunctionOutput, InterpreterOutput, Item, ItemStatus, Part, RunFailure, RunReport};
+use crate::wire::{CallFault, CallReport, FunctionOutput, InterpreterOutput, Item, ItemStatus, Part};
 
 /// The environment in which the code of one turn runs.
 pub trait Runner: Send + Sync {
@@ -71,8 +71,8 @@ pub struct Ran {
     pub made: Vec<Made>,
     /// Its derivation, if it had terms.
     pub derivation: Option<DerivationOutcome>,
-    /// What it did, for clients that are told it in detail.
-    pub report: RunReport,
+    /// Details for clients that receive them.
+    pub report: CallReport,
 }
 
 /// A file that code created, which texts may refer to.
@@ -120,10 +120,10 @@ impl Ran {
         Self {
             status: ItemStatus::Failed,
             outputs: vec![InterpreterOutput::Logs { logs: why.clone() }],
-            report: RunReport {
+            report: CallReport {
                 stderr: why.clone(),
-                failure: Some(RunFailure::Unavailable),
-                ..RunReport::default()
+                failure: Some(CallFault::Unavailable),
+                ..CallReport::default()
             },
             result: FunctionOutput::Text(why),
             made: Vec::new(),
@@ -132,9 +132,9 @@ impl Ran {
     }
 
     /// Returns its report, with the files that it made.
-    pub(super) fn report(&self) -> RunReport {
+    pub(super) fn report(&self) -> CallReport {
         let files = self.made.iter().map(|file| file.id.clone()).collect();
-        RunReport {
+        CallReport {
             files,
             ..self.report.clone()
         }
@@ -142,7 +142,7 @@ impl Ran {
 
     /// Says that it was not run because of its arguments.
     pub(super) fn misused(mut self) -> Self {
-        self.report.failure = Some(RunFailure::InvalidInput);
+        self.report.failure = Some(CallFault::InvalidInput);
         self
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::runner::Ran;
 use super::session::TOKENS;
 use super::{DerivationOutcome, Telling};
-use crate::wire::{FunctionOutput, ItemStatus, McpError, McpSlot, RunReport};
+use crate::wire::{CallReport, FunctionOutput, ItemStatus, McpError, McpSlot};
 
 /// A call of a toolset's tool.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Ran {
             result: FunctionOutput::Text(result.to_string()),
             made: Vec::new(),
             derivation: None,
-            report: RunReport::default(),
+            report: CallReport::default(),
         }
     }
 }

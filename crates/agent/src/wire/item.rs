@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::call_report::CallReport;
 use super::content::{Part, texts};
-use super::run_report::RunReport;
 
 /// One step of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -210,7 +210,7 @@ pub struct CodeInterpreterCall {
     pub outputs: Option<Vec<InterpreterOutput>>,
     /// What it did, in detail; not part of the Responses API.
     #[serde(skip)]
-    pub report: Option<Box<RunReport>>,
+    pub report: Option<Box<CallReport>>,
 }
 
 /// The list of a server's tools.
@@ -264,7 +264,7 @@ pub struct McpCall {
     pub approval_request_id: Option<String>,
     /// What it did in a sandbox, in detail; not part of the Responses API.
     #[serde(skip)]
-    pub report: Option<Box<RunReport>>,
+    pub report: Option<Box<CallReport>>,
 }
 
 /// The reason why a tool returned no result.

@@ -14,6 +14,7 @@
 //! a request contains that tool.
 
 pub mod anthropic;
+mod call_report;
 mod completion;
 mod content;
 mod dialect;
@@ -28,11 +29,11 @@ mod pieces;
 mod report;
 mod request;
 mod response;
-mod run_report;
 #[cfg(test)]
 mod tests;
 mod tool;
 
+pub use call_report::{CallFault, CallReport};
 pub use completion::Completion;
 pub(crate) use content::texts;
 pub use content::{Annotation, Part};
@@ -55,7 +56,6 @@ pub use response::{
     CachedTokens, ConversationId, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,
 };
-pub use run_report::{RunFailure, RunReport};
 pub use tool::{
     AllowedCaller, AllowedMode, AllowedTools, AutoContainer, ChoiceMode, Container, Function, McpTool,
     Member, Namespace, Secrets, Tool, ToolChoice, ToolName,

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use cellblock_agent::wire::ApiError;
 use serde_json::{Value, json};
 
-use super::files::limit;
-use super::time;
+use super::{limit, time};
 use crate::models::Model;
 
 /// Models in one answer where nothing is said.

@@ -1,5 +1,6 @@
 //! `/v1/files`: what clients upload, for containers and for messages.
 
+mod anthropic;
 pub(crate) mod attach;
 pub(crate) mod fetch;
 pub(crate) mod media;
@@ -15,7 +16,7 @@ use axum::routing::get;
 use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use serde_json::{Value, json};
 
-use crate::anthropic::{self, IsAnthropic};
+use crate::anthropic::IsAnthropic;
 use crate::clock::now_ms;
 use crate::json::{Json, deleted};
 use crate::listing::{self, Queried};
@@ -99,8 +100,8 @@ async fn create(
     let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
     let now = now_ms();
     let (purpose, expires) = if is_anthropic {
-        let purpose = anthropic::files::PURPOSE.to_owned();
-        (purpose, anthropic::files::expires(&uploaded.fields)?)
+        let purpose = anthropic::PURPOSE.to_owned();
+        (purpose, anthropic::expires(&uploaded.fields)?)
     } else {
         (purpose(&uploaded.fields)?, expires(&uploaded.fields)?)
     };
@@ -176,9 +177,9 @@ async fn list(
     query: Queried,
 ) -> Result<Json<Value>, Problem> {
     if is_anthropic {
-        let page = anthropic::files::page(&query)?;
+        let page = anthropic::page(&query)?;
         let found = gateway.records.files(&caller.owner, None, page, now_ms());
-        return Ok(Json(anthropic::files::listed(found.await?)?));
+        return Ok(Json(anthropic::listed(found.await?)?));
     }
     let page = listing::page(&query, PAGE, PAGE)?;
     let purpose = query.get("purpose").cloned();
@@ -217,7 +218,7 @@ async fn delete(
     find(&gateway, &caller.owner, &id, "file_id").await?;
     remove(&gateway, &caller.owner, &id).await?;
     Ok(Json(if is_anthropic {
-        anthropic::files::deleted(&id)
+        anthropic::deleted(&id)
     } else {
         deleted(&id, "file")
     }))
@@ -226,7 +227,7 @@ async fn delete(
 /// Returns a file in the form of the client's API.
 fn shown(row: &FileRow, is_anthropic: bool) -> Value {
     if is_anthropic {
-        anthropic::files::object(row)
+        anthropic::object(row)
     } else {
         object(row)
     }

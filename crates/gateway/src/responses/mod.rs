@@ -10,6 +10,7 @@
 //! ```
 
 mod chat;
+mod commands;
 mod compact;
 mod container;
 pub(crate) mod conversation;

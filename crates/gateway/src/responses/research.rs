@@ -11,8 +11,8 @@ use cellblock_interpreter::derivation::DerivationPolicy;
 use cellblock_interpreter::toolset::ToolsetTerms;
 use serde_json::{Value, json};
 
+use super::commands::KIND as COMMANDS;
 use super::returned;
-use crate::anthropic::COMMANDS;
 use crate::artifacts;
 use crate::quotas::ResultRoom;
 use crate::records::responses;

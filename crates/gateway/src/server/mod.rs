@@ -6,6 +6,7 @@
 
 mod accept;
 mod answers;
+mod anthropic;
 mod auth;
 mod hosts;
 mod linger;
@@ -33,8 +34,8 @@ pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
-    anthropic, artifacts, connectors, containers, conversations, description, execute, files, health,
-    model_routes, preview, projects, remote, replicas, responses, sessions, volumes, welcome,
+    artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
+    preview, projects, remote, replicas, responses, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{BASH, CODE, EDITOR, use_id};
+use crate::wire::call_report::{CallFault, CallReport};
 use crate::wire::item::{CodeInterpreterCall, McpCall};
-use crate::wire::run_report::{RunFailure, RunReport};
 
 /// Returns the result of code that has ended.
 pub(super) fn of_code(call: &CodeInterpreterCall) -> Value {
@@ -12,7 +12,7 @@ pub(super) fn of_code(call: &CodeInterpreterCall) -> Value {
     let content = match report.map(|report| (report, report.failure)) {
         Some((report, None)) => ran(CODE, report),
         Some((_, Some(failure))) => error(CODE, word(failure), None),
-        None => error(CODE, word(RunFailure::Unavailable), None),
+        None => error(CODE, word(CallFault::Unavailable), None),
     };
     block(CODE, &call.id, &content)
 }
@@ -35,7 +35,7 @@ pub(super) fn of_command(call: &McpCall) -> Value {
         (None, Some(failure), _) => error(name, word(failure), Some(&said)),
         (None, None, Some(report)) if name == BASH => ran(BASH, report),
         (None, None, _) if call.error.is_none() && told.is_some() => told.unwrap_or_default(),
-        (None, None, _) => error(name, word(RunFailure::Unavailable), Some(&said)),
+        (None, None, _) => error(name, word(CallFault::Unavailable), Some(&said)),
     };
     block(name, &call.id, &content)
 }
@@ -44,7 +44,7 @@ fn block(name: &str, item: &str, content: &Value) -> Value {
     json!({"type": format!("{name}_tool_result"), "tool_use_id": use_id(item), "content": content})
 }
 
-fn ran(name: &str, report: &RunReport) -> Value {
+fn ran(name: &str, report: &CallReport) -> Value {
     let files = report.files.iter();
     let files: Vec<_> = files
         .map(|id| json!({"type": format!("{name}_output"), "file_id": id}))
@@ -67,10 +67,10 @@ fn error(name: &str, code: &str, message: Option<&str>) -> Value {
     error
 }
 
-const fn word(failure: RunFailure) -> &'static str {
+const fn word(failure: CallFault) -> &'static str {
     match failure {
-        RunFailure::InvalidInput => "invalid_tool_input",
-        RunFailure::Unavailable => "unavailable",
-        RunFailure::TimedOut => "execution_time_exceeded",
+        CallFault::InvalidInput => "invalid_tool_input",
+        CallFault::Unavailable => "unavailable",
+        CallFault::TimedOut => "execution_time_exceeded",
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{MessageEvents, error, frame, whole};
+use crate::wire::call_report::{CallFault, CallReport};
 use crate::wire::draft::Draft;
 use crate::wire::item::{Item, ItemStatus};
 use crate::wire::response::{Response, TokenUsage};
-use crate::wire::run_report::{RunFailure, RunReport};
 use crate::wire::{ApiError, Ids, MessagesRequest, StreamEvent};
 
 fn read(fields: &Value) -> Result<MessagesRequest, ApiError> {
@@ -68,10 +68,10 @@ fn code_that_waits_is_ended_only_in_the_message_in_which_it_ends() {
 
     let events = told(&request, |mut draft| {
         let slot = draft.resume_interpreter(call);
-        let report = RunReport {
+        let report = CallReport {
             stdout: "7\n".to_owned(),
             files: vec!["cfile_1".to_owned()],
-            ..RunReport::default()
+            ..CallReport::default()
         };
         draft.report_run(&slot, report);
         draft.end_interpreter(slot, ItemStatus::Completed, None);
@@ -110,9 +110,9 @@ fn blocks_do_not_overlap_whatever_is_written_at_once() {
         draft.code(&one, "a\"");
         draft.code(&two, "b");
         draft.code(&one, "\n");
-        let late = RunReport {
-            failure: Some(RunFailure::TimedOut),
-            ..RunReport::default()
+        let late = CallReport {
+            failure: Some(CallFault::TimedOut),
+            ..CallReport::default()
         };
         draft.report_run(&one, late);
         draft.end_interpreter(one, ItemStatus::Incomplete, None);

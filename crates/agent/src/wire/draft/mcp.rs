@@ -1,9 +1,9 @@
 //! Lists and calls of servers' tools in a draft.
 
 use super::{Draft, Told};
+use crate::wire::call_report::CallReport;
 use crate::wire::event::EventKind;
 use crate::wire::item::{Item, ItemStatus, ListedTool, McpCall, McpError, McpListTools};
-use crate::wire::run_report::RunReport;
 
 /// A request for a server's tools.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Draft {
     }
 
     /// Notes what the call did in a sandbox, which is sent with the whole item.
-    pub fn report_call(&mut self, slot: &McpSlot, report: RunReport) {
+    pub fn report_call(&mut self, slot: &McpSlot, report: CallReport) {
         if let Item::McpCall(call) = &mut self.response.output[slot.0] {
             call.report = Some(Box::new(report));
         }

@@ -14,6 +14,7 @@
 mod mcp;
 mod tell;
 
+use crate::wire::call_report::CallReport;
 use crate::wire::content::{Annotation, Part};
 use crate::wire::error::ApiError;
 use crate::wire::event::{EventKind, StreamError, StreamEvent};
@@ -22,7 +23,6 @@ use crate::wire::item::{
 };
 use crate::wire::report::TurnReport;
 use crate::wire::response::{Failure, Incomplete, Response, ResponseStatus, TokenUsage};
-use crate::wire::run_report::RunReport;
 
 /// A response under construction.
 #[derive(Debug)]
@@ -316,7 +316,7 @@ impl Draft {
     }
 
     /// Notes what the code did, which is sent with the whole item.
-    pub fn report_run(&mut self, slot: &InterpreterSlot, report: RunReport) {
+    pub fn report_run(&mut self, slot: &InterpreterSlot, report: CallReport) {
         if let Item::CodeInterpreterCall(call) = &mut self.response.output[slot.0] {
             call.report = Some(Box::new(report));
         }

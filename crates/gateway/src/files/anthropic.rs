@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use cellblock_agent::wire::ApiError;
 use serde_json::{Value, json};
 
-use super::time;
-use crate::files::media::media_type;
+use super::media::media_type;
+use crate::anthropic::{limit, time};
 use crate::records::{FileRow, Page, Paged};
 
-/// The most files in one answer, and those where nothing is said.
-const MOST: usize = 1000;
+/// Files in one answer where nothing is said.
 const USUAL: usize = 20;
 /// After how many seconds a file can expire.
 const EXPIRES: std::ops::RangeInclusive<i64> = 3600..=7_776_000;
@@ -18,10 +17,10 @@ const EXPIRES: std::ops::RangeInclusive<i64> = 3600..=7_776_000;
 const CURSOR: &str = "page_";
 
 /// What an upload is for; this API does not say.
-pub(crate) const PURPOSE: &str = "user_data";
+pub(super) const PURPOSE: &str = "user_data";
 
 /// Reads after how many seconds an upload expires.
-pub(crate) fn expires(fields: &BTreeMap<String, String>) -> Result<Option<i64>, ApiError> {
+pub(super) fn expires(fields: &BTreeMap<String, String>) -> Result<Option<i64>, ApiError> {
     let Some(text) = fields.get("expires_in_seconds") else {
         return Ok(None);
     };
@@ -37,7 +36,7 @@ pub(crate) fn expires(fields: &BTreeMap<String, String>) -> Result<Option<i64>, 
 }
 
 /// Reads which page of files is wanted.
-pub(crate) fn page(query: &HashMap<String, String>) -> Result<Page, ApiError> {
+pub(super) fn page(query: &HashMap<String, String>) -> Result<Page, ApiError> {
     for name in ["before_id", "ids", "ids[]", "scope_id"] {
         if query.contains_key(name) {
             let message = format!("`{name}` is not supported here; use `limit` and `after_id`");
@@ -56,20 +55,8 @@ pub(crate) fn page(query: &HashMap<String, String>) -> Result<Page, ApiError> {
     })
 }
 
-/// Reads how many things are wanted.
-pub(super) fn limit(query: &HashMap<String, String>, usual: usize) -> Result<usize, ApiError> {
-    let Some(text) = query.get("limit") else {
-        return Ok(usual);
-    };
-    let limit = text.parse().ok().filter(|limit| (1..=MOST).contains(limit));
-    limit.ok_or_else(|| {
-        let message = format!("`limit` is `{text}`; it can be 1 to {MOST}");
-        ApiError::invalid("limit", "invalid_value", message)
-    })
-}
-
 /// Returns a page of files as clients receive it, in both forms that versions of the API have.
-pub(crate) fn listed(paged: Option<Paged<FileRow>>) -> Result<Value, ApiError> {
+pub(super) fn listed(paged: Option<Paged<FileRow>>) -> Result<Value, ApiError> {
     let Some(paged) = paged else {
         let message = "`after_id` is the id of nothing in this list";
         return Err(ApiError::invalid("after_id", "invalid_value", message));
@@ -88,7 +75,7 @@ pub(crate) fn listed(paged: Option<Paged<FileRow>>) -> Result<Value, ApiError> {
 }
 
 /// Returns a file as clients receive it.
-pub(crate) fn object(row: &FileRow) -> Value {
+pub(super) fn object(row: &FileRow) -> Value {
     let mime_type = media_type(&row.filename);
     json!({
         "id": row.id,
@@ -102,7 +89,7 @@ pub(crate) fn object(row: &FileRow) -> Value {
     })
 }
 
-/// Returns what a client is told when a file is deleted.
-pub(crate) fn deleted(id: &str) -> Value {
+/// Returns the answer to a client that deletes a file.
+pub(super) fn deleted(id: &str) -> Value {
     json!({"id": id, "type": "file_deleted"})
 }

@@ -9,8 +9,8 @@ use axum::response::Response;
 use cellblock_agent::wire::anthropic;
 use serde_json::Value;
 
-use super::IsAnthropic;
-use crate::server::RequestId;
+use super::RequestId;
+use crate::anthropic::IsAnthropic;
 
 /// More than any error has.
 const LONGEST: usize = 64 << 10;
@@ -18,7 +18,7 @@ const LONGEST: usize = 64 << 10;
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
 /// Puts errors into Anthropic's form, if the request is one of its API.
-pub(crate) async fn form(request: Request, next: Next) -> Response {
+pub(super) async fn form(request: Request, next: Next) -> Response {
     if !IsAnthropic::of(request.uri().path(), request.headers()).0 {
         return next.run(request).await;
     }

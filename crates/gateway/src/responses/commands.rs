@@ -27,7 +27,7 @@ const PROMPT: &str = "## Commands and files\n\n\
     `/workspace`: write a file there with a command to hand it to the user.";
 
 /// The toolset. No configuration names it: requests of the Messages API do.
-pub(crate) const KIND: ToolsetKind = ToolsetKind {
+pub(super) const KIND: ToolsetKind = ToolsetKind {
     name: COMMANDS,
     summary: "Run commands of bash, and show and edit files",
     about: "How to work with commands and files",

@@ -2,7 +2,7 @@
 
 /// One run of code, or of another call in a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunReport {
+pub struct CallReport {
     /// Id of its container.
     pub container: String,
     /// What it printed, and the values that it showed.
@@ -14,12 +14,12 @@ pub struct RunReport {
     /// Ids of the files that it created or changed.
     pub files: Vec<String>,
     /// Why it did not run, or not to its end.
-    pub failure: Option<RunFailure>,
+    pub failure: Option<CallFault>,
 }
 
 /// Why a call has no result of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunFailure {
+pub enum CallFault {
     /// Its arguments are invalid.
     InvalidInput,
     /// There was no sandbox, or it failed.
