@@ -139,7 +139,7 @@ fn variables_are_kept_in_a_container_that_a_later_request_names() {
         let tools = json!([tool("20260120")]);
         let first = ask(&server, json!({ "tools": tools })).await;
         let id = first["container"]["id"].clone();
-        let messages = after(&first, json!("And one more?"));
+        let messages = after(&first, &json!("And one more?"));
         for (container, value) in [(id.clone(), "x: 42\n"), (json!({ "id": id }), "x: 43\n")] {
             let fields = json!({"tools": tools, "messages": messages, "container": container});
             let second = ask(&server, fields).await;
@@ -210,7 +210,7 @@ fn the_client_s_tools_are_called_by_it() {
         );
         let result = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true,
                              "content": [{"type": "text", "text": "21"}]}, {"type": "text", "text": "Well?"}]);
-        let messages = after(&first, result);
+        let messages = after(&first, &result);
         ask(&server, json!({"tools": tools, "messages": messages})).await;
         let items = json!(provider.asked()[1].items);
         assert_eq!(items[3]["type"], "function_call_output");

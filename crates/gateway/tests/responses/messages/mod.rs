@@ -136,7 +136,7 @@ pub(super) fn plain(message: &Value) -> Value {
 }
 
 /// A conversation that goes on after a message.
-pub(super) fn after(message: &Value, content: Value) -> Value {
+pub(super) fn after(message: &Value, content: &Value) -> Value {
     json!([
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": message["content"]},

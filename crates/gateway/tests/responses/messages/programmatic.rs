@@ -43,7 +43,7 @@ fn code_calls_a_tool_of_the_client_and_goes_on_with_its_result() {
                 json!({"type": format!("code_execution_{version}"), "tool_id": code["id"]})
             );
             let container = first["container"]["id"].clone();
-            let messages = after(&first, result(call));
+            let messages = after(&first, &result(call));
             // What only counts does not go on with the code.
             let counted =
                 body(&json!({"tools": tools(version), "messages": messages, "container": container}));
@@ -86,7 +86,7 @@ fn code_that_does_not_wait_any_more_is_named() {
         let (server, _) = scripted([runs("c1", PRICE), ScriptedAnswer::new()]).await;
         let first = ask(&server, json!({ "tools": tools("20260120") })).await;
         let call = &blocks(&first, "tool_use")[0];
-        let messages = after(&first, result(call));
+        let messages = after(&first, &result(call));
         let of_eve = server.of("eve");
         let refused = of_eve
             .post(

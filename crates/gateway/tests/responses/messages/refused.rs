@@ -99,7 +99,7 @@ fn a_wrong_request_is_rejected_by_the_name_of_its_field() {
 fn a_request_without_a_key_is_rejected_in_the_form_of_its_api() {
     block_on(async {
         let server = serve_with(Arc::new(Scripted::new([])), |options| {
-            options.auth.required = true
+            options.auth.required = true;
         })
         .await;
         let made = server
