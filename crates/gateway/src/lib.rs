@@ -9,6 +9,7 @@
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
 //! - [`records`] is what is remembered across restarts; `replicas` sends requests to the gateway that has what they need.
 
+mod anthropic;
 mod artifacts;
 mod clock;
 mod connectors;

@@ -5,8 +5,9 @@ use axum::extract::{Path, State};
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use crate::anthropic::{self, IsAnthropic};
 use crate::json::Json;
-use crate::models::Model;
+use crate::listing::Queried;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -17,17 +18,31 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/models/{*id}", get(find))
 }
 
-async fn list(State(gateway): State<Gateway>, _caller: Caller) -> Json<Value> {
-    Json(json!({"object": "list", "data": gateway.models.list().await}))
+async fn list(
+    State(gateway): State<Gateway>,
+    _caller: Caller,
+    IsAnthropic(is_anthropic): IsAnthropic,
+    query: Queried,
+) -> Result<Json<Value>, Problem> {
+    let models = gateway.models.list().await;
+    if is_anthropic {
+        return Ok(Json(anthropic::models::listed(&models, &query)?));
+    }
+    Ok(Json(json!({"object": "list", "data": models})))
 }
 
 async fn find(
     State(gateway): State<Gateway>,
     _caller: Caller,
+    IsAnthropic(is_anthropic): IsAnthropic,
     Path(id): Path<String>,
-) -> Result<Json<Model>, Problem> {
-    let found = gateway.models.find(&id).await;
-    found
-        .map(Json)
-        .ok_or_else(|| gateway.models.not_found(&id).into())
+) -> Result<Json<Value>, Problem> {
+    let Some(model) = gateway.models.find(&id).await else {
+        return Err(gateway.models.not_found(&id).into());
+    };
+    Ok(Json(if is_anthropic {
+        anthropic::models::object(&model)
+    } else {
+        json!(model)
+    }))
 }

@@ -58,6 +58,10 @@ pub enum Capability {
     E2bPython,
     /// Node is on PATH, with the packages that `tests/clients/dialects/e2b` pins beside its tests.
     E2bNode,
+    /// Node 22 or newer is on PATH, with the packages that `tests/clients/anthropic` pins beside its tests.
+    AnthropicNode,
+    /// The packages that `tests/clients/anthropic` pins are in a virtual environment beside its tests.
+    AnthropicPython,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/mcp/node` pins beside its tests.
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
@@ -82,7 +86,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -105,6 +109,8 @@ impl Capability {
         Self::Openai2Clients,
         Self::E2bPython,
         Self::E2bNode,
+        Self::AnthropicNode,
+        Self::AnthropicPython,
         Self::McpNode,
         Self::McpPython,
         Self::LibreChatClient,
@@ -142,6 +148,8 @@ impl Capability {
             Self::Openai2Clients => "openai2_clients",
             Self::E2bPython => "e2b_python",
             Self::E2bNode => "e2b_node",
+            Self::AnthropicNode => "anthropic_node",
+            Self::AnthropicPython => "anthropic_python",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
             Self::LibreChatClient => "librechat_client",
@@ -198,6 +206,8 @@ impl Capability {
             Self::Node => succeeds(Command::new("node").arg("--version")),
             Self::EverythingServer => clients("everything", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| Self::Node.detect()),
+            Self::AnthropicNode => node_with("anthropic"),
+            Self::AnthropicPython => python_with("anthropic", &["anthropic"]),
             Self::McpNode => node_with("mcp/node"),
             Self::PythonClients => python_with(
                 "python",

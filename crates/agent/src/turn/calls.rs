@@ -56,7 +56,9 @@ impl Work {
             Self::Draw(drawing) => Moment::Drawn(index, Box::new(drawing.run().await)),
             Self::Call(runner, call) => {
                 let place = runner.place(0).await;
-                Moment::Called(index, Box::new(place.run(*call).await))
+                let mut ran = place.run(*call).await;
+                place.container().clone_into(&mut ran.report.container);
+                Moment::Called(index, Box::new(ran))
             }
         }
     }
@@ -380,7 +382,7 @@ impl Telling<'_> {
 
     /// Returns the work of complete arguments, or the reason why nothing is run.
     fn code(&self, arguments: Result<Map<String, Value>, ArgumentsError>) -> Result<ToolsetCall, Box<Ran>> {
-        let refused = |why: String| Box::new(Ran::refused(why));
+        let refused = |why: String| Box::new(Ran::refused(why).misused());
         let arguments = step::arguments(arguments).map_err(refused)?;
         let derives = match self.research.and_then(|it| Some((it, it.deriving.as_ref()?))) {
             Some((research, deriving)) => deriving.code(&arguments, &research.evidence, &self.attempts),
@@ -398,6 +400,7 @@ impl Telling<'_> {
 
     /// Ends a call of code, and returns the result for the model.
     fn end(&mut self, slot: InterpreterSlot, ran: Ran) -> FunctionOutput {
+        self.draft.report_run(&slot, ran.report());
         let outputs = self.outputs.then_some(ran.outputs);
         self.draft.end_interpreter(slot, ran.status, outputs);
         self.keep(ran.made, ran.derivation);

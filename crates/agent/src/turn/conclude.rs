@@ -12,7 +12,7 @@ use super::progress::Ending;
 use super::research::Research;
 use super::step::Stop;
 use super::{End, Telling};
-use crate::wire::{Item, ItemStatus, Message, Part, ReportedGap, Role, TurnReport};
+use crate::wire::{COMMANDS, Item, ItemStatus, Message, Part, ReportedGap, Role, TurnReport};
 
 impl Telling<'_> {
     /// Reports the turn's outcome. A turn that ended without an answer reports that, with the
@@ -31,7 +31,9 @@ impl Telling<'_> {
         let Some(outcome) = progress.conclude(ending, research.evidence.aliases()) else {
             return;
         };
-        if matches!(ended, Ok(End::Steps | End::Attempts)) {
+        // A client of the Messages API lets the model go on.
+        let pauses = research.sources.iter().any(|source| source.label == COMMANDS);
+        if matches!(ended, Ok(End::Steps | End::Attempts)) && !pauses {
             self.say(&outcome.text, conversation);
         }
         let report = TurnReport {

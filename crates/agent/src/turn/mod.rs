@@ -25,6 +25,7 @@ mod offer;
 mod outcome;
 mod plan;
 mod progress;
+mod ran_report;
 mod research;
 mod runner;
 mod session;

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use super::research::DerivationOutcome;
 use super::toolset::ToolsetCall;
-use crate::wire::{FunctionOutput, InterpreterOutput, Item, ItemStatus, Part};
+use crate::wire::{CallFault, CallReport, FunctionOutput, InterpreterOutput, Item, ItemStatus, Part};
 
 /// The environment in which the code of one turn runs.
 pub trait Runner: Send + Sync {
@@ -71,6 +71,8 @@ pub struct Ran {
     pub made: Vec<Made>,
     /// Its derivation, if it had terms.
     pub derivation: Option<DerivationOutcome>,
+    /// Details for clients that receive them.
+    pub report: CallReport,
 }
 
 /// A file that code created, which texts may refer to.
@@ -118,9 +120,29 @@ impl Ran {
         Self {
             status: ItemStatus::Failed,
             outputs: vec![InterpreterOutput::Logs { logs: why.clone() }],
+            report: CallReport {
+                stderr: why.clone(),
+                failure: Some(CallFault::Unavailable),
+                ..CallReport::default()
+            },
             result: FunctionOutput::Text(why),
             made: Vec::new(),
             derivation: None,
         }
+    }
+
+    /// Returns its report, with the files that it made.
+    pub(super) fn report(&self) -> CallReport {
+        let files = self.made.iter().map(|file| file.id.clone()).collect();
+        CallReport {
+            files,
+            ..self.report.clone()
+        }
+    }
+
+    /// Says that it was not run because of its arguments.
+    pub(super) fn misused(mut self) -> Self {
+        self.report.failure = Some(CallFault::InvalidInput);
+        self
     }
 }

@@ -14,6 +14,7 @@ use cellblock_interpreter::toolset::ToolResult;
 use cellblock_interpreter::{Error, Execution, Interpreter, Session};
 use futures_util::future::BoxFuture;
 
+use super::ran_report::report;
 use super::research::DerivationOutcome;
 use super::runner::{Place, Ran, Runner};
 use super::toolset::ToolsetCall;
@@ -196,6 +197,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
         result: FunctionOutput::Parts(parts),
         made: Vec::new(),
         derivation: None,
+        report: report(execution),
     }
 }
 

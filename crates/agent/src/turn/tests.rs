@@ -12,7 +12,7 @@ use crate::provider::scripted::{Scripted, ScriptedAnswer};
 use crate::provider::{ModelRequest, Provider, ProviderError};
 use crate::wire::order::Order;
 use crate::wire::{
-    FunctionOutput, Ids, InterpreterOutput, ItemStatus, Response, ResponseRequest, StreamEvent,
+    CallReport, FunctionOutput, Ids, InterpreterOutput, ItemStatus, Response, ResponseRequest, StreamEvent,
 };
 
 mod disposal;
@@ -108,6 +108,7 @@ impl Place for EchoPlace {
                 result: FunctionOutput::Text(logs),
                 made: made.into_iter().collect(),
                 derivation: None,
+                report: CallReport::default(),
             }
         })
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::runner::Ran;
 use super::session::TOKENS;
 use super::{DerivationOutcome, Telling};
-use crate::wire::{FunctionOutput, ItemStatus, McpError, McpSlot};
+use crate::wire::{CallReport, FunctionOutput, ItemStatus, McpError, McpSlot};
 
 /// A call of a toolset's tool.
 #[derive(Clone, Debug)]
@@ -86,6 +86,7 @@ impl Ran {
             result: FunctionOutput::Text(result.to_string()),
             made: Vec::new(),
             derivation: None,
+            report: CallReport::default(),
         }
     }
 }
@@ -94,6 +95,7 @@ impl Telling<'_> {
     /// Ends a call of a toolset that the request names, and returns the result for the model.
     pub(super) fn end_call(&mut self, slot: McpSlot, ran: Ran) -> FunctionOutput {
         let text = ran.result.text();
+        self.draft.report_call(&slot, ran.report());
         let came = match ran.status {
             ItemStatus::Failed => Err(McpError::execution(text)),
             _ => Ok(text),

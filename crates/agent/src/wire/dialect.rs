@@ -113,6 +113,7 @@ mod tests {
                 container_id: "cntr_1".to_owned(),
                 code: Some(String::new()),
                 outputs: None,
+                report: None,
             })),
         }
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::call_report::CallReport;
 use super::content::{Part, texts};
 
 /// One step of a conversation.
@@ -207,6 +208,9 @@ pub struct CodeInterpreterCall {
     pub code: Option<String>,
     /// Outputs, if included.
     pub outputs: Option<Vec<InterpreterOutput>>,
+    /// What it did, in detail; not part of the Responses API.
+    #[serde(skip)]
+    pub report: Option<Box<CallReport>>,
 }
 
 /// The list of a server's tools.
@@ -258,6 +262,9 @@ pub struct McpCall {
     pub error: Option<McpError>,
     /// Always null: calls need no approval.
     pub approval_request_id: Option<String>,
+    /// What it did in a sandbox, in detail; not part of the Responses API.
+    #[serde(skip)]
+    pub report: Option<Box<CallReport>>,
 }
 
 /// The reason why a tool returned no result.

@@ -5,12 +5,16 @@
 //! - [`Response`] and [`Item`] are the response; nullable keys are always present.
 //! - [`ChatRequest`] is the body of `POST /v1/chat/completions`, read as a [`ResponseRequest`]; [`Pieces`]
 //!   and [`Completion`] are its response.
+//! - [`MessagesRequest`] is the body of `POST /v1/messages`, read as a [`ResponseRequest`]; [`anthropic`] has its
+//!   response.
 //! - [`Draft`] writes a response step by step, and returns the [`StreamEvent`]s of each step in an order
 //!   that clients accept.
 //!
 //! `code_interpreter_call` and its events have OpenAI's names, without a prefix; they occur only if
 //! a request contains that tool.
 
+pub mod anthropic;
+mod call_report;
 mod completion;
 mod content;
 mod dialect;
@@ -29,6 +33,7 @@ mod response;
 mod tests;
 mod tool;
 
+pub use call_report::{CallFault, CallReport};
 pub use completion::Completion;
 pub(crate) use content::texts;
 pub use content::{Annotation, Part};
@@ -44,7 +49,9 @@ pub use item::{
 };
 pub use pieces::{ContentUrl, Piece, Pieces};
 pub use report::{ReportedGap, TurnReport};
-pub use request::{ChatRequest, ConversationRequest, ResponseRequest, SamplingSettings};
+pub use request::{
+    COMMANDS, ChatRequest, ConversationRequest, MessagesRequest, ResponseRequest, SamplingSettings,
+};
 pub use response::{
     CachedTokens, ConversationId, Failure, Incomplete, ReasoningOptions, ReasoningTokens, Response,
     ResponseStatus, Text, TextFormat, TokenUsage, Truncation,

@@ -231,6 +231,9 @@ pub struct AutoContainer {
     pub file_ids: Vec<String>,
     /// `1g`, `4g`, `16g` or `64g`.
     pub memory_limit: Option<String>,
+    /// Whether all calls of a response run in it, and the client receives its id for later requests.
+    #[serde(skip)]
+    pub shared: bool,
 }
 
 /// Which tools the model may or must choose.

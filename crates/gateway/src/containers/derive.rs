@@ -35,6 +35,7 @@ pub(super) async fn tell(gateway: &Gateway, held: &HeldContainer, mut derived: D
         derivation: Some(derivation),
         status: ran.status,
         made: ran.made,
+        report: ran.report,
     }
 }
 

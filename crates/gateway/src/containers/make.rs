@@ -35,6 +35,8 @@ pub(crate) struct New {
     pub(crate) beside: Option<String>,
     /// Whether nothing that is stored leads back to it, so that it ends soon after its response.
     pub(crate) brief: bool,
+    /// Whether all calls of its response run in it.
+    pub(crate) shared: bool,
     /// One that has ended, whose id and files it has.
     pub(crate) revives: Option<ContainerRow>,
     /// What a model has to know before it goes on in it.
@@ -51,6 +53,7 @@ impl New {
             memory_limit: None,
             beside: None,
             brief: false,
+            shared: false,
             revives: None,
             lost: None,
         }

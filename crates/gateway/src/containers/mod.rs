@@ -78,7 +78,8 @@ pub(crate) async fn runner(
                     |limit: &Option<String>| options.memory_limit.is_none() || *limit == options.memory_limit;
                 let mut new = New {
                     memory_limit: options.memory_limit.clone(),
-                    brief,
+                    brief: brief && !options.shared,
+                    shared: options.shared,
                     ..New::of_a_response()
                 };
                 if let Some(id) = used {

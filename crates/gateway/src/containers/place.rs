@@ -109,7 +109,7 @@ impl Places {
 
     async fn held(&self, before: usize) -> Result<Arc<HeldContainer>, ApiError> {
         let main = self.main().await?;
-        let Some(auto) = self.auto.as_ref().filter(|_| before > 0) else {
+        let Some(auto) = self.auto.as_ref().filter(|new| before > 0 && !new.shared) else {
             return Ok(main);
         };
         // Whoever waits for room has none that another could wait for: calls beside the first have it at once, or run in its container.

@@ -1,9 +1,13 @@
-//! The routes under OpenAI's names, in short: what they take and answer is what its SDKs send and read.
+//! The routes under OpenAI's and Anthropic's names, in short: what they take and answer is what their SDKs send and read.
 
 use serde_json::{Value, json};
 
+use crate::anthropic::MESSAGES;
+
 /// Where their forms are written down.
 const REFERENCE: &str = "https://platform.openai.com/docs/api-reference";
+
+const ANTHROPIC: &str = "https://docs.anthropic.com/en/api/messages";
 
 /// A route.
 struct Route {
@@ -34,6 +38,22 @@ const ROUTES: &[Route] = &[
         "Completes a chat; code that the model writes runs on the server.",
         Some(JSON),
         &[JSON, EVENTS],
+    ),
+    Route::new(
+        "post",
+        "/v1/messages",
+        "create_message",
+        "Answers in the form of Anthropic's Messages API; its code execution runs on the server.",
+        Some(JSON),
+        &[JSON, EVENTS],
+    ),
+    Route::new(
+        "post",
+        "/v1/messages/count_tokens",
+        "count_message_tokens",
+        "Counts the tokens that a model would read for a message.",
+        Some(JSON),
+        &[JSON],
     ),
     Route::new(
         "post",
@@ -335,14 +355,21 @@ fn operation(route: &Route) -> Value {
             .map(|it| ((*it).to_owned(), json!({"schema": {}})));
         Value::Object(content.collect())
     };
-    let error = json!({"schema": {"$ref": "#/components/schemas/Error"}});
+    // Its errors have another form.
+    let of_anthropic = route.path.starts_with(MESSAGES);
+    let owner = if of_anthropic { "Anthropic" } else { "OpenAI" };
+    let error = if of_anthropic {
+        json!({"schema": {}})
+    } else {
+        json!({"schema": {"$ref": "#/components/schemas/Error"}})
+    };
     let mut operation = json!({
         "tags": [tag(route.path)],
         "operationId": route.name,
         "summary": route.summary,
-        "externalDocs": {"url": REFERENCE},
+        "externalDocs": {"url": if of_anthropic { ANTHROPIC } else { REFERENCE }},
         "responses": {
-            "200": {"description": "The same response as OpenAI's API", "content": of(route.answers)},
+            "200": {"description": format!("The same response as {owner}'s API"), "content": of(route.answers)},
             "4XX": {"description": "The request is invalid, or the caller has no such object", "content": {JSON: error}},
         },
     });

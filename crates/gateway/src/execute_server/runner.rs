@@ -112,6 +112,7 @@ impl Place for Call {
             }
             Ran {
                 derivation: None,
+                report: shown.report,
                 status: shown.status,
                 outputs: shown.outputs,
                 result: shown.result,

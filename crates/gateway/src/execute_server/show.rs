@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_agent::wire::{FunctionOutput, InterpreterOutput, ItemStatus, Part};
+use cellblock_agent::wire::{CallFault, CallReport, FunctionOutput, InterpreterOutput, ItemStatus, Part};
 use cellblock_interpreter::render;
 
 use super::answer::{ExecuteEnd, ExecuteServerAnswer, Produced};
@@ -25,6 +25,8 @@ pub struct ShownAnswer {
     pub outputs: Vec<InterpreterOutput>,
     /// For the model.
     pub result: FunctionOutput,
+    /// For clients that receive details.
+    pub report: CallReport,
 }
 
 /// Shows what came of code. `limit` is what it was given, in seconds.
@@ -73,6 +75,23 @@ pub fn show(executed: &ExecuteServerAnswer, limit: f64) -> ShownAnswer {
         },
         outputs: shown.outputs,
         result: FunctionOutput::Parts(shown.parts),
+        report: report(executed),
+    }
+}
+
+fn report(executed: &ExecuteServerAnswer) -> CallReport {
+    let (return_code, failure) = match executed.ended {
+        ExecuteEnd::Succeeded => (0, None),
+        ExecuteEnd::Failed(code) => (code.and_then(|code| i32::try_from(code).ok()).unwrap_or(1), None),
+        ExecuteEnd::NotInstalled => (2, None),
+        ExecuteEnd::Stopped => (124, Some(CallFault::TimedOut)),
+    };
+    CallReport {
+        stdout: executed.stdout.clone(),
+        stderr: executed.stderr.clone(),
+        return_code,
+        failure,
+        ..CallReport::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! `/v1/files`: what clients upload, for containers and for messages.
 
+mod anthropic;
 pub(crate) mod attach;
 pub(crate) mod fetch;
 pub(crate) mod media;
@@ -15,15 +16,18 @@ use axum::routing::get;
 use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
 use serde_json::{Value, json};
 
+use crate::anthropic::IsAnthropic;
 use crate::clock::now_ms;
 use crate::json::{Json, deleted};
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
-use crate::records::FileRow;
+use crate::records::{ContainerFileRow, FileRow};
 use crate::state::{Caller, Gateway};
 
 /// The most files in one answer, also where nothing is said.
 const PAGE: usize = 10_000;
+/// What ids of files begin with that code made.
+const MADE: &str = "cfile_";
 /// What files can be for. Only clients care.
 const PURPOSES: [&str; 6] = ["assistants", "batch", "evals", "fine-tune", "user_data", "vision"];
 /// After how many seconds a file can expire.
@@ -41,7 +45,12 @@ pub(crate) fn routes() -> Router<Gateway> {
 
 /// A file of an owner, whose id stands at `param`.
 pub(crate) async fn find(gateway: &Gateway, owner: &str, id: &str, param: &str) -> Result<FileRow, ApiError> {
-    let row = gateway.records.file(owner, id, now_ms()).await?;
+    let row = if is_made(id) {
+        let made = gateway.records.made_file(owner, id).await?;
+        made.map(|row| made_file(&row))
+    } else {
+        gateway.records.file(owner, id, now_ms()).await?
+    };
     row.ok_or_else(|| ApiError {
         kind: ErrorKind::NotFound,
         code: Some("file_not_found".to_owned()),
@@ -52,37 +61,67 @@ pub(crate) async fn find(gateway: &Gateway, owner: &str, id: &str, param: &str) 
 
 /// Forgets a file; says whether it was there. Containers that have it keep it.
 pub(crate) async fn remove(gateway: &Gateway, owner: &str, id: &str) -> Result<bool, ApiError> {
-    let removed = gateway.records.remove_file(owner, id).await?;
+    let removed = if is_made(id) {
+        gateway.records.remove_container_file(owner, id).await?
+    } else {
+        gateway.records.remove_file(owner, id).await?
+    };
     if removed {
         fetch::unpin(gateway, id).await;
     }
     Ok(removed)
 }
 
+/// Whether an id is that of a file that code made, which clients of the Messages API know by its id alone.
+fn is_made(id: &str) -> bool {
+    id.starts_with(MADE)
+}
+
+/// Returns a container's file as one that was uploaded.
+fn made_file(row: &ContainerFileRow) -> FileRow {
+    FileRow {
+        id: row.id.clone(),
+        owner: row.owner.clone(),
+        filename: row.path.rsplit('/').next().unwrap_or_default().to_owned(),
+        purpose: "assistants_output".to_owned(),
+        bytes: row.bytes,
+        sha256: row.sha256.clone(),
+        created_ms: row.created_ms,
+        expires_ms: None,
+    }
+}
+
 async fn create(
     State(gateway): State<Gateway>,
     caller: Caller,
+    IsAnthropic(is_anthropic): IsAnthropic,
     request: Request,
 ) -> Result<Json<Value>, Problem> {
     let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
     let now = now_ms();
+    let (purpose, expires) = if is_anthropic {
+        let purpose = anthropic::PURPOSE.to_owned();
+        (purpose, anthropic::expires(&uploaded.fields)?)
+    } else {
+        (purpose(&uploaded.fields)?, expires(&uploaded.fields)?)
+    };
     let row = FileRow {
         // A hyphen, as OpenAI's have.
         id: Ids::random().mint("file").replacen('_', "-", 1),
         owner: caller.owner,
         filename: path::file_name(&uploaded.name, "file")?,
-        purpose: purpose(&uploaded.fields)?,
+        purpose,
         bytes: i64::try_from(uploaded.bytes).unwrap_or(i64::MAX),
         sha256: uploaded.sha256,
         created_ms: now,
-        expires_ms: expires(&uploaded.fields)?.map(|seconds| now + seconds * 1000),
+        expires_ms: expires.map(|seconds| now + seconds * 1000),
     };
     fetch::pin(&gateway, &row.id, &row.sha256).await?;
     if let Err(error) = gateway.records.add_file(row.clone()).await {
         fetch::unpin(&gateway, &row.id).await;
         return Err(error.into());
     }
-    Ok(Json(object(&row)))
+    Ok(Json(shown(&row, is_anthropic)))
 }
 
 fn purpose(fields: &BTreeMap<String, String>) -> Result<String, ApiError> {
@@ -134,8 +173,14 @@ fn expires(fields: &BTreeMap<String, String>) -> Result<Option<i64>, ApiError> {
 async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
+    IsAnthropic(is_anthropic): IsAnthropic,
     query: Queried,
 ) -> Result<Json<Value>, Problem> {
+    if is_anthropic {
+        let page = anthropic::page(&query)?;
+        let found = gateway.records.files(&caller.owner, None, page, now_ms());
+        return Ok(Json(anthropic::listed(found.await?)?));
+    }
     let page = listing::page(&query, PAGE, PAGE)?;
     let purpose = query.get("purpose").cloned();
     let found = gateway
@@ -148,11 +193,11 @@ async fn list(
 async fn retrieve(
     State(gateway): State<Gateway>,
     caller: Caller,
+    IsAnthropic(is_anthropic): IsAnthropic,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(object(
-        &find(&gateway, &caller.owner, &id, "file_id").await?,
-    )))
+    let row = find(&gateway, &caller.owner, &id, "file_id").await?;
+    Ok(Json(shown(&row, is_anthropic)))
 }
 
 async fn content(
@@ -167,11 +212,25 @@ async fn content(
 async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
+    IsAnthropic(is_anthropic): IsAnthropic,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     find(&gateway, &caller.owner, &id, "file_id").await?;
     remove(&gateway, &caller.owner, &id).await?;
-    Ok(Json(deleted(&id, "file")))
+    Ok(Json(if is_anthropic {
+        anthropic::deleted(&id)
+    } else {
+        deleted(&id, "file")
+    }))
+}
+
+/// Returns a file in the form of the client's API.
+fn shown(row: &FileRow, is_anthropic: bool) -> Value {
+    if is_anthropic {
+        anthropic::object(row)
+    } else {
+        object(row)
+    }
 }
 
 /// Returns a file as clients receive it.

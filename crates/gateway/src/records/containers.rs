@@ -215,6 +215,22 @@ impl Records {
         .await
     }
 
+    /// The same by its id alone, of a file that code made.
+    pub(crate) async fn made_file(
+        &self,
+        owner: &str,
+        id: &str,
+    ) -> Result<Option<ContainerFileRow>, RecordsError> {
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.with(move |database| {
+            let sql = format!(
+                "SELECT {FILE_COLUMNS} FROM container_files WHERE id = ?1 AND owner = ?2 AND source = 'assistant'"
+            );
+            database.first(&sql, params![id, owner], file)
+        })
+        .await
+    }
+
     /// Versions of the file at a path, the latest last.
     pub(crate) async fn versions_at(
         &self,

@@ -8,7 +8,7 @@ use cellblock_agent::wire::{ChatRequest, Completion, Dialect, Ids, Pieces};
 
 use super::create::play;
 use super::prepare::prepare;
-use super::stream;
+use super::stream::{self, Trimmings};
 use crate::containers;
 use crate::json::read;
 use crate::now;
@@ -40,7 +40,7 @@ pub(super) async fn create(
             let pieces = pieces.take(event.kind).into_iter();
             pieces.map(|piece| completion.frames(piece)).collect()
         };
-        return Ok(stream::live(&gateway, events, frames));
+        return Ok(stream::live(&gateway, events, frames, Trimmings::OPENAI));
     }
     let mut told = Vec::new();
     while let Some(event) = events.recv().await {

@@ -14,9 +14,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::keep;
 use super::prepare::prepare;
 use super::run::{Ear, Job, WAITING};
-use super::{keep, stream};
+use super::stream::{self, Trimmings};
 use crate::json::read;
 use crate::problem::Problem;
 use crate::state::responses::{Log, RunningResponse};
@@ -47,7 +48,12 @@ pub(super) async fn create(
     }
     let events = play(job).await?;
     if stream {
-        return Ok(stream::live(&gateway, events, |event| event.frame()));
+        return Ok(stream::live(
+            &gateway,
+            events,
+            |event| event.frame(),
+            Trimmings::OPENAI,
+        ));
     }
     Ok(whole(events).await?)
 }

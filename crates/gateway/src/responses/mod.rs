@@ -1,18 +1,22 @@
 //! The Responses API.
 //!
 //! ```text
-//! create ──> prepare ──> Job::play ──> events to the client, or to the log of a background response
-//! socket ──┘   │             │
-//!              │             └ keep: the response, what its model read and said, its items
-//!              └ resolve: references, compactions; truncate: conversations that are too long
+//! create ────> prepare ──> Job::play ──> events to the client, or to the log of a background response
+//! socket ────┤   │             │
+//! chat ──────┤   │             │    as chunks of a completion
+//! messages ──┘   │             │    as those of Anthropic's Messages API
+//!                │             └ keep: the response, what its model read and said, its items
+//!                └ resolve: references, compactions; truncate: conversations that are too long
 //! ```
 
 mod chat;
+mod commands;
 mod compact;
 mod container;
 pub(crate) mod conversation;
 mod create;
 mod keep;
+mod messages;
 mod prepare;
 mod programmatic;
 mod research;
@@ -46,6 +50,8 @@ pub(crate) fn routes() -> Router<Gateway> {
             "/v1/chat/completions/{id}",
             get(chat::stored).post(chat::stored).delete(chat::stored),
         )
+        .route("/v1/messages", post(messages::create))
+        .route("/v1/messages/count_tokens", post(messages::count))
         .route("/v1/responses", post(create::create).get(socket::open))
         .route("/v1/responses/compact", post(compact::compact))
         .route("/v1/responses/input_tokens", post(tokens::count))

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use cellblock_agent::tools::{ContractRule, OfferedToolset, Source, sources};
 use cellblock_agent::turn::{ChartIntent, Deriving, Evidence, Plan, Research, Runner};
-use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest};
+use cellblock_agent::wire::{ApiError, Item, Response, ResponseRequest, Tool};
 use cellblock_artifact::{ArtifactId, Urls};
 use cellblock_interpreter::derivation::DerivationPolicy;
 use cellblock_interpreter::toolset::ToolsetTerms;
 use serde_json::{Value, json};
 
+use super::commands::KIND as COMMANDS;
 use super::returned;
 use crate::artifacts;
 use crate::quotas::ResultRoom;
@@ -42,7 +43,7 @@ pub(super) async fn research(
     runner: &dyn Runner,
     conversation: &mut Vec<Item>,
 ) -> Result<Option<Research>, ApiError> {
-    let sources = sources(&gateway.options.tools, &toolsets(gateway, id), request)?;
+    let sources = sources(&gateway.options.tools, &toolsets(gateway, id, request), request)?;
     let earlier = !matches!(before, Before::Nothing);
     if sources.is_empty() && !earlier {
         return Ok(None);
@@ -65,7 +66,7 @@ pub(super) async fn research(
 
 /// Toolsets whose tools work where a response's code runs, so that a request may name them. Cells and
 /// derivations are what `code_interpreter` does already.
-fn toolsets(gateway: &Gateway, response: &str) -> Vec<OfferedToolset> {
+fn toolsets(gateway: &Gateway, response: &str, request: &ResponseRequest) -> Vec<OfferedToolset> {
     let options = &gateway.options;
     if !options.code_interpreter || gateway.interpreter().is_err() {
         return Vec::new();
@@ -73,7 +74,9 @@ fn toolsets(gateway: &Gateway, response: &str) -> Vec<OfferedToolset> {
     let max_timeout = options.max_cell_timeout;
     let kinds = options.sessions.toolsets.iter().copied();
     let kinds = kinds.filter(|kind| !kind.runs_cells() && !kind.on_results);
-    let offered = kinds.map(|kind| OfferedToolset {
+    let commands = |tool: &Tool| matches!(tool, Tool::Mcp(tool) if tool.server_label == COMMANDS.name);
+    let commands = request.tools.iter().any(commands).then_some(COMMANDS);
+    let offered = kinds.chain(commands).map(|kind| OfferedToolset {
         kind,
         terms: ToolsetTerms {
             owner: format!("{response}_{}", kind.name),

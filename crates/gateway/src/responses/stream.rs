@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse, Response as Answer};
-use cellblock_agent::wire::{DONE, StreamEvent};
+use cellblock_agent::wire::{DONE, StreamEvent, anthropic};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -15,8 +15,28 @@ use tokio::time::timeout;
 use crate::state::Gateway;
 use crate::state::responses::{Log, LogPosition};
 
-/// A comment, which clients skip and which keeps proxies from closing the connection.
-const STILL_HERE: &str = ": keep-alive\n\n";
+/// What a stream has beside its events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trimmings {
+    /// What clients skip and what keeps proxies from closing the connection.
+    still_here: &'static str,
+    /// The end.
+    done: &'static str,
+}
+
+impl Trimmings {
+    /// Those of OpenAI's APIs.
+    pub(super) const OPENAI: Self = Self {
+        still_here: ": keep-alive\n\n",
+        done: DONE,
+    };
+    /// Those of Anthropic's Messages API.
+    pub(super) const MESSAGES: Self = Self {
+        still_here: anthropic::PING,
+        done: "",
+    };
+}
+
 /// Tells proxies such as nginx to pass on each frame at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -25,14 +45,18 @@ pub(super) fn live(
     gateway: &Gateway,
     events: mpsc::Receiver<StreamEvent>,
     frame: impl FnMut(StreamEvent) -> String + Send + 'static,
+    trimmings: Trimmings,
 ) -> Answer {
     let keep_alive = gateway.options.responses.keep_alive;
     let frames = stream::unfold(Some((events, frame)), move |listening| async move {
         let (mut events, mut frame) = listening?;
         Some(match timeout(keep_alive, events.recv()).await {
             Ok(Some(event)) => (Bytes::from(frame(event)), Some((events, frame))),
-            Ok(None) => (Bytes::from_static(DONE.as_bytes()), None),
-            Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some((events, frame))),
+            Ok(None) => (Bytes::from_static(trimmings.done.as_bytes()), None),
+            Err(_) => (
+                Bytes::from_static(trimmings.still_here.as_bytes()),
+                Some((events, frame)),
+            ),
         })
     });
     answer(frames.filter(|frame| std::future::ready(!frame.is_empty())))
@@ -50,7 +74,10 @@ fn frames(log: Arc<Log>, from: u64, keep_alive: Duration) -> impl Stream<Item = 
             Ok(LogPosition::Frame(frame)) => (Bytes::from(frame.to_string()), Some((log, number + 1))),
             // A client that reads so slowly has to ask again; what it missed is in the response.
             Ok(LogPosition::Gone(_) | LogPosition::End) => (Bytes::from_static(DONE.as_bytes()), None),
-            Err(_) => (Bytes::from_static(STILL_HERE.as_bytes()), Some((log, number))),
+            Err(_) => (
+                Bytes::from_static(Trimmings::OPENAI.still_here.as_bytes()),
+                Some((log, number)),
+            ),
         })
     })
 }

@@ -24,8 +24,22 @@ pub(super) async fn count(
         prompt_cache_key: None,
         ..request(&read(body)?)?
     };
+    let (tokens, by) = counted(&gateway, &caller, request).await?;
+    Ok(Json(json!({
+        "object": "response.input_tokens",
+        "input_tokens": tokens,
+        "cellblock": {"counted_by": by},
+    })))
+}
+
+/// Counts the tokens that a model would read for a request, and says who has counted.
+pub(super) async fn counted(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: ResponseRequest,
+) -> Result<(u64, &'static str), ApiError> {
     let provider = gateway.models.provider(&request.model)?;
-    let job = prepare(&gateway, &caller, request, Dialect::default(), None).await?;
+    let job = prepare(gateway, caller, request, Dialect::default(), None).await?;
     let asked = job
         .turn
         .first(&job.request, job.response, job.conversation)
@@ -34,15 +48,10 @@ pub(super) async fn count(
         .count(asked.clone())
         .await
         .map_err(|error| told(&error))?;
-    let (tokens, by) = match counted {
+    Ok(match counted {
         Some(tokens) => (tokens, "provider"),
         None => (chat::estimate(&asked).map_err(|error| told(&error))?, "estimate"),
-    };
-    Ok(Json(json!({
-        "object": "response.input_tokens",
-        "input_tokens": tokens,
-        "cellblock": {"counted_by": by},
-    })))
+    })
 }
 
 /// The request, which may leave its input out, and is never answered.

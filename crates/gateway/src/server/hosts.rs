@@ -36,6 +36,8 @@ pub(super) fn cors(origins: &[String], mounts: &[Mount]) -> CorsLayer {
         REQUEST_ID,
         name("x-api-key"),
         name("api-key"),
+        name("anthropic-version"),
+        name("anthropic-beta"),
     ];
     let mut written = vec![REQUEST_ID, RETRY_AFTER, WARNING];
     for mount in mounts {

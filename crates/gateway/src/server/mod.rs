@@ -6,6 +6,7 @@
 
 mod accept;
 mod answers;
+mod anthropic;
 mod auth;
 mod hosts;
 mod linger;
@@ -92,6 +93,7 @@ impl Gateway {
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))
             .layer(from_fn(answers::complete))
+            .layer(from_fn(anthropic::form))
             .layer(from_fn(move |request, next| {
                 observe::observe(body_timeout, request, next)
             }))

@@ -17,6 +17,7 @@ mod greeter;
 mod kept;
 mod lent;
 mod market;
+mod messages;
 mod models;
 mod namespaces;
 #[path = "../../../agent/src/wire/order.rs"]

@@ -407,6 +407,7 @@ fn conversation() -> ModelRequest {
                 container_id: "cntr_1".to_owned(),
                 code: Some("1 + 1".to_owned()),
                 outputs: Some(vec![InterpreterOutput::Logs { logs: "2".to_owned() }]),
+                report: None,
             }),
             Item::Reasoning(Reasoning {
                 id: "rs_1".to_owned(),

@@ -261,6 +261,7 @@ async fn a_conversation_is_sent_without_what_only_its_own_server_knows() {
                 outputs: Some(vec![InterpreterOutput::Image {
                     url: "data:".to_owned(),
                 }]),
+                report: None,
             }),
             said(Role::Assistant, vec![answer]),
         ],

@@ -1,6 +1,7 @@
 //! Lists and calls of servers' tools in a draft.
 
 use super::{Draft, Told};
+use crate::wire::call_report::CallReport;
 use crate::wire::event::EventKind;
 use crate::wire::item::{Item, ItemStatus, ListedTool, McpCall, McpError, McpListTools};
 
@@ -55,6 +56,7 @@ impl Draft {
             output: None,
             error: None,
             approval_request_id: None,
+            report: None,
         }));
         let (item_id, output_index) = self.at(index);
         self.tell(EventKind::McpInProgress {
@@ -86,6 +88,13 @@ impl Draft {
         if self.told[slot.0] == Told::Open {
             self.end_mcp_arguments(slot.0);
             self.response.output[slot.0].set_status(ItemStatus::Calling);
+        }
+    }
+
+    /// Notes what the call did in a sandbox, which is sent with the whole item.
+    pub fn report_call(&mut self, slot: &McpSlot, report: CallReport) {
+        if let Item::McpCall(call) = &mut self.response.output[slot.0] {
+            call.report = Some(Box::new(report));
         }
     }
 

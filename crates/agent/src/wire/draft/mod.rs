@@ -14,6 +14,7 @@
 mod mcp;
 mod tell;
 
+use crate::wire::call_report::CallReport;
 use crate::wire::content::{Annotation, Part};
 use crate::wire::error::ApiError;
 use crate::wire::event::{EventKind, StreamError, StreamEvent};
@@ -272,6 +273,7 @@ impl Draft {
             container_id,
             code: Some(String::new()),
             outputs: None,
+            report: None,
         }));
         let (item_id, output_index) = self.at(index);
         self.tell(EventKind::InterpreterInProgress {
@@ -311,6 +313,13 @@ impl Draft {
             item_id,
             output_index,
         });
+    }
+
+    /// Notes what the code did, which is sent with the whole item.
+    pub fn report_run(&mut self, slot: &InterpreterSlot, report: CallReport) {
+        if let Item::CodeInterpreterCall(call) = &mut self.response.output[slot.0] {
+            call.report = Some(Box::new(report));
+        }
     }
 
     /// Ends a call of the interpreter: `completed` only if the code completed. Only the item's

@@ -139,6 +139,7 @@ fn code_interpreter() -> Tool {
             r#type: "auto".to_owned(),
             file_ids: Vec::new(),
             memory_limit: None,
+            shared: false,
         }),
     }
 }

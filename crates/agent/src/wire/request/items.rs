@@ -105,6 +105,7 @@ fn item(value: &Value, path: String, ids: &mut Ids) -> Result<Item, ApiError> {
             container_id: fields.required("container_id")?,
             code: fields.text("code")?,
             outputs: outputs(&fields)?,
+            report: None,
         }),
         "mcp_list_tools" => Item::McpListTools(super::mcp::list(&fields, id("mcpl")?)?),
         "mcp_call" => Item::McpCall(super::mcp::call(&fields, id("mcp")?, status(&fields)?)?),

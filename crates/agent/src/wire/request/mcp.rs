@@ -145,6 +145,7 @@ pub(super) fn call(fields: &Fields<'_>, id: String, status: ItemStatus) -> Resul
             serde_json::from_value(error.clone()).unwrap_or_else(|_| McpError::protocol(said(error)))
         }),
         approval_request_id: None,
+        report: None,
     })
 }
 

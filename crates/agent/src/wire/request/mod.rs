@@ -1,5 +1,6 @@
 //! The body of `POST /v1/responses`. Unknown fields are ignored, because SDKs keep adding new ones.
 
+mod anthropic;
 mod chat;
 mod conversation;
 mod fields;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use anthropic::{COMMANDS, MessagesRequest};
 pub use chat::ChatRequest;
 pub use conversation::ConversationRequest;
 pub use sampling::SamplingSettings;

@@ -63,7 +63,7 @@ pub(super) fn unlike_the_interpreter(tools: &[Tool]) -> Result<(), ApiError> {
     ))
 }
 
-fn bounded(count: usize) -> Result<(), ApiError> {
+pub(super) fn bounded(count: usize) -> Result<(), ApiError> {
     if count <= MAX_TOOLS {
         return Ok(());
     }
@@ -178,6 +178,7 @@ pub(super) fn container(tool: &Fields<'_>) -> Result<Container, ApiError> {
         r#type: kind,
         file_ids: fields.texts("file_ids")?,
         memory_limit,
+        shared: false,
     }))
 }
 

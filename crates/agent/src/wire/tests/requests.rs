@@ -58,6 +58,7 @@ fn what_sdks_send_is_read_and_what_nobody_knows_is_ignored() {
         r#type: "auto".to_owned(),
         file_ids: Vec::new(),
         memory_limit: Some("1g".to_owned()),
+        shared: false,
     });
     assert_eq!(request.tools[1], Tool::CodeInterpreter { container });
     let ToolChoice::Allowed { tools, .. } = &request.tool_choice else {

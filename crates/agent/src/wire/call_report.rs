@@ -1,0 +1,29 @@
+//! What code or a command did, for wires that tell clients more of it than its outputs.
+
+/// One run of code, or of another call in a sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallReport {
+    /// Id of its container.
+    pub container: String,
+    /// What it printed, and the values that it showed.
+    pub stdout: String,
+    /// What it wrote to stderr, its exception, and notes about limits.
+    pub stderr: String,
+    /// Its exit code.
+    pub return_code: i32,
+    /// Ids of the files that it created or changed.
+    pub files: Vec<String>,
+    /// Why it did not run, or not to its end.
+    pub failure: Option<CallFault>,
+}
+
+/// Why a call has no result of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFault {
+    /// Its arguments are invalid.
+    InvalidInput,
+    /// There was no sandbox, or it failed.
+    Unavailable,
+    /// Its time was over.
+    TimedOut,
+}

@@ -1,0 +1,78 @@
+//! `POST /v1/messages`: a request of Anthropic's API as one of the Responses API, and its events as a message. Nothing is stored.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::response::{IntoResponse, Response as Answer};
+use cellblock_agent::wire::anthropic::{self, Expiry, MessageEvents};
+use cellblock_agent::wire::{ApiError, Dialect, ErrorKind, Ids, MessagesRequest};
+use serde_json::{Value, json};
+
+use super::create::play;
+use super::prepare::prepare;
+use super::stream::{self, Trimmings};
+use super::tokens;
+use crate::anthropic::time;
+use crate::clock::now_ms;
+use crate::json::read;
+use crate::problem::Problem;
+use crate::state::{Caller, Gateway};
+
+pub(super) async fn create(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer, Problem> {
+    let body = read(body)?;
+    let mut ids = Ids::random();
+    let request = MessagesRequest::parse(&body, &mut ids)?;
+    let mut events = MessageEvents::new(ids.mint("msg"), &request, expiry(&gateway, &caller));
+    let stream = request.request.stream;
+    let job = prepare(&gateway, &caller, request.request, Dialect::default(), None).await?;
+    let mut played = play(job).await?;
+    if stream {
+        let frames = move |event: cellblock_agent::wire::StreamEvent| {
+            let told = events.take(event.kind);
+            told.iter().map(anthropic::frame).collect()
+        };
+        return Ok(stream::live(&gateway, played, frames, Trimmings::MESSAGES));
+    }
+    let mut told = Vec::new();
+    while let Some(event) = played.recv().await {
+        told.extend(events.take(event.kind));
+    }
+    let message = anthropic::whole(told);
+    let message = message.ok_or_else(|| events.take_error().unwrap_or_else(stopping));
+    Ok(Json(message?).into_response())
+}
+
+/// Counts the tokens of a request that is not answered.
+pub(super) async fn count(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Value>, Problem> {
+    let request = MessagesRequest::parse_counted(&read(body)?, &mut Ids::random())?;
+    let (tokens, _) = tokens::counted(&gateway, &caller, request.request).await?;
+    Ok(Json(json!({ "input_tokens": tokens })))
+}
+
+/// Returns when a container expires that is used now.
+fn expiry(gateway: &Gateway, caller: &Caller) -> Expiry {
+    let (gateway, owner) = (gateway.clone(), caller.owner.clone());
+    Box::new(move |id| {
+        let live = gateway.containers.registry.get(&owner, id);
+        let idle = live.map_or(gateway.options.containers.idle_timeout, |live| live.idle);
+        time(now_ms().saturating_add(i64::try_from(idle.as_millis()).unwrap_or(i64::MAX)))
+    })
+}
+
+fn stopping() -> ApiError {
+    ApiError {
+        kind: ErrorKind::ServerError,
+        code: Some("server_error".to_owned()),
+        message: "the gateway is stopping".to_owned(),
+        param: None,
+    }
+}
