@@ -8,11 +8,16 @@
 //! calls ([`Doorkeeper`]), how much that may use ([`Meter`](cellblock_interpreter::hosting::Meter)), and how sessions are made.
 //! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
 
+mod attended;
 mod door;
+mod fault;
 mod host;
 mod off;
+pub mod open_terminal;
 mod options;
+mod presented;
 mod session;
+mod workspace;
 
 use axum::Router;
 
@@ -32,9 +37,12 @@ pub struct Served {
 
 /// Returns the routes of every dialect; those of one that is off say that it is.
 pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
-    let _ = host;
-    let all: [(&'static str, &'static str, Option<Router>); 0] = [];
-    let _ = options;
+    let open_terminal = options.open_terminal.as_ref();
+    let all: [(&'static str, &'static str, Option<Router>); 1] = [(
+        "/open-terminal",
+        "open_terminal",
+        open_terminal.map(|it| open_terminal::routes(host, it)),
+    )];
     all.into_iter()
         .map(|(path, setting, routes)| Served {
             path,

@@ -58,6 +58,10 @@ pub enum Capability {
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
     McpPython,
+    /// What `tests/clients/dialects/open_webui` pins is in a virtual environment beside its tests.
+    OpenWebuiClient,
+    /// What `tests/clients/dialects/jupyter` pins is in a virtual environment beside its tests.
+    JupyterClients,
     /// The programs of a Postgres server are installed.
     Postgres,
     /// The programs of a MariaDB server are installed.
@@ -72,7 +76,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -95,6 +99,8 @@ impl Capability {
         Self::Openai2Clients,
         Self::McpNode,
         Self::McpPython,
+        Self::OpenWebuiClient,
+        Self::JupyterClients,
         Self::Postgres,
         Self::MariaDb,
         Self::Helm,
@@ -127,6 +133,8 @@ impl Capability {
             Self::Openai2Clients => "openai2_clients",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
+            Self::OpenWebuiClient => "open_webui_client",
+            Self::JupyterClients => "jupyter_clients",
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
             Self::Helm => "helm",
@@ -194,6 +202,15 @@ impl Capability {
                 &["haystack-ai", "instructor", "litellm", "llama-index-llms-openai"],
             ),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
+            Self::OpenWebuiClient => clients(
+                "dialects/open_webui",
+                ".venv/open_webui/utils/tools.py",
+                "./install.sh",
+            )
+            .and_then(|_| python_with("dialects/open_webui", &["aiohttp", "fastapi", "websockets"])),
+            Self::JupyterClients => {
+                python_with("dialects/jupyter", &["jupyter-kernel-client", "jupyter-server"])
+            }
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
             Self::Chromium => succeeds(Command::new("chromium").arg("--version")),
