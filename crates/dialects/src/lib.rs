@@ -12,11 +12,13 @@ mod attended;
 mod door;
 mod fault;
 mod host;
+pub mod jupyter;
 mod off;
 pub mod open_terminal;
 mod options;
 mod presented;
 mod session;
+mod shown;
 mod workspace;
 
 use axum::Router;
@@ -37,12 +39,16 @@ pub struct Served {
 
 /// Returns the routes of every dialect; those of one that is off say that it is.
 pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
+    let jupyter = options.jupyter.as_ref();
     let open_terminal = options.open_terminal.as_ref();
-    let all: [(&'static str, &'static str, Option<Router>); 1] = [(
-        "/open-terminal",
-        "open_terminal",
-        open_terminal.map(|it| open_terminal::routes(host, it)),
-    )];
+    let all: [(&'static str, &'static str, Option<Router>); 2] = [
+        ("/jupyter", "jupyter", jupyter.map(|it| jupyter::routes(host, it))),
+        (
+            "/open-terminal",
+            "open_terminal",
+            open_terminal.map(|it| open_terminal::routes(host, it)),
+        ),
+    ];
     all.into_iter()
         .map(|(path, setting, routes)| Served {
             path,

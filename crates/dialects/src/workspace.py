@@ -4,6 +4,7 @@ It runs inside the sandbox, beside cells, and may do what any code there may. It
 the operation. It writes one line of JSON, `{"ok": …}` or `{"error": {"status", "detail"}}`; the bytes of a picture follow it.
 """
 
+import base64
 import difflib
 import fnmatch
 import heapq
@@ -116,11 +117,29 @@ def display(cwd, path):
 
 def about(cwd, path):
     target = resolve(path, cwd)
+    needs(os.path.exists(target), "path", target)
+    info = os.stat(target)
+    return {
+        "path": os.path.realpath(target),
+        "type": "directory" if os.path.isdir(target) else "file",
+        "size": info.st_size,
+        "modified": info.st_mtime,
+        "writable": os.access(target, os.W_OK),
+        "media_type": mimetypes.guess_type(target)[0],
+    }
+
+
+def content(cwd, path):
+    """The bytes of a file, whatever it is."""
+    target = resolve(path, cwd)
     needs(os.path.isfile(target), "file", target)
-    return {"path": os.path.realpath(target), "media_type": mimetypes.guess_type(target)[0]}
+    if os.path.getsize(target) > MAX_PICTURE:
+        raise Refused(413, f"{target} has {os.path.getsize(target)} bytes; the limit is {MAX_PICTURE}")
+    with open(target, "rb") as file:
+        return about(cwd, path), file.read()
 
 
-def replace_whole(target, text):
+def replace_whole(target, content):
     """Writes in one step, so that nobody reads half of it."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     target = os.path.realpath(target)
@@ -128,7 +147,7 @@ def replace_whole(target, text):
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".write-")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
+            file.write(content)
         os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException:
@@ -138,8 +157,9 @@ def replace_whole(target, text):
 
 def write(cwd, path, content):
     target = resolve(path, cwd)
+    content = content.encode() if isinstance(content, str) else base64.b64decode(content["base64"])
     replace_whole(target, content)
-    return {"path": target, "size": len(content.encode())}
+    return {"path": target, "size": len(content)}
 
 
 def replace(cwd, path, replacements):
@@ -158,8 +178,9 @@ def replace(cwd, path, replacements):
         if count > 1 and not chunk.get("allow_multiple"):
             raise Refused(400, f"{where} occurs {count} times, and nothing was changed: give more of it, start_line and end_line, or allow_multiple")
         text = before + region.replace(chunk["target"], chunk["replacement"]) + after
-    replace_whole(target, text)
-    return {"path": target, "size": len(text.encode())}
+    content = text.encode()
+    replace_whole(target, content)
+    return {"path": target, "size": len(content)}
 
 
 def searchable_lines(path):
@@ -260,6 +281,14 @@ def move(cwd, source, destination):
     return {"source": source, "destination": destination}
 
 
+def copy(cwd, source, destination):
+    source, destination = resolve(source, cwd), resolve(destination, cwd)
+    needs(os.path.isfile(source), "file", source)
+    os.makedirs(os.path.dirname(destination), exist_ok=True)
+    shutil.copyfile(source, destination)
+    return about("/", destination)
+
+
 def delete(cwd, path):
     target = resolve(path, cwd)
     needs(os.path.lexists(target), "path", target)
@@ -346,6 +375,8 @@ OPERATIONS = {
     "read": read,
     "display": display,
     "about": about,
+    "content": content,
+    "copy": copy,
     "write": write,
     "replace": replace,
     "grep": grep,

@@ -76,7 +76,7 @@ impl OpenTerminal {
             id: caller.id.clone(),
             idle: self.options.idle_timeout,
             network: self.options.network,
-            prelude: ["analysis", "documents"].map(str::to_owned).to_vec(),
+            prelude: ["analysis", "documents", "notebook"].map(str::to_owned).to_vec(),
         };
         let kept = Chat {
             cwd: Mutex::new(HOME.to_owned()),

@@ -206,9 +206,14 @@ async fn serve(
             closing
         }
     };
-    if let Some(closing) = closing {
-        let _ = timeout(STALL, sender.send(Message::Close(Some(closing)))).await;
-    }
+    // Also the answer to the client's own close, which it waits for.
+    let _ = timeout(STALL, async {
+        if let Some(closing) = closing {
+            let _ = sender.send(Message::Close(Some(closing))).await;
+        }
+        let _ = sender.close().await;
+    })
+    .await;
 }
 
 /// Reads the first message, and finds the terminal of who sends it.

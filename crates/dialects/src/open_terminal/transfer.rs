@@ -126,9 +126,9 @@ pub(super) async fn serve(
 async fn show(terminal: &OpenTerminal, caller: &Caller, path: &str) -> Result<Response, Problem> {
     let held = terminal.chat(caller).await?;
     let about = operate(&held, "about", &json!({ "path": path })).await?;
-    let (Some(path), media_type) = (about["path"].as_str(), about["media_type"].as_str()) else {
-        return Err(Problem::missing(format!("file not found: {path}")));
-    };
+    let real = about["path"].as_str().filter(|_| about["type"] == "file");
+    let path = real.ok_or_else(|| Problem::missing(format!("file not found: {path}")))?;
+    let media_type = about["media_type"].as_str();
     let opened = held.session.open_file(path).await?;
     let media_type = media_type.and_then(|it| HeaderValue::from_str(it).ok());
     let unknown = HeaderValue::from_static("application/octet-stream");

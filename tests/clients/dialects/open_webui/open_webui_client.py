@@ -49,7 +49,7 @@ async def user_of_token(*arguments):
 
 SETTINGS = {
     "open_webui.env": {
-        "AIOHTTP_CLIENT_ALLOW_REDIRECTS": True,
+        "AIOHTTP_CLIENT_ALLOW_REDIRECTS": False,
         "AIOHTTP_CLIENT_SESSION_SSL": True,
         "AIOHTTP_CLIENT_SESSION_TOOL_SERVER_SSL": True,
         "AIOHTTP_CLIENT_TIMEOUT": None,
