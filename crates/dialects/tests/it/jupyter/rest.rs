@@ -193,7 +193,7 @@ fn contents_are_the_files_of_kernels() {
             404
         );
         assert_eq!(
-            ann.ask(Method::GET, &format!("/api/contents/{kernel}/%2E%2E/x"), None)
+            ann.ask(Method::GET, &format!("/api/contents/{kernel}/a%2F..%2Fb"), None)
                 .await
                 .0,
             400
