@@ -346,7 +346,7 @@ pub(super) async fn post(
                     ..sent
                 },
             )
-            .await?
+            .await?;
         }
     }
     let location = format!("{}/{name}", uri.path().trim_end_matches('/'));

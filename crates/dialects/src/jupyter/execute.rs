@@ -249,10 +249,10 @@ async fn expressions(host: &Host, job: &Job) -> Value {
 /// Returns whether the last statement of code looks like an expression whose value is shown. Clients show a result and a displayed value alike,
 /// but for the number of the cell; so a guess is good enough.
 fn ends_with_expression(code: &str) -> bool {
-    let lines = code
+    let mut lines = code
         .lines()
         .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
-    let Some(last) = lines.last() else {
+    let Some(last) = lines.next_back() else {
         return false;
     };
     let is_block = last.starts_with([' ', '\t']) && !last.trim_end().ends_with([')', ']', '}']);

@@ -28,7 +28,7 @@ pub(super) fn values(uri: &Uri, name: &str) -> Vec<String> {
 }
 
 /// Checks a number's range.
-pub(super) fn between<T: PartialOrd + std::fmt::Display>(
+pub(super) fn between<T: PartialOrd + Copy + std::fmt::Display>(
     name: &str,
     value: T,
     least: T,

@@ -61,6 +61,7 @@ pub(super) struct ReplaceRequest {
 }
 
 #[derive(Debug, Deserialize, Serialize, utoipa::ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the fields are those of the protocol")]
 pub(super) struct Replacement {
     /// Exact text to find, including whitespace.
     target: String,

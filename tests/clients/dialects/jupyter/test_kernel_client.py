@@ -1,27 +1,25 @@
-"""jupyter_kernel_client runs code in our kernels, in both forms of messages."""
+"""jupyter_kernel_client and jupyter_server run code in our kernels."""
 
+import json
 import os
 import threading
 import time
 import unittest
 
 import requests
+import websocket
 from jupyter_kernel_client import JupyterKernelClient
-from jupyter_kernel_client.wsclient import JupyterSubprotocol
+from jupyter_server.gateway.gateway_client import GatewayClient
+from jupyter_server.gateway.managers import GatewayKernelSpecManager, GatewayMappingKernelManager
+from jupyter_server.services.kernels.connection.base import deserialize_msg_from_ws_v1, serialize_msg_to_ws_v1
 
 URL = os.environ["CELLBLOCK_URL"] + "/jupyter"
 KEY = os.environ["CELLBLOCK_KEY"]
 
 
-def kernel(form=JupyterSubprotocol.DEFAULT, token=KEY):
-    return JupyterKernelClient(server_url=URL, token=token, client_kwargs={"subprotocol": form})
-
-
 class Kernels(unittest.TestCase):
-    form = JupyterSubprotocol.DEFAULT
-
     def setUp(self):
-        self.kernel = kernel(self.form)
+        self.kernel = JupyterKernelClient(server_url=URL, token=KEY)
         self.kernel.start()
         self.addCleanup(self.kernel.stop)
 
@@ -87,8 +85,55 @@ class Kernels(unittest.TestCase):
         self.assertEqual(gone.status_code, 404)
 
 
-class KernelsInBinary(Kernels):
-    form = JupyterSubprotocol.V1
+class Binary(unittest.TestCase):
+    """The subprotocol whose messages are binary, read and written by jupyter_server's own code: jupyter_kernel_client 1.0.2 loses every message
+    that it gets in this form (`KeyError: 'channel'`)."""
+
+    def test_code_runs_and_the_subprotocol_is_chosen_only_if_it_is_offered(self):
+        headers = {"Authorization": f"token {KEY}"}
+        id = requests.post(f"{URL}/api/kernels", headers=headers, timeout=30).json()["id"]
+        address = f"{URL.replace('http', 'ws', 1)}/api/kernels/{id}/channels?token={KEY}"
+        plain = websocket.create_connection(address, timeout=60)
+        self.assertIsNone(plain.getsubprotocol())
+        plain.close()
+        v1 = "v1.kernel.websocket.jupyter.org"
+        socket = websocket.create_connection(address, timeout=60, subprotocols=["other", v1])
+        self.addCleanup(socket.close)
+        self.assertEqual(socket.getsubprotocol(), v1)
+        header = {"msg_id": "m1", "msg_type": "execute_request", "session": "s", "username": "u", "date": "", "version": "5.3"}
+        parts = [header, {}, {}, {"code": "print('x'); 6 * 7", "silent": False}]
+        socket.send_binary(serialize_msg_to_ws_v1([json.dumps(part).encode() for part in parts], "shell"))
+        seen = {}
+        while seen.get("status") != {"execution_state": "idle"}:
+            channel, (header, parent, _, content) = deserialize_msg_from_ws_v1(socket.recv())
+            if json.loads(parent).get("msg_id") == "m1":
+                seen[json.loads(header)["msg_type"]] = json.loads(content)
+        self.assertEqual(seen["stream"], {"name": "stdout", "text": "x\n"})
+        self.assertEqual(seen["execute_result"]["data"], {"text/plain": "42"})
+        self.assertEqual(seen["execute_reply"]["status"], "ok")
+
+
+class Gateway(unittest.IsolatedAsyncioTestCase):
+    """jupyter_server as a client of a kernel gateway, which is how JupyterLab reaches our kernels."""
+
+    async def test_a_server_with_a_gateway_url_runs_code_here(self):
+        GatewayClient.clear_instance()
+        client = GatewayClient.instance()
+        client.url, client.auth_token = URL, KEY
+        client.init_connection_args()
+        specs = await GatewayKernelSpecManager().get_all_specs()
+        self.assertIn("python3", specs)
+        kernels = GatewayMappingKernelManager()
+        id = await kernels.start_kernel(kernel_name="python3")
+        kernel = kernels.get_kernel(id)
+        talk = kernel.client()
+        await talk.start_channels()
+        seen = []
+        reply = await talk._async_execute_interactive("print('x')\n6 * 7", allow_stdin=False, output_hook=seen.append, timeout=60)
+        self.assertEqual(reply["content"]["status"], "ok")
+        self.assertEqual([it["msg_type"] for it in seen if it["msg_type"] != "status"], ["execute_input", "stream", "execute_result"])
+        talk.stop_channels()
+        await kernels.shutdown_kernel(id)
 
 
 if __name__ == "__main__":
