@@ -1,5 +1,7 @@
 //! Outputs as notebooks have them: bundles of representations by their media types.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::Output;
@@ -175,7 +177,9 @@ fn quoted(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             it if it == quote => quoted.extend(['\\', it]),
-            it if it < ' ' || it == '\x7f' => quoted.push_str(&format!("\\x{:02x}", it as u32)),
+            it if it < ' ' || it == '\x7f' => {
+                let _ = write!(quoted, "\\x{:02x}", u32::from(it));
+            }
             it => quoted.push(it),
         }
     }
@@ -187,7 +191,7 @@ fn quoted(text: &str) -> String {
 fn table(table: &Dataframe) -> String {
     let mut html = String::from("<table border=\"1\" class=\"dataframe\">\n<thead><tr>");
     for column in &table.columns {
-        html.push_str(&format!("<th>{}</th>", escaped(&column.name)));
+        let _ = write!(html, "<th>{}</th>", escaped(&column.name));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     let row = |html: &mut String, cells: &[Value]| {
@@ -198,24 +202,22 @@ fn table(table: &Dataframe) -> String {
                 Value::Null => String::new(),
                 other => escaped(&other.to_string()),
             };
-            html.push_str(&format!("<td>{text}</td>"));
+            let _ = write!(html, "<td>{text}</td>");
         }
         html.push_str("</tr>\n");
     };
     table.head.iter().for_each(|cells| row(&mut html, cells));
     if (table.head.len() + table.tail.len()) as u64 != table.rows {
-        html.push_str(&format!(
-            "<tr><td colspan=\"{}\">…</td></tr>\n",
-            table.columns.len()
-        ));
+        let _ = writeln!(html, "<tr><td colspan=\"{}\">…</td></tr>", table.columns.len());
     }
     table.tail.iter().for_each(|cells| row(&mut html, cells));
     html.push_str("</tbody>\n</table>\n");
-    html.push_str(&format!(
+    let _ = write!(
+        html,
         "<p>{} rows × {} columns</p>",
         table.rows,
         table.columns.len()
-    ));
+    );
     html
 }
 

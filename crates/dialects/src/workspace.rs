@@ -16,7 +16,7 @@ use crate::fault::Fault;
 /// The program.
 const PROGRAM: &str = include_str!("workspace.py");
 /// Maximum duration of an operation.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum size of an answer; pictures have up to 10 MiB, and text up to 1 Mi characters, which JSON may write with six bytes each.
 const MAX_ANSWER: usize = 12 << 20;
 

@@ -80,7 +80,7 @@ pub(super) async fn open(
 impl Connection {
     async fn serve(self, socket: WebSocket, client: Client, closed: impl Future<Output = ()>) {
         let (mut sender, mut receiver) = socket.split();
-        self.greet().await;
+        self.greet();
         let closing = tokio::select! {
             closing = self.tell(&mut sender, client.messages) => closing,
             closing = self.listen(&mut receiver) => closing,
@@ -102,7 +102,7 @@ impl Connection {
     }
 
     /// Tells the client what the kernel does, as the answer to a question that nobody asked: some wait for it.
-    async fn greet(&self) {
+    fn greet(&self) {
         let Some(held) = self.kernel() else { return };
         let kernel = &held.kept;
         let asked = kernel.message("shell", "kernel_info_request", &Map::new(), json!({}));

@@ -299,13 +299,11 @@ async fn listen(held: &HeldChat, id: &str, from: &mut SplitStream<WebSocket>) ->
 }
 
 fn failed(error: &Error) -> CloseFrame {
-    match error {
-        Error::Process(_) => because(1001, "the shell has ended"),
-        _ => {
-            tracing::warn!(error = error as &dyn std::error::Error, "a terminal failed");
-            because(1011, "the sandbox failed")
-        }
+    if matches!(error, Error::Process(_)) {
+        return because(1001, "the shell has ended");
     }
+    tracing::warn!(error = error as &dyn std::error::Error, "a terminal failed");
+    because(1011, "the sandbox failed")
 }
 
 fn because(code: u16, reason: &str) -> CloseFrame {
