@@ -1,5 +1,7 @@
 //! The dialects end to end, over HTTP: requests as the clients write them, and the clients themselves.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod jupyter;
 mod open_terminal;
 mod support;

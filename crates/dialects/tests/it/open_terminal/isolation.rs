@@ -24,7 +24,7 @@ fn each_key_user_and_chat_has_a_sandbox_of_its_own() {
                 ..ann.clone()
             },
             Chat {
-                chat: "chat-2",
+                id: "chat-2",
                 ..ann.clone()
             },
         ];

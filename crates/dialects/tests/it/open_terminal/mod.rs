@@ -21,7 +21,7 @@ pub(crate) struct Chat {
     http: Client,
     pub(crate) key: &'static str,
     pub(crate) user: &'static str,
-    pub(crate) chat: &'static str,
+    pub(crate) id: &'static str,
 }
 
 pub(crate) async fn server() -> Server {
@@ -39,7 +39,7 @@ impl Chat {
             http: http(),
             key: KEYS[0].0,
             user: "user-1",
-            chat: "chat-1",
+            id: "chat-1",
         }
     }
 
@@ -48,7 +48,7 @@ impl Chat {
             .request(method, format!("{}{path}", self.base))
             .bearer_auth(self.key)
             .header("X-User-Id", self.user)
-            .header("X-Session-Id", self.chat)
+            .header("X-Session-Id", self.id)
     }
 
     pub(crate) async fn get(&self, path: &str) -> (StatusCode, Value) {

@@ -45,7 +45,7 @@ fn a_chart_becomes_a_picture_that_can_be_read_and_shown() {
         let image = &answer["images"][0];
         let path = image["path"].as_str().unwrap_or_else(|| panic!("{answer}"));
         assert!(
-            path.starts_with("/workspace/outputs/") && path.ends_with(".png"),
+            path.starts_with("/workspace/outputs/") && path.contains(".png"),
             "{path}"
         );
         let read = chat.request(Method::GET, &format!("/files/read?path={path}"));

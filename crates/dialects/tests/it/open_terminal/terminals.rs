@@ -21,7 +21,7 @@ async fn connect(server: &Server, chat: &Chat, id: &str, token: &str) -> Socket 
         .headers_mut()
         .insert("x-user-id", chat.user.parse().unwrap());
     let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
-    let first = json!({"type": "auth", "token": token, "chat_id": chat.chat});
+    let first = json!({"type": "auth", "token": token, "chat_id": chat.id});
     socket.send(Message::text(first.to_string())).await.unwrap();
     socket
 }
