@@ -43,12 +43,15 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 async fn interpreter() -> Interpreter {
     let start = async || {
         let artifacts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
-        Interpreter::builder()
+        let built = Interpreter::builder()
             .home(cellblock_testkit::home().unwrap())
             .store(Store::local(artifacts).unwrap())
             .build()
             .await
-            .unwrap()
+            .unwrap();
+        // On a busy machine the first sandbox takes longer than clients wait.
+        built.warmed().await.unwrap();
+        built
     };
     INTERPRETER.get_or_init(start).await.clone()
 }

@@ -52,8 +52,11 @@ fn a_command_that_goes_on_reads_input_and_is_interrupted_and_killed() {
     block_on(async {
         let server = server().await;
         let chat = Chat::new(&server);
-        let code =
-            "trap 'echo stopped' INT; while true; do if read -t 0.2 line; then echo got $line; fi; done";
+        let code = r#"python3 -c '
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: print("stopped"))
+for line in sys.stdin:
+    print("got", line.strip())'"#;
         let started = chat.done("/execute?wait=0", json!({"command": code})).await;
         assert_eq!(started["status"], "running");
         let id = started["id"].as_str().unwrap();
