@@ -256,7 +256,10 @@ fn ends_with_expression(code: &str) -> bool {
         return false;
     };
     let is_block = last.starts_with([' ', '\t']) && !last.trim_end().ends_with([')', ']', '}']);
-    let is_shown = ["display(", "print("].iter().any(|it| last.starts_with(it));
+    let last_statement = last.rsplit(';').next().unwrap_or_default().trim();
+    let is_shown = ["display(", "print("]
+        .iter()
+        .any(|it| last_statement.starts_with(it));
     !is_block && !is_shown && !last.trim_end().ends_with(';')
 }
 
@@ -299,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_last_statement_is_an_expression_or_not() {
-        for code in ["x", "x = 1\nx + 1\n# end\n", "f(\n    1,\n)"] {
+        for code in ["x", "print(1); x", "x = 1\nx + 1\n# end\n", "f(\n    1,\n)"] {
             assert!(ends_with_expression(code), "{code:?}");
         }
         for code in ["", "x;", "display(x)", "print(1)", "for x in y:\n    x"] {

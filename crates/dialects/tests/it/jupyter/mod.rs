@@ -23,7 +23,7 @@ fn open_webui_runs_code_with_a_token_or_a_password() {
 }
 
 #[test]
-fn jupyter_kernel_client_and_jupyter_server_run_code() {
+fn jupyter_kernel_client_runs_code() {
     require!(JupyterClients);
     block_on(async { suite("jupyter", "test_kernel_client", &server().await).await });
 }
