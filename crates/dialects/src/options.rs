@@ -11,7 +11,7 @@ use crate::open_terminal::OpenTerminalOptions;
 #[schemars(rename = "Dialects")]
 #[serde(default, deny_unknown_fields)]
 pub struct DialectsOptions {
-    /// Jupyter's API at `/jupyter`, for Open WebUI, JupyterLab and other clients of Jupyter servers.
+    /// Jupyter's API at `/jupyter`, for Open WebUI and other clients of Jupyter servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jupyter: Option<JupyterOptions>,
     /// Open Terminal at `/open-terminal`, for Open WebUI.

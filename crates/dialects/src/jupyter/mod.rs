@@ -1,5 +1,4 @@
-//! Jupyter: the REST API of its server and its kernels' messages, for Open WebUI's code interpreter, `jupyter_kernel_client`, JupyterLab by way of
-//! `--gateway-url`, and others.
+//! Jupyter: the REST API of its server and its kernels' messages, for Open WebUI's code interpreter, `jupyter_kernel_client` and others.
 //!
 //! ```text
 //! POST /api/kernels ──> a session            WS /api/kernels/{id}/channels ──> queue ──> cells, one after the other
