@@ -8,9 +8,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
-use cellblock_artifact::Store;
 use cellblock_dialects::{DialectsOptions, Doorkeeper, Host, HostTerms, NoEntry, routes};
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::artifact::Store;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::{Owner, Unmetered};
 use cellblock_interpreter::limits::NetworkPolicy;
