@@ -12,13 +12,13 @@ use crate::host::HostError;
 
 /// Why a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct DialectFault {
     pub(crate) status: StatusCode,
     /// What its reader may know of it.
     pub(crate) message: String,
 }
 
-impl Fault {
+impl DialectFault {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { status, message }
@@ -32,7 +32,7 @@ impl Fault {
     }
 }
 
-impl<E: Into<HostError>> From<E> for Fault {
+impl<E: Into<HostError>> From<E> for DialectFault {
     fn from(error: E) -> Self {
         let (status, message) = of(&error.into());
         Self { status, message }

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// An output of a cell.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shown {
+pub(crate) enum ShownOutput {
     /// A value in its representations.
     Value(Map<String, Value>),
     /// An exception.
@@ -60,9 +60,9 @@ impl From<&Exception> for Raised {
 }
 
 /// Reads an output's representations. One that cannot be read is left out; its plain text says what it is.
-pub(crate) async fn shown(store: &Store, output: &Output) -> Shown {
+pub(crate) async fn shown(store: &Store, output: &Output) -> ShownOutput {
     if let Output::Exception(raised) = output {
-        return Shown::Error(raised.into());
+        return ShownOutput::Error(raised.into());
     }
     let mut bundle = Map::new();
     let plain = match output {
@@ -105,7 +105,7 @@ pub(crate) async fn shown(store: &Store, output: &Output) -> Shown {
         }
         Output::Primitive(_) | Output::Exception(_) => {}
     }
-    Shown::Value(bundle)
+    ShownOutput::Value(bundle)
 }
 
 /// The media type by which JupyterLab knows what to draw.

@@ -11,7 +11,7 @@ use cellblock_interpreter::session::processes::AsideProgram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
+use crate::fault::DialectFault;
 
 /// The program.
 const PROGRAM: &str = include_str!("workspace.py");
@@ -41,7 +41,7 @@ pub(crate) async fn operate(
     directory: &str,
     operation: &str,
     arguments: &impl Serialize,
-) -> Result<Value, Fault> {
+) -> Result<Value, DialectFault> {
     Ok(perform(session, directory, operation, arguments).await?.answer)
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn perform(
     directory: &str,
     operation: &str,
     arguments: &impl Serialize,
-) -> Result<Done, Fault> {
+) -> Result<Done, DialectFault> {
     let asked = json!({"op": operation, "cwd": directory, "arguments": arguments});
     let program = AsideProgram {
         command: ["python3", "-I", "-S", "-c", PROGRAM].map(str::to_owned).to_vec(),
@@ -71,7 +71,10 @@ pub(crate) async fn perform(
             let status = StatusCode::from_u16(status)
                 .ok()
                 .filter(StatusCode::is_client_error);
-            Err(Fault::new(status.unwrap_or(StatusCode::BAD_REQUEST), detail))
+            Err(DialectFault::new(
+                status.unwrap_or(StatusCode::BAD_REQUEST),
+                detail,
+            ))
         }
         Err(error) => {
             tracing::warn!(%error, operation, "the program that looks after files wrote something else");
@@ -80,7 +83,7 @@ pub(crate) async fn perform(
                 "could not {operation}: the sandbox's Python failed: {}",
                 end.trim()
             );
-            Err(Fault::new(StatusCode::BAD_GATEWAY, detail))
+            Err(DialectFault::new(StatusCode::BAD_GATEWAY, detail))
         }
     }
 }

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::queue::Job;
-use crate::fault::Fault;
+use crate::fault::DialectFault;
 use crate::host::Host;
-use crate::shown::{Raised, Shown, shown};
+use crate::shown::{Raised, ShownOutput, shown};
 
 /// How long the last output is held back: it is the result if the cell ends after it.
 const HELD_BACK: Duration = Duration::from_millis(100);
@@ -80,7 +80,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn run(&self, host: &Host, code: &str) -> Result<Result<(), Raised>, Fault> {
+    async fn run(&self, host: &Host, code: &str) -> Result<Result<(), Raised>, DialectFault> {
         let held = &self.job.held;
         let kernel = &held.kept;
         let turn = held.turn().await?;
@@ -111,7 +111,12 @@ impl Run<'_> {
     }
 
     /// Tells clients what happens, to the cell's end.
-    async fn follow(&self, host: &Host, running: Running, may_have_result: bool) -> Result<Execution, Fault> {
+    async fn follow(
+        &self,
+        host: &Host,
+        running: Running,
+        may_have_result: bool,
+    ) -> Result<Execution, DialectFault> {
         let (mut events, result) = running.split();
         let mut texts = Texts::default();
         let told = async {
@@ -166,7 +171,7 @@ impl Run<'_> {
         let Some(output) = output.filter(|_| !(self.silent && kind == "execute_result")) else {
             return;
         };
-        if let Shown::Value(data) = shown(host.interpreter.store(), &output).await {
+        if let ShownOutput::Value(data) = shown(host.interpreter.store(), &output).await {
             let mut content = json!({"data": data, "metadata": {}});
             if kind == "execute_result" {
                 content["execution_count"] = self.count.into();
@@ -226,17 +231,17 @@ async fn expressions(host: &Host, job: &Job) -> Value {
             fields
         };
         let answer = match job.held.session.execute(Cell::expression(expression)).await {
-            Err(error) => failed(&Raised::new("SandboxError", Fault::from(error).message)),
+            Err(error) => failed(&Raised::new("SandboxError", DialectFault::from(error).message)),
             Ok(execution) => match (raised(&execution), execution.outputs.first()) {
                 (Some(raised), _) => failed(&raised),
                 (None, output) => {
                     let data = match output {
                         Some(output) => shown(host.interpreter.store(), output).await,
-                        None => Shown::Value(Map::new()),
+                        None => ShownOutput::Value(Map::new()),
                     };
                     match data {
-                        Shown::Value(data) => json!({"status": "ok", "data": data, "metadata": {}}),
-                        Shown::Error(raised) => failed(&raised),
+                        ShownOutput::Value(data) => json!({"status": "ok", "data": data, "metadata": {}}),
+                        ShownOutput::Error(raised) => failed(&raised),
                     }
                 }
             },
@@ -247,7 +252,7 @@ async fn expressions(host: &Host, job: &Job) -> Value {
 }
 
 /// Returns whether the last statement of code looks like an expression whose value is shown. Clients show a result and a displayed value alike,
-/// but for the number of the cell; so a guess is good enough.
+/// except for the number of the cell; so a guess is good enough.
 fn ends_with_expression(code: &str) -> bool {
     let mut lines = code
         .lines()

@@ -61,7 +61,7 @@ static ALL: [KernelSpec; 3] = [
     },
 ];
 
-/// What clients are told that a kernel does.
+/// What a kernel does, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Starting,

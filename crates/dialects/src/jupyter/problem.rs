@@ -5,15 +5,15 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::fault::Fault;
+use crate::fault::DialectFault;
 
 /// Why a request is not served.
 #[derive(Debug)]
-pub(super) struct Problem(Fault);
+pub(super) struct Problem(DialectFault);
 
 impl Problem {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self(Fault::new(status, message))
+        Self(DialectFault::new(status, message))
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -32,13 +32,13 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Fault { status, message } = self.0;
+        let DialectFault { status, message } = self.0;
         let body = json!({"message": message, "reason": status.canonical_reason()});
         (status, Json(body)).into_response()
     }
 }
 
-impl<E: Into<Fault>> From<E> for Problem {
+impl<E: Into<DialectFault>> From<E> for Problem {
     fn from(error: E) -> Self {
         Self(error.into())
     }

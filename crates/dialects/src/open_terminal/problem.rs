@@ -5,15 +5,15 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::fault::Fault;
+use crate::fault::DialectFault;
 
 /// Why a request is not served.
 #[derive(Debug)]
-pub(super) struct Problem(pub(super) Fault);
+pub(super) struct Problem(pub(super) DialectFault);
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self(Fault::new(status, detail))
+        Self(DialectFault::new(status, detail))
     }
 
     /// An argument that is wrong.
@@ -29,12 +29,12 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Fault { status, message } = self.0;
+        let DialectFault { status, message } = self.0;
         (status, Json(json!({ "detail": message }))).into_response()
     }
 }
 
-impl<E: Into<Fault>> From<E> for Problem {
+impl<E: Into<DialectFault>> From<E> for Problem {
     fn from(error: E) -> Self {
         Self(error.into())
     }

@@ -138,7 +138,7 @@ pub(super) async fn read(
     ))
 }
 
-/// Type into the user's own terminal. It does not wait for what comes of it; read the terminal afterwards.
+/// Type into the user's own terminal. It does not wait for a result; read the terminal afterwards.
 #[utoipa::path(post, path = "/api/terminals/user/input", operation_id = "send_user_terminal_input", request_body = TypeRequest, responses((status = 200, description = "It was typed", body = Object)))]
 pub(super) async fn write(
     State(terminal): State<OpenTerminal>,

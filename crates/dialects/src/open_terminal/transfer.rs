@@ -21,7 +21,7 @@ use super::commands::join;
 use super::files::PathQuery;
 use super::problem::Problem;
 use super::workspace::operate;
-use crate::fault::Fault;
+use crate::fault::DialectFault;
 
 /// Makes browsers show a file in an origin of its own: its scripts run, but have neither cookies nor storage, and no answers of this server.
 pub(super) const ALONE: HeaderValue =
@@ -84,7 +84,7 @@ async fn spool(mut form: Multipart, limit: u64) -> Result<(String, std::fs::File
         if matches!(name.as_str(), "" | "." | "..") || name.contains('\0') {
             return Err(Problem::invalid(format!("`{name}` is not the name of a file")));
         }
-        let failed = |error: std::io::Error| Fault::internal("keep the upload", &error);
+        let failed = |error: std::io::Error| DialectFault::internal("keep the upload", &error);
         let file = tempfile::tempfile().map_err(failed)?;
         let mut to = tokio::fs::File::from_std(file);
         let mut bytes = 0;
