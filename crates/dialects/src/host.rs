@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Doorkeeper, NoEntry};
-use crate::session::{DialectSession, Sessions};
+use crate::session::{DialectSession, DialectSessions};
 
 /// What dialects share. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Host(Arc<HostTerms>);
+pub struct DialectHost(Arc<DialectTerms>);
 
 /// What the program around gives to dialects.
 #[derive(Debug)]
-pub struct HostTerms {
+pub struct DialectTerms {
     /// Makes the sandboxes.
     pub interpreter: Interpreter,
     /// Says who calls.
@@ -51,10 +51,10 @@ pub struct HostTerms {
     pub ending: CancellationToken,
 }
 
-impl std::ops::Deref for Host {
-    type Target = HostTerms;
+impl std::ops::Deref for DialectHost {
+    type Target = DialectTerms;
 
-    fn deref(&self) -> &HostTerms {
+    fn deref(&self) -> &DialectTerms {
         &self.0
     }
 }
@@ -76,7 +76,7 @@ pub struct SessionWish {
 
 /// Why a session cannot be made or used. Each dialect has a form of its own for it.
 #[derive(Debug, thiserror::Error)]
-pub enum HostError {
+pub enum DialectError {
     /// The caller is not let in; status 401, 403 or 503.
     #[error(transparent)]
     NoEntry(#[from] NoEntry),
@@ -91,9 +91,9 @@ pub enum HostError {
     Failed(#[from] Error),
 }
 
-impl Host {
+impl DialectHost {
     /// A host of these terms.
-    pub fn new(terms: HostTerms) -> Self {
+    pub fn new(terms: DialectTerms) -> Self {
         Self(Arc::new(terms))
     }
 
@@ -113,18 +113,18 @@ impl Host {
     }
 
     /// Returns the registry of a dialect's sessions. Call it once per dialect.
-    pub fn sessions<T: Send + Sync + 'static>(&self, limits: HostingLimits) -> Sessions<T> {
-        Sessions::new(limits, &self.tasks, self.stopping.clone(), self.ending.clone())
+    pub fn sessions<T: Send + Sync + 'static>(&self, limits: HostingLimits) -> DialectSessions<T> {
+        DialectSessions::new(limits, &self.tasks, self.stopping.clone(), self.ending.clone())
     }
 
     /// Makes a session and holds it. Its sandbox is made by the first call that needs it.
     pub async fn open<T: Send + Sync + 'static>(
         &self,
-        sessions: &Sessions<T>,
+        sessions: &DialectSessions<T>,
         owner: &Owner,
         wish: SessionWish,
         kept: T,
-    ) -> Result<Held<DialectSession<T>>, HostError> {
+    ) -> Result<Held<DialectSession<T>>, DialectError> {
         let place = sessions.reserve(owner.name(), &wish.id)?;
         let permit = self.meter.session(owner).await?;
         let offered = self.meter.network(owner, self.max_network).await?;

@@ -4,30 +4,37 @@
 //! client ──its own protocol──> dialect ──hosting──> Session
 //! ```
 //!
-//! Each dialect is a module with its own routes, errors and forms of keys, below a path of its own. What they share is the [`Host`]: who
+//! Each dialect is a module with its own routes, errors and forms of keys, below a path of its own. What they share is the [`DialectHost`]: who
 //! calls ([`Doorkeeper`]), how much that may use ([`Meter`](cellblock_interpreter::hosting::Meter)), and how sessions are made.
 //! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
 
+mod attended;
+mod dialect_fault;
 mod door;
 mod e2b;
 mod fault;
 mod host;
 mod instant;
+pub mod jupyter;
 mod librechat;
 mod off;
+pub mod open_terminal;
 mod opensandbox;
 mod options;
+mod presented;
 mod session;
+mod shown;
 mod split;
+mod workspace;
 
 use axum::Router;
 
 pub use door::{Doorkeeper, NoEntry};
-pub use host::{Host, HostError, HostTerms, SessionWish};
+pub use host::{DialectError, DialectHost, DialectTerms, SessionWish};
 pub use librechat::{JwtKey, JwtOptions, LibreChatOptions};
 pub use opensandbox::OpenSandboxOptions;
 pub use options::{DialectsOptions, E2bOptions};
-pub use session::{DialectSession, Sessions};
+pub use session::{DialectSession, DialectSessions};
 
 /// A dialect's routes, and the path that they are below.
 #[derive(Clone, Debug)]
@@ -39,7 +46,7 @@ pub struct Served {
 }
 
 /// Returns the routes of every dialect; those of one that is off say that it is.
-pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
+pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Vec<Served> {
     let all = [
         (
             "/e2b",
@@ -47,9 +54,22 @@ pub fn routes(host: &Host, options: &DialectsOptions) -> Vec<Served> {
             options.e2b.as_ref().map(|it| e2b::routes(host, it)),
         ),
         (
+            "/jupyter",
+            "jupyter",
+            options.jupyter.as_ref().map(|it| jupyter::routes(host, it)),
+        ),
+        (
             "/librechat",
             "librechat",
             options.librechat.as_ref().map(|it| librechat::routes(host, it)),
+        ),
+        (
+            "/open-terminal",
+            "open_terminal",
+            options
+                .open_terminal
+                .as_ref()
+                .map(|it| open_terminal::routes(host, it)),
         ),
         (
             "/opensandbox",

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::e2b::E2bOptions;
+use crate::jupyter::JupyterOptions;
 use crate::librechat::LibreChatOptions;
+use crate::open_terminal::OpenTerminalOptions;
 use crate::opensandbox::OpenSandboxOptions;
 
 /// Other people's protocols. Each is served if its name is here, such as `e2b: {}`.
@@ -15,9 +17,15 @@ pub struct DialectsOptions {
     /// E2B's API, for its SDKs of Python and JavaScript; served at `/e2b`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub e2b: Option<E2bOptions>,
+    /// Jupyter's API, for Open WebUI and other clients of Jupyter servers; served at `/jupyter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jupyter: Option<JupyterOptions>,
     /// The Code API of LibreChat; served at `/librechat`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub librechat: Option<LibreChatOptions>,
+    /// Open Terminal, for Open WebUI; served at `/open-terminal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_terminal: Option<OpenTerminalOptions>,
     /// The OpenSandbox protocol, which its SDKs and LiteLLM's code interpreter speak; served at `/opensandbox`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opensandbox: Option<OpenSandboxOptions>,

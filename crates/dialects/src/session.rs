@@ -34,15 +34,15 @@ impl<T: Send + Sync + 'static> Hosted for DialectSession<T> {
 
 /// The sessions of a dialect, by their ids. Clones share them.
 #[derive(Debug)]
-pub struct Sessions<T>(Arc<Registry<DialectSession<T>>>);
+pub struct DialectSessions<T>(Arc<Registry<DialectSession<T>>>);
 
-impl<T> Clone for Sessions<T> {
+impl<T> Clone for DialectSessions<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> std::ops::Deref for Sessions<T> {
+impl<T> std::ops::Deref for DialectSessions<T> {
     type Target = Registry<DialectSession<T>>;
 
     fn deref(&self) -> &Self::Target {
@@ -50,7 +50,7 @@ impl<T> std::ops::Deref for Sessions<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Sessions<T> {
+impl<T: Send + Sync + 'static> DialectSessions<T> {
     /// None yet. Those that expire are closed, and all of them when the host stops.
     pub(crate) fn new(
         limits: HostingLimits,

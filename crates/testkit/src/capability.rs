@@ -70,6 +70,10 @@ pub enum Capability {
     LibreChatClient,
     /// The packages that `tests/clients/dialects/opensandbox` pins are in a virtual environment beside its tests.
     OpenSandboxClient,
+    /// What `tests/clients/dialects/open_webui` pins is in a virtual environment beside its tests.
+    OpenWebuiClient,
+    /// What `tests/clients/dialects/jupyter` pins is in a virtual environment beside its tests.
+    JupyterClients,
     /// The programs of a Postgres server are installed.
     Postgres,
     /// The programs of a MariaDB server are installed.
@@ -86,7 +90,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -115,6 +119,8 @@ impl Capability {
         Self::McpPython,
         Self::LibreChatClient,
         Self::OpenSandboxClient,
+        Self::OpenWebuiClient,
+        Self::JupyterClients,
         Self::Postgres,
         Self::MariaDb,
         Self::Helm,
@@ -154,6 +160,8 @@ impl Capability {
             Self::McpPython => "mcp_python",
             Self::LibreChatClient => "librechat_client",
             Self::OpenSandboxClient => "opensandbox_client",
+            Self::OpenWebuiClient => "open_webui_client",
+            Self::JupyterClients => "jupyter_clients",
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
             Self::Helm => "helm",
@@ -232,6 +240,15 @@ impl Capability {
                 "dialects/opensandbox",
                 &["opensandbox", "opensandbox-code-interpreter"],
             ),
+            Self::OpenWebuiClient => clients(
+                "dialects/open_webui",
+                ".venv/open_webui/utils/tools.py",
+                "./install.sh",
+            )
+            .and_then(|_| python_with("dialects/open_webui", &["aiohttp", "fastapi", "websockets"])),
+            Self::JupyterClients => {
+                python_with("dialects/jupyter", &["jupyter-kernel-client", "jupyter-server"])
+            }
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
             Self::Chromium => succeeds(Command::new("chromium").arg("--version")),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
-use cellblock_dialects::{Doorkeeper, Host, HostTerms, NoEntry};
+use cellblock_dialects::{DialectHost, DialectTerms, Doorkeeper, NoEntry};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::{Owner, Unmetered};
@@ -28,14 +28,14 @@ impl Doorkeeper for Everybody {
 }
 
 /// Returns a host whose sessions have at most this network.
-pub(crate) async fn host(max_network: NetworkPolicy) -> Host {
+pub(crate) async fn host(max_network: NetworkPolicy) -> DialectHost {
     let artifacts = std::env::temp_dir().join("cellblock-dialects");
     let interpreter = Interpreter::builder()
         .store(Store::local(artifacts).expect("the store opens"))
         .build()
         .await
         .expect("the interpreter starts");
-    Host::new(HostTerms {
+    DialectHost::new(DialectTerms {
         interpreter,
         doorkeeper: Arc::new(Everybody),
         meter: Arc::new(Unmetered),
@@ -53,7 +53,7 @@ pub(crate) async fn host(max_network: NetworkPolicy) -> Host {
 }
 
 /// Closes every session of a host.
-pub(crate) async fn stop(host: &Host) {
+pub(crate) async fn stop(host: &DialectHost) {
     host.stopping.cancel();
     host.ending.cancel();
     host.tasks.close();

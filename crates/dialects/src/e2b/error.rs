@@ -9,7 +9,7 @@ use cellblock_interpreter::hosting::{Denied, HostingError};
 use serde_json::json;
 
 use crate::door::NoEntry;
-use crate::host::HostError;
+use crate::host::DialectError;
 
 /// Why a request fails.
 #[derive(Clone, Debug)]
@@ -127,13 +127,13 @@ impl From<Error> for Problem {
     }
 }
 
-impl From<HostError> for Problem {
-    fn from(error: HostError) -> Self {
+impl From<DialectError> for Problem {
+    fn from(error: DialectError) -> Self {
         match error {
-            HostError::NoEntry(error) => error.into(),
-            HostError::Denied(error) => error.into(),
-            HostError::Hosting(error) => error.into(),
-            HostError::Failed(error) => error.into(),
+            DialectError::NoEntry(error) => error.into(),
+            DialectError::Denied(error) => error.into(),
+            DialectError::Hosting(error) => error.into(),
+            DialectError::Failed(error) => error.into(),
         }
     }
 }

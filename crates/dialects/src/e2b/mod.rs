@@ -26,14 +26,14 @@ mod state;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 
-use crate::host::Host;
+use crate::host::DialectHost;
 
 pub use options::E2bOptions;
 
 use state::E2b;
 
 /// Returns the routes, and begins to listen at the dialect's own addresses.
-pub(crate) fn routes(host: &Host, options: &E2bOptions) -> Router {
+pub(crate) fn routes(host: &DialectHost, options: &E2bOptions) -> Router {
     let e2b = E2b::new(host.clone(), options.clone());
     let routes = router(&e2b);
     listeners::start(&e2b, &routes);

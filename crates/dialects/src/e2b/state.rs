@@ -9,8 +9,8 @@ use cellblock_interpreter::hosting::{HostingLimits, Owner, Resident};
 use super::error::{Answer, Problem};
 use super::options::E2bOptions;
 use super::sandbox::{HeldSandbox, Sandbox};
-use crate::host::Host;
-use crate::session::{DialectSession, Sessions};
+use crate::host::DialectHost;
+use crate::session::{DialectSession, DialectSessions};
 
 /// How long a sandbox may be paused.
 const PAUSED: Duration = Duration::from_hours(24);
@@ -27,9 +27,9 @@ pub(super) struct E2b(Arc<Inner>);
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) host: Host,
+    pub(super) host: DialectHost,
     pub(super) options: E2bOptions,
-    pub(super) sandboxes: Sessions<Sandbox>,
+    pub(super) sandboxes: DialectSessions<Sandbox>,
     /// Whose they are. Requests to a sandbox carry no key, but its id and tokens.
     owners: Mutex<HashMap<String, Owner>>,
     /// The one sandbox of clients in debug mode.
@@ -45,7 +45,7 @@ impl std::ops::Deref for E2b {
 }
 
 impl E2b {
-    pub(super) fn new(host: Host, options: E2bOptions) -> Self {
+    pub(super) fn new(host: DialectHost, options: E2bOptions) -> Self {
         let limits = HostingLimits {
             waiting: WAITING,
             ..HostingLimits::default()

@@ -32,12 +32,12 @@ use axum::routing::{delete, get, post};
 
 pub use options::{JwtKey, JwtOptions, LibreChatOptions};
 
-use crate::host::Host;
+use crate::host::DialectHost;
 use error::Problem;
 use state::State;
 
 /// Returns the routes.
-pub(crate) fn routes(host: &Host, options: &LibreChatOptions) -> Router {
+pub(crate) fn routes(host: &DialectHost, options: &LibreChatOptions) -> Router {
     let uploads = Router::new()
         .route("/upload", post(upload::one))
         .route("/upload/batch", post(upload::batch))

@@ -11,8 +11,8 @@ use super::conversation::Conversation;
 use super::jwt::Verifier;
 use super::rounds::Rounds;
 use super::storage::Storage;
-use crate::host::Host;
-use crate::session::Sessions;
+use crate::host::DialectHost;
+use crate::session::DialectSessions;
 
 /// What the routes share. Clones share it.
 #[derive(Clone, Debug)]
@@ -20,18 +20,18 @@ pub(super) struct State(Arc<Shared>);
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) host: Host,
+    pub(super) host: DialectHost,
     pub(super) options: LibreChatOptions,
     pub(super) verifier: Option<Verifier>,
     pub(super) storage: Storage,
-    pub(super) conversations: Sessions<Conversation>,
+    pub(super) conversations: DialectSessions<Conversation>,
     pub(super) rounds: Rounds,
     /// Held while a conversation's sandbox is looked for and made: a client that calls two tools at once means the same one.
     pub(super) opening: Mutex<()>,
 }
 
 impl State {
-    pub(super) fn new(host: &Host, options: &LibreChatOptions) -> Self {
+    pub(super) fn new(host: &DialectHost, options: &LibreChatOptions) -> Self {
         Self(Arc::new(Shared {
             host: host.clone(),
             options: options.clone(),

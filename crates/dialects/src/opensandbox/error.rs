@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::door::NoEntry;
 use crate::fault::{SessionFault, SessionFaultKind};
-use crate::host::HostError;
+use crate::host::DialectError;
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -109,13 +109,13 @@ impl From<Error> for Problem {
     }
 }
 
-impl From<HostError> for Problem {
-    fn from(error: HostError) -> Self {
+impl From<DialectError> for Problem {
+    fn from(error: DialectError) -> Self {
         match error {
-            HostError::NoEntry(error) => error.into(),
-            HostError::Denied(error) => error.into(),
-            HostError::Hosting(error) => error.into(),
-            HostError::Failed(error) => error.into(),
+            DialectError::NoEntry(error) => error.into(),
+            DialectError::Denied(error) => error.into(),
+            DialectError::Hosting(error) => error.into(),
+            DialectError::Failed(error) => error.into(),
         }
     }
 }

@@ -32,7 +32,7 @@ use cellblock_interpreter::hosting::HostingLimits;
 
 pub use options::OpenSandboxOptions;
 
-use crate::host::Host;
+use crate::host::DialectHost;
 use error::Problem;
 use sandbox::State;
 
@@ -40,7 +40,7 @@ use sandbox::State;
 const EXECD_PORT: u16 = 44772;
 
 /// Returns the routes of both parts.
-pub(crate) fn routes(host: &Host, options: &OpenSandboxOptions) -> Router {
+pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router {
     let state = State::new(host, options, host.sessions(HostingLimits::default()));
     let lifecycle = Router::new()
         .route("/sandboxes", get(lifecycle::list).post(create::create))

@@ -14,9 +14,9 @@ use super::OpenSandboxOptions;
 use super::contexts::Contexts;
 use super::runs::Runs;
 use super::shell::Shells;
-use crate::host::Host;
+use crate::host::DialectHost;
 use crate::instant::instant;
-use crate::session::{DialectSession, Sessions};
+use crate::session::{DialectSession, DialectSessions};
 
 /// A sandbox that nobody else can end meanwhile.
 pub(super) type HeldSandbox = Held<DialectSession<Sandbox>>;
@@ -29,9 +29,9 @@ pub(super) struct State(Arc<Shared>);
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) host: Host,
+    pub(super) host: DialectHost,
     pub(super) options: OpenSandboxOptions,
-    pub(super) sandboxes: Sessions<Sandbox>,
+    pub(super) sandboxes: DialectSessions<Sandbox>,
     /// The owner of each sandbox, for clients that have only its token.
     owners: Mutex<HashMap<String, String>>,
 }
@@ -54,7 +54,11 @@ pub(super) struct Sandbox {
 }
 
 impl State {
-    pub(super) fn new(host: &Host, options: &OpenSandboxOptions, sandboxes: Sessions<Sandbox>) -> Self {
+    pub(super) fn new(
+        host: &DialectHost,
+        options: &OpenSandboxOptions,
+        sandboxes: DialectSessions<Sandbox>,
+    ) -> Self {
         Self(Arc::new(Shared {
             host: host.clone(),
             options: options.clone(),

@@ -4,6 +4,8 @@
 
 mod e2b;
 mod guides;
+mod jupyter;
 mod librechat;
+mod open_terminal;
 mod opensandbox;
 mod support;

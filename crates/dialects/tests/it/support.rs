@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::middleware::{Next, from_fn};
 use cellblock_artifact::Store;
-use cellblock_dialects::{DialectsOptions, Doorkeeper, Host, HostTerms, NoEntry};
+use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, NoEntry};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::{Meter, Owner, Unmetered};
@@ -47,6 +47,9 @@ async fn interpreter() -> Interpreter {
     };
     INTERPRETER.get_or_init(start).await.clone()
 }
+
+/// The key of Ann, and that of Bob.
+pub(crate) const KEYS: [(&str, &str); 2] = [("ck_ann", "ann"), ("ck_bob", "bob")];
 
 /// Who has a key of a server.
 #[derive(Clone, Debug)]
@@ -89,7 +92,7 @@ impl Doorkeeper for KeyRing {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    pub(crate) host: Host,
+    pub(crate) host: DialectHost,
 }
 
 impl Server {
@@ -97,10 +100,10 @@ impl Server {
     pub(crate) async fn with(
         options: &DialectsOptions,
         keys: KeyRing,
-        change: impl FnOnce(&mut HostTerms),
+        change: impl FnOnce(&mut DialectTerms),
     ) -> Self {
         let ending = CancellationToken::new();
-        let mut terms = HostTerms {
+        let mut terms = DialectTerms {
             interpreter: interpreter().await,
             doorkeeper: Arc::new(keys),
             meter: Arc::new(Unmetered),
@@ -116,7 +119,7 @@ impl Server {
             ending,
         };
         change(&mut terms);
-        let host = Host::new(terms);
+        let host = DialectHost::new(terms);
         let mut router = Router::new();
         for served in cellblock_dialects::routes(&host, options) {
             router = router.nest_service(served.path, served.routes);
@@ -136,6 +139,27 @@ impl Server {
             ending.run_until_cancelled(serving).await
         });
         Self { address, host }
+    }
+
+    /// Starts one for [`KEYS`].
+    pub(crate) async fn start(options: DialectsOptions) -> Self {
+        Self::start_with(options, KEYS.into()).await
+    }
+
+    /// Starts one with these keys and their owners; without any, everybody is one owner.
+    pub(crate) async fn start_with(
+        options: DialectsOptions,
+        keys: BTreeMap<&'static str, &'static str>,
+    ) -> Self {
+        let ring = if keys.is_empty() {
+            KeyRing::Open
+        } else {
+            KeyRing::Known(keys)
+        };
+        let change = |terms: &mut DialectTerms| {
+            (terms.max_body, terms.max_upload) = (10 << 20, 32 << 20);
+        };
+        Self::with(&options, ring, change).await
     }
 
     /// Returns an address at it.
@@ -202,4 +226,23 @@ pub(crate) async fn run(folder: &str, program: &str, arguments: &[&str], variabl
         said(&output.stdout),
         said(&output.stderr)
     );
+}
+
+/// Runs a module of a client's tests, at `tests/clients/dialects`, against a server.
+pub(crate) async fn suite(client_name: &str, module: &str, server: &Server) {
+    let url = server.url("");
+    // The folder is the repository's; nothing is to be left there.
+    let variables = [
+        ("CELLBLOCK_URL", url.as_str()),
+        ("CELLBLOCK_KEY", KEYS[0].0),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+    ];
+    let folder = format!("dialects/{client_name}");
+    run(
+        &folder,
+        ".venv/bin/python",
+        &["-m", "unittest", module],
+        &variables,
+    )
+    .await;
 }

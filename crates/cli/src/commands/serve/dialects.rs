@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cellblock_dialects::{DialectsOptions, Doorkeeper, Host, HostTerms, NoEntry};
+use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, NoEntry};
 use cellblock_gateway::Gateway;
 use cellblock_gateway::server::{Mount, Unidentified};
 use cellblock_interpreter::hosting::Owner;
@@ -17,7 +17,7 @@ pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Vec<Mount>
         return Vec::new();
     };
     let set = &gateway.options;
-    let host = Host::new(HostTerms {
+    let host = DialectHost::new(DialectTerms {
         interpreter: (**interpreter).clone(),
         doorkeeper: Arc::new(Keys(gateway.clone())),
         meter: Arc::new(Metered(gateway.clone())),

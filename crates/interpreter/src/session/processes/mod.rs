@@ -21,11 +21,13 @@ use crate::error::{Error, Result};
 pub use crate::process_error::{MAX_INPUT, MAX_RUNNING, ProcessError};
 pub use cellblock_protocol::TerminalSize;
 
+mod aside;
 mod attach;
 mod refused;
 mod signal;
 mod table;
 
+pub use aside::AsideProgram;
 pub use signal::ProcessSignal;
 pub(super) use table::Table;
 

@@ -1,0 +1,317 @@
+//! `execute_request`: runs code and tells clients what it writes and shows while it does.
+
+use std::time::Duration;
+
+use cellblock_interpreter::Output;
+use cellblock_interpreter::cell::{Cell, Language};
+use cellblock_interpreter::execution::{Event, Execution, Outcome};
+use cellblock_interpreter::session::Running;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::queue::Job;
+use crate::dialect_fault::DialectFault;
+use crate::host::DialectHost;
+use crate::shown::{Raised, ShownOutput, shown};
+
+/// How long the last output is held back: it is the result if the cell ends after it.
+const HELD_BACK: Duration = Duration::from_millis(100);
+/// Maximum number of expressions that a request can ask for.
+const MAX_EXPRESSIONS: usize = 32;
+
+/// How code ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Fine,
+    /// It failed, and what waits behind it is not to run.
+    StopOthers,
+}
+
+/// Runs a request's code, and replies to it.
+pub(super) async fn execute(host: &DialectHost, job: &Job) -> Ended {
+    let kernel = &job.held.kept;
+    let request = &job.request;
+    let code = request.text("code").unwrap_or_default();
+    let silent = request.flag("silent", false);
+    let count = if request.flag("store_history", !silent) && !silent {
+        kernel.keep(code)
+    } else {
+        kernel.count()
+    };
+    if !silent {
+        let content = json!({"code": code, "execution_count": count});
+        kernel.publish("execute_input", &request.header, content).await;
+    }
+    let ran = Run { job, silent, count }.run(host, code).await;
+    let raised = match ran {
+        Ok(Ok(())) => {
+            let expressions = expressions(host, job).await;
+            let content = json!({
+                "status": "ok",
+                "execution_count": count,
+                "payload": [],
+                "user_expressions": expressions,
+            });
+            kernel.reply(&job.client, request, content).await;
+            return Ended::Fine;
+        }
+        Ok(Err(raised)) => raised,
+        Err(fault) => Raised::new("SandboxError", fault.message),
+    };
+    kernel.publish("error", &request.header, raised.fields()).await;
+    let mut content = raised.fields();
+    content["status"] = "error".into();
+    content["execution_count"] = count.into();
+    content["payload"] = json!([]);
+    content["user_expressions"] = json!({});
+    kernel.reply(&job.client, request, content).await;
+    if request.flag("stop_on_error", true) {
+        Ended::StopOthers
+    } else {
+        Ended::Fine
+    }
+}
+
+/// One run of code.
+struct Run<'a> {
+    job: &'a Job,
+    silent: bool,
+    count: u64,
+}
+
+impl Run<'_> {
+    async fn run(&self, host: &DialectHost, code: &str) -> Result<Result<(), Raised>, DialectFault> {
+        let held = &self.job.held;
+        let kernel = &held.kept;
+        let turn = held.turn().await?;
+        let owner = cellblock_interpreter::hosting::Owner::new(held.owner.clone());
+        let permit = host.cell(&owner).await?;
+        let cell = Cell {
+            collect_files: false,
+            ..Cell::new(code).in_language(kernel.spec.language)
+        };
+        let running = held
+            .session
+            .start_cell(cell.with_timeout(host.max_cell_timeout))
+            .await?;
+        let may_have_result = kernel.spec.language != Language::Python || ends_with_expression(code);
+        let ending = host.ending.cancelled();
+        let execution = turn
+            .until(ending, self.follow(host, running, may_have_result))
+            .await?;
+        drop((permit, turn));
+        if let Some(note) = execution
+            .note
+            .as_deref()
+            .filter(|_| execution.outcome == Outcome::Completed)
+        {
+            self.stream("stderr", &format!("{note}\n")).await;
+        }
+        Ok(raised(&execution).map_or(Ok(()), Err))
+    }
+
+    /// Tells clients what happens, to the cell's end.
+    async fn follow(
+        &self,
+        host: &DialectHost,
+        running: Running,
+        may_have_result: bool,
+    ) -> Result<Execution, DialectFault> {
+        let (mut events, result) = running.split();
+        let mut texts = Texts::default();
+        let told = async {
+            let mut last = None;
+            loop {
+                let event = if last.is_some() {
+                    let next = timeout(HELD_BACK, events.recv()).await;
+                    let Ok(next) = next else {
+                        self.show(host, last.take(), "display_data").await;
+                        continue;
+                    };
+                    next
+                } else {
+                    events.recv().await
+                };
+                let Some(event) = event else { break };
+                self.show(host, last.take(), "display_data").await;
+                match event {
+                    Event::Stdout(bytes) => self.stream("stdout", &texts.stdout.take(&bytes)).await,
+                    Event::Stderr(bytes) => self.stream("stderr", &texts.stderr.take(&bytes)).await,
+                    Event::Output(Output::Exception(_)) => {}
+                    Event::Output(output) if may_have_result => last = Some(output),
+                    Event::Output(output) => self.show(host, Some(output), "display_data").await,
+                }
+            }
+            last
+        };
+        let (last, execution) = tokio::join!(told, result);
+        let execution = execution?;
+        let kind = if execution.outcome == Outcome::Completed {
+            "execute_result"
+        } else {
+            "display_data"
+        };
+        self.show(host, last, kind).await;
+        Ok(execution)
+    }
+
+    async fn stream(&self, name: &str, text: &str) {
+        if !text.is_empty() {
+            let content = json!({"name": name, "text": text});
+            self.job
+                .held
+                .kept
+                .publish("stream", &self.job.request.header, content)
+                .await;
+        }
+    }
+
+    async fn show(&self, host: &DialectHost, output: Option<Output>, kind: &str) {
+        // Silent code has no result; what it displays and writes is told all the same.
+        let Some(output) = output.filter(|_| !(self.silent && kind == "execute_result")) else {
+            return;
+        };
+        if let ShownOutput::Value(data) = shown(host.interpreter.store(), &output).await {
+            let mut content = json!({"data": data, "metadata": {}});
+            if kind == "execute_result" {
+                content["execution_count"] = self.count.into();
+            } else {
+                content["transient"] = json!({});
+            }
+            self.job
+                .held
+                .kept
+                .publish(kind, &self.job.request.header, content)
+                .await;
+        }
+    }
+}
+
+/// Why a cell did not complete.
+fn raised(execution: &Execution) -> Option<Raised> {
+    let exception = execution.outputs.iter().rev().find_map(|output| match output {
+        Output::Exception(raised) => Some(Raised::from(raised)),
+        _ => None,
+    });
+    let note = || execution.note.clone().unwrap_or_default();
+    match &execution.outcome {
+        Outcome::Completed => None,
+        Outcome::Raised => Some(exception.unwrap_or_else(|| Raised::new("Error", note()))),
+        Outcome::Interrupted => Some(exception.unwrap_or_else(|| Raised::new("KeyboardInterrupt", note()))),
+        Outcome::KernelLost { reason } => Some(Raised::new("KernelLost", format!("{reason}. {}", note()))),
+        Outcome::LimitExceeded(exceeded) => {
+            let message = format!(
+                "{} is limited to {}. {}",
+                exceeded.which.describe(),
+                exceeded.limit,
+                note()
+            );
+            Some(Raised::new("LimitExceeded", message))
+        }
+        Outcome::Rejected { rejections } => {
+            let reasons: Vec<_> = rejections.iter().map(|it| it.message.as_str()).collect();
+            Some(Raised::new("Rejected", reasons.join("; ")))
+        }
+    }
+}
+
+/// Evaluates the expressions that a request names.
+async fn expressions(host: &DialectHost, job: &Job) -> Value {
+    let asked = job
+        .request
+        .content
+        .get("user_expressions")
+        .and_then(Value::as_object);
+    let mut answers = Map::new();
+    for (name, expression) in asked.into_iter().flatten().take(MAX_EXPRESSIONS) {
+        let expression = expression.as_str().unwrap_or_default();
+        let failed = |raised: &Raised| {
+            let mut fields = raised.fields();
+            fields["status"] = "error".into();
+            fields
+        };
+        let answer = match job.held.session.execute(Cell::expression(expression)).await {
+            Err(error) => failed(&Raised::new("SandboxError", DialectFault::from(error).message)),
+            Ok(execution) => match (raised(&execution), execution.outputs.first()) {
+                (Some(raised), _) => failed(&raised),
+                (None, output) => {
+                    let data = match output {
+                        Some(output) => shown(host.interpreter.store(), output).await,
+                        None => ShownOutput::Value(Map::new()),
+                    };
+                    match data {
+                        ShownOutput::Value(data) => json!({"status": "ok", "data": data, "metadata": {}}),
+                        ShownOutput::Error(raised) => failed(&raised),
+                    }
+                }
+            },
+        };
+        answers.insert(name.clone(), answer);
+    }
+    answers.into()
+}
+
+/// Returns whether the last statement of code looks like an expression whose value is shown. Clients show a result and a displayed value alike,
+/// except for the number of the cell; so a guess is good enough.
+fn ends_with_expression(code: &str) -> bool {
+    let mut lines = code
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    let Some(last) = lines.next_back() else {
+        return false;
+    };
+    let is_block = last.starts_with([' ', '\t']) && !last.trim_end().ends_with([')', ']', '}']);
+    let last_statement = last.rsplit(';').next().unwrap_or_default().trim();
+    let is_shown = ["display(", "print("]
+        .iter()
+        .any(|it| last_statement.starts_with(it));
+    !is_block && !is_shown && !last.trim_end().ends_with(';')
+}
+
+/// Text of streams, whose characters may be cut between two parts.
+#[derive(Debug, Default)]
+struct Texts {
+    stdout: Text,
+    stderr: Text,
+}
+
+#[derive(Debug, Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    /// Adds bytes, and returns the text up to a character that is not complete yet. Bytes that are not UTF-8 are replaced.
+    fn take(&mut self, bytes: &[u8]) -> String {
+        self.0.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&self.0) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.0.len(),
+        };
+        let rest = self.0.split_off(whole);
+        let text = String::from_utf8_lossy(&self.0).into_owned();
+        self.0 = rest;
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_that_is_cut_is_completed_by_the_next_part() {
+        let mut text = Text::default();
+        assert_eq!(text.take(b"a\xc3"), "a");
+        assert_eq!(text.take(b"\xa9b\xff"), "éb\u{fffd}");
+        assert_eq!(text.take(b""), "");
+    }
+
+    #[test]
+    fn the_last_statement_is_an_expression_or_not() {
+        for code in ["x", "print(1); x", "x = 1\nx + 1\n# end\n", "f(\n    1,\n)"] {
+            assert!(ends_with_expression(code), "{code:?}");
+        }
+        for code in ["", "x;", "display(x)", "print(1)", "for x in y:\n    x"] {
+            assert!(!ends_with_expression(code), "{code:?}");
+        }
+    }
+}

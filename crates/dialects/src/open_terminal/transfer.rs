@@ -1,0 +1,214 @@
+//! `/files/{upload,view,serve,mkdir,move,delete,archive,compare}`: what the file browser of a person does, and no model.
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Multipart, Path, State};
+use axum::http::header::{
+    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use cellblock_interpreter::session::OpenedFile;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio_util::io::ReaderStream;
+
+use super::arguments::{json, query};
+use super::chat::{Caller, OpenTerminal};
+use super::commands::join;
+use super::files::PathQuery;
+use super::problem::Problem;
+use super::workspace::operate;
+use crate::dialect_fault::DialectFault;
+
+/// Makes browsers show a file in an origin of its own: its scripts run, but have neither cookies nor storage, and no answers of this server.
+pub(super) const ALONE: HeaderValue =
+    HeaderValue::from_static("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads");
+
+#[derive(Debug, Deserialize)]
+pub(super) struct UploadQuery {
+    directory: String,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct MoveRequest {
+    source: String,
+    destination: String,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct ArchiveRequest {
+    paths: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct CompareRequest {
+    original: String,
+    revised: String,
+    #[serde(default)]
+    ignore_whitespace: bool,
+}
+
+/// `POST /files/upload?directory=`: the part `file` of a form.
+pub(super) async fn upload(
+    State(terminal): State<OpenTerminal>,
+    caller: Caller,
+    uri: Uri,
+    form: Multipart,
+) -> Result<Json<Value>, Problem> {
+    let UploadQuery { directory } = query(&uri)?;
+    let (name, file, bytes) = spool(form, terminal.host.max_upload).await?;
+    terminal.host.meter.upload(&caller.owner, bytes).await?;
+    let held = terminal.chat(&caller).await?;
+    let path = join(&join(&held.kept.cwd(), &directory), &name);
+    held.session.put_file(&path, file).await?;
+    Ok(Json(json!({"path": path, "size": bytes})))
+}
+
+/// Writes the uploaded file of a form into one of the host without a name.
+async fn spool(mut form: Multipart, limit: u64) -> Result<(String, std::fs::File, u64), Problem> {
+    let broken = |error: axum::extract::multipart::MultipartError| {
+        Problem::new(
+            error.status(),
+            format!("the form is invalid: {}", error.body_text()),
+        )
+    };
+    while let Some(mut part) = form.next_field().await.map_err(broken)? {
+        if part.name() != Some("file") {
+            continue;
+        }
+        let name = part.file_name().unwrap_or("upload").to_owned();
+        let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+        if matches!(name.as_str(), "" | "." | "..") || name.contains('\0') {
+            return Err(Problem::invalid(format!("`{name}` is not the name of a file")));
+        }
+        let failed = |error: std::io::Error| DialectFault::internal("keep the upload", &error);
+        let file = tempfile::tempfile().map_err(failed)?;
+        let mut to = tokio::fs::File::from_std(file);
+        let mut bytes = 0;
+        while let Some(chunk) = part.chunk().await.map_err(broken)? {
+            bytes += chunk.len() as u64;
+            if bytes > limit {
+                let detail = format!("`{name}` has more than {limit} bytes, the limit of an upload");
+                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+            }
+            to.write_all(&chunk).await.map_err(failed)?;
+        }
+        to.flush().await.map_err(failed)?;
+        let mut file = to.into_std().await;
+        std::io::Seek::rewind(&mut file).map_err(failed)?;
+        return Ok((name, file, bytes));
+    }
+    Err(Problem::invalid("the form has no part `file`"))
+}
+
+/// `GET /files/view?path=`.
+pub(super) async fn view(
+    State(terminal): State<OpenTerminal>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let PathQuery { path } = query(&uri)?;
+    show(&terminal, &caller, &path).await
+}
+
+/// `GET /files/serve/{path}`: the same, so that relative addresses of a page lead to the files beside it.
+pub(super) async fn serve(
+    State(terminal): State<OpenTerminal>,
+    caller: Caller,
+    Path(path): Path<String>,
+) -> Result<Response, Problem> {
+    show(&terminal, &caller, &format!("/{path}")).await
+}
+
+async fn show(terminal: &OpenTerminal, caller: &Caller, path: &str) -> Result<Response, Problem> {
+    let held = terminal.chat(caller).await?;
+    let about = operate(&held, "about", &json!({ "path": path })).await?;
+    let real = about["path"].as_str().filter(|_| about["type"] == "file");
+    let path = real.ok_or_else(|| Problem::missing(format!("file not found: {path}")))?;
+    let media_type = about["media_type"].as_str();
+    let opened = held.session.open_file(path).await?;
+    let media_type = media_type.and_then(|it| HeaderValue::from_str(it).ok());
+    let unknown = HeaderValue::from_static("application/octet-stream");
+    Ok(download(opened, media_type.unwrap_or(unknown)))
+}
+
+fn download(opened: OpenedFile, media_type: HeaderValue) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, media_type);
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(opened.bytes));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, ALONE);
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let content = tokio::fs::File::from_std(opened.content);
+    (headers, Body::from_stream(ReaderStream::new(content))).into_response()
+}
+
+/// `POST /files/archive`: files and directories as one ZIP file.
+pub(super) async fn archive(
+    State(terminal): State<OpenTerminal>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let asked: ArchiveRequest = json(&body)?;
+    let held = terminal.chat(&caller).await?;
+    let made = operate(&held, "archive", &asked).await?;
+    let (Some(path), Some(name)) = (made["archive"].as_str(), made["name"].as_str()) else {
+        return Err(Problem::new(
+            StatusCode::BAD_GATEWAY,
+            "the sandbox made no archive",
+        ));
+    };
+    let opened = held.session.open_file(path).await;
+    let _ = held.session.remove_file(path).await;
+    let mut response = download(opened?, HeaderValue::from_static("application/zip"));
+    let safe: String = name
+        .chars()
+        .filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it))
+        .collect();
+    if let Ok(disposition) = HeaderValue::try_from(format!("attachment; filename=\"{safe}.zip\"")) {
+        response.headers_mut().insert(CONTENT_DISPOSITION, disposition);
+    }
+    Ok(response)
+}
+
+macro_rules! operation {
+    ($(#[$doc:meta])* $name:ident, $operation:literal, $request:ty) => {
+        $(#[$doc])*
+        pub(super) async fn $name(
+            State(terminal): State<OpenTerminal>,
+            caller: Caller,
+            body: Bytes,
+        ) -> Result<Json<Value>, Problem> {
+            let asked: $request = json(&body)?;
+            Ok(Json(operate(&terminal.chat(&caller).await?, $operation, &asked).await?))
+        }
+    };
+}
+
+operation!(
+    /// `POST /files/mkdir`.
+    mkdir, "mkdir", PathQuery
+);
+operation!(
+    /// `POST /files/move`.
+    rename, "move", MoveRequest
+);
+operation!(
+    /// `POST /files/compare`: what differs between two text files.
+    compare, "compare", CompareRequest
+);
+
+/// `DELETE /files/delete?path=`.
+pub(super) async fn delete(
+    State(terminal): State<OpenTerminal>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    let asked: PathQuery = query(&uri)?;
+    Ok(Json(
+        operate(&terminal.chat(&caller).await?, "delete", &asked).await?,
+    ))
+}

@@ -1,0 +1,30 @@
+//! What a request presents of who sends it.
+
+use std::net::SocketAddr;
+
+use axum::extract::ConnectInfo;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{Extensions, HeaderMap};
+
+/// Returns the secret of an `Authorization` header with one of these schemes, which are in lower case.
+pub(crate) fn secret<'a>(headers: &'a HeaderMap, schemes: &[&str]) -> Option<&'a str> {
+    let (scheme, secret) = headers
+        .get(AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .trim()
+        .split_once(' ')?;
+    let secret = secret.trim();
+    let known = schemes.contains(&scheme.to_ascii_lowercase().as_str());
+    (known && !secret.is_empty()).then_some(secret)
+}
+
+/// Returns the address that a request comes from, if it is known.
+pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0)
+}
+
+/// Returns a header as text.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}

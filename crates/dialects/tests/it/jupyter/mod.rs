@@ -1,0 +1,29 @@
+//! Jupyter, as its clients use it.
+
+mod rest;
+
+use cellblock_dialects::DialectsOptions;
+use cellblock_dialects::jupyter::JupyterOptions;
+use cellblock_testkit::require;
+
+use crate::support::{Server, block_on, suite};
+
+pub(crate) async fn server() -> Server {
+    Server::start(DialectsOptions {
+        jupyter: Some(JupyterOptions::default()),
+        ..DialectsOptions::default()
+    })
+    .await
+}
+
+#[test]
+fn open_webui_runs_code_with_a_token_or_a_password() {
+    require!(OpenWebuiClient);
+    block_on(async { suite("open_webui", "test_interpreter", &server().await).await });
+}
+
+#[test]
+fn jupyter_kernel_client_runs_code() {
+    require!(JupyterClients);
+    block_on(async { suite("jupyter", "test_kernel_client", &server().await).await });
+}
