@@ -60,6 +60,9 @@ pub enum HostingError {
         /// Maximum number of sessions.
         limit: usize,
     },
+    /// A session with this id is there, or is being made.
+    #[error("host a session: there is one with this id already")]
+    Exists,
     /// The maximum number of calls is already waiting for the session.
     #[error("wait for a session: {waiting} calls wait for it, which is the limit; wait for one of them")]
     Busy {

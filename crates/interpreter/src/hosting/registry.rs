@@ -85,6 +85,12 @@ impl<T: Hosted> Registry<T> {
         if map.closed {
             return Err(HostingError::Closed);
         }
+        if let Some(there) = map.slots.get(id) {
+            let over = there.resident().is_some_and(|it| it.is_expired());
+            if !over {
+                return Err(HostingError::Exists);
+            }
+        }
         let held = map.slots.values().filter(|slot| slot.owner() == owner).count();
         let limit = self.limits.per_owner;
         if held >= limit {

@@ -301,3 +301,14 @@ proptest! {
         prop_assert_eq!(registry.count(), 0);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_reserved_once_until_its_session_has_expired() {
+    let registry = unlimited();
+    let place = registry.reserve("ann", "s1").unwrap();
+    assert_eq!(registry.reserve("ann", "s1").unwrap_err(), HostingError::Exists);
+    drop(place.fill(Fake::default()).unwrap());
+    assert_eq!(registry.reserve("bob", "s1").unwrap_err(), HostingError::Exists);
+    advance(IDLE).await;
+    drop(registry.reserve("ann", "s1").unwrap());
+}

@@ -140,7 +140,7 @@ impl McpSessions {
                 self.known(owner)
             ),
             HostingError::Full { .. } => "this server has as many sessions as it may have: try again in a while, or go on in one of yours".to_owned(),
-            HostingError::Closed | HostingError::Busy { .. } | HostingError::Ended => {
+            HostingError::Closed | HostingError::Busy { .. } | HostingError::Ended | HostingError::Exists => {
                 "no session is made any more".to_owned()
             }
         })

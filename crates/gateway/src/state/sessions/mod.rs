@@ -57,7 +57,7 @@ impl From<HostingError> for Problem {
                 "session_busy",
                 format!("{waiting} requests wait for this session already; wait for their answers"),
             ),
-            HostingError::Ended | HostingError::Closed | HostingError::Full { .. } => {
+            HostingError::Ended | HostingError::Closed | HostingError::Exists | HostingError::Full { .. } => {
                 not_found("the session has ended")
             }
         }
