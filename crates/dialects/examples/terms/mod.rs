@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_artifact::Store;
 use cellblock_dialects::{DialectHost, DialectTerms, Doorkeeper, NoEntry};
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::artifact::Store;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::{Owner, Unmetered};
 use cellblock_interpreter::limits::NetworkPolicy;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cellblock_artifact::ArtifactId;
+use cellblock_interpreter::artifact::ArtifactId;
 use chrono::{DateTime, Utc};
 
 use super::access::Reader;

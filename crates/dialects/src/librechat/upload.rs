@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
 use axum::extract::{Multipart, State as Given};
 use axum::http::StatusCode;
-use cellblock_artifact::{About, Kind};
+use cellblock_interpreter::artifact::{About, Kind};
 use chrono::Utc;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_artifact::Store;
 use cellblock_interpreter::Output;
+use cellblock_interpreter::artifact::Store;
 use cellblock_interpreter::output::{ArtifactRef, Primitive, Scalar};
 use cellblock_interpreter::render::{self, Detail};
 use serde_json::{Map, Value, json};
