@@ -195,6 +195,7 @@ fn python(root: &Path) -> Result<()> {
     let client = root.join("python");
     let bundle = root.join("crates/connector/python");
     let frameworks = root.join("integrations");
+    let judges = root.join("tests/judges");
     let linted_folders = [
         &package,
         &bundle,
@@ -203,6 +204,7 @@ fn python(root: &Path) -> Result<()> {
         &clients,
         &client,
         &frameworks,
+        &judges,
     ];
     let linted = spawn(
         Command::new(&ruff)

@@ -14,23 +14,33 @@ REPL: Any = {"type": "code_execution_20260120", "name": "code_execution"}
 PRICE: Any = {
     "name": "get_price",
     "description": "Returns a price.",
-    "input_schema": {"type": "object", "properties": {"symbol": {"type": "string"}}, "required": ["symbol"]},
+    "input_schema": {
+        "type": "object",
+        "properties": {"symbol": {"type": "string"}},
+        "required": ["symbol"],
+    },
     "allowed_callers": ["code_execution_20260120"],
 }
 
 
 class Messages(unittest.TestCase):
     def setUp(self) -> None:
-        self.client = Anthropic(base_url=os.environ["CELLBLOCK_URL"], api_key="none", max_retries=0)
+        self.client = Anthropic(
+            base_url=os.environ["CELLBLOCK_URL"], api_key="none", max_retries=0
+        )
         self.addCleanup(self.client.close)
 
     def whole(self, content: Any, **more: Any) -> Message:
         messages = more.pop("messages", []) + [{"role": "user", "content": content}]
-        return self.client.messages.create(model="m", max_tokens=1000, messages=messages, **more)
+        return self.client.messages.create(
+            model="m", max_tokens=1000, messages=messages, **more
+        )
 
     def streamed(self, content: Any, **more: Any) -> Message:
         messages = more.pop("messages", []) + [{"role": "user", "content": content}]
-        with self.client.messages.stream(model="m", max_tokens=1000, messages=messages, **more) as stream:
+        with self.client.messages.stream(
+            model="m", max_tokens=1000, messages=messages, **more
+        ) as stream:
             return stream.get_final_message()
 
     def both(self) -> list[Any]:
@@ -41,7 +51,10 @@ class Messages(unittest.TestCase):
             with self.subTest(ask=ask.__name__):
                 message = ask("Say hello.", system="Be brief.")
                 self.assertEqual([block.type for block in message.content], ["text"])
-                self.assertEqual((message.content[0].text, message.stop_reason), ("Hello, Ada.", "end_turn"))
+                self.assertEqual(
+                    (message.content[0].text, message.stop_reason),
+                    ("Hello, Ada.", "end_turn"),
+                )
                 self.assertGreater(message.usage.output_tokens, 0)
 
     def test_python_runs(self) -> None:
@@ -49,32 +62,52 @@ class Messages(unittest.TestCase):
             with self.subTest(ask=ask.__name__):
                 message = ask("Six times seven?", tools=[PYTHON])
                 used, result, text = message.content
-                self.assertEqual((used.name, used.input), ("code_execution", {"code": "print(6 * 7)"}))
+                self.assertEqual(
+                    (used.name, used.input),
+                    ("code_execution", {"code": "print(6 * 7)"}),
+                )
                 self.assertEqual(result.tool_use_id, used.id)
-                self.assertEqual((result.content.stdout, result.content.return_code), ("42\n", 0))
+                self.assertEqual(
+                    (result.content.stdout, result.content.return_code), ("42\n", 0)
+                )
                 self.assertEqual(text.text, "It is 42.")
                 self.assertIsNotNone(message.container.expires_at.tzinfo)
 
     def test_an_exception_is_a_result(self) -> None:
         result = self.whole("Divide by zero.", tools=[PYTHON]).content[1]
-        self.assertEqual((result.type, result.content.return_code), ("code_execution_tool_result", 1))
+        self.assertEqual(
+            (result.type, result.content.return_code), ("code_execution_tool_result", 1)
+        )
         self.assertIn("ZeroDivisionError", result.content.stderr)
 
     def test_a_container_keeps_variables(self) -> None:
         first = self.whole("Remember x.", tools=[REPL])
-        history = [{"role": "user", "content": "Remember x."}, {"role": "assistant", "content": first.content}]
+        history = [
+            {"role": "user", "content": "Remember x."},
+            {"role": "assistant", "content": first.content},
+        ]
         for ask in self.both():
             with self.subTest(ask=ask.__name__):
-                second = ask("Recall x.", messages=history, tools=[REPL], container=first.container.id)
+                second = ask(
+                    "Recall x.",
+                    messages=history,
+                    tools=[REPL],
+                    container=first.container.id,
+                )
                 self.assertEqual(second.content[1].content.stdout, "42\n")
                 self.assertEqual(second.container.id, first.container.id)
 
     def test_files_go_in_and_out(self) -> None:
         files = self.client.beta.files
         file = files.upload(file=("in.txt", b"abc", "text/plain"))
-        self.assertEqual((file.filename, file.size_bytes, file.type), ("in.txt", 3, "file"))
+        self.assertEqual(
+            (file.filename, file.size_bytes, file.type), ("in.txt", 3, "file")
+        )
         self.assertIn(file.id, [listed.id for listed in files.list(limit=1000)])
-        content = [{"type": "text", "text": "Shout."}, {"type": "container_upload", "file_id": file.id}]
+        content = [
+            {"type": "text", "text": "Shout."},
+            {"type": "container_upload", "file_id": file.id},
+        ]
         result = self.whole(content, tools=[PYTHON]).content[1]
         made = result.content.content[0].file_id
         self.assertEqual(files.retrieve_metadata(made).filename, "out.txt")
@@ -109,22 +142,41 @@ class Messages(unittest.TestCase):
             with self.subTest(ask=ask.__name__):
                 first = ask("What is the price?", tools=[REPL, PRICE])
                 code, call = first.content
-                self.assertEqual((first.stop_reason, call.name), ("tool_use", "get_price"))
-                self.assertEqual((call.caller.type, call.caller.tool_id), ("code_execution_20260120", code.id))
+                self.assertEqual(
+                    (first.stop_reason, call.name), ("tool_use", "get_price")
+                )
+                self.assertEqual(
+                    (call.caller.type, call.caller.tool_id),
+                    ("code_execution_20260120", code.id),
+                )
                 history = [
                     {"role": "user", "content": "What is the price?"},
                     {"role": "assistant", "content": first.content},
                 ]
-                answer = [{"type": "tool_result", "tool_use_id": call.id, "content": '{"usd": 42}'}]
+                answer = [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": call.id,
+                        "content": '{"usd": 42}',
+                    }
+                ]
                 container = first.container.id
-                second = ask(answer, messages=history, tools=[REPL, PRICE], container=container)
+                second = ask(
+                    answer, messages=history, tools=[REPL, PRICE], container=container
+                )
                 result, text = second.content
-                self.assertEqual((result.tool_use_id, result.content.stdout), (code.id, "84\n"))
-                self.assertEqual((text.text, second.stop_reason), ("It is 84.", "end_turn"))
+                self.assertEqual(
+                    (result.tool_use_id, result.content.stdout), (code.id, "84\n")
+                )
+                self.assertEqual(
+                    (text.text, second.stop_reason), ("It is 84.", "end_turn")
+                )
 
     def test_errors_are_the_exceptions_that_the_client_knows(self) -> None:
         tool: Any = {"type": "web_search_20250305", "name": "web_search"}
-        with self.assertRaisesRegex(anthropic.BadRequestError, "web_search_20250305") as refused:
+        with self.assertRaisesRegex(
+            anthropic.BadRequestError, "web_search_20250305"
+        ) as refused:
             self.whole("Search.", tools=[tool])
         self.assertTrue(refused.exception.request_id)
         with self.assertRaises(anthropic.NotFoundError):
@@ -139,7 +191,9 @@ class Messages(unittest.TestCase):
     def test_models_are_listed_and_tokens_counted(self) -> None:
         self.assertEqual([model.id for model in self.client.models.list()], ["m"])
         counted = self.client.messages.count_tokens(
-            model="m", messages=[{"role": "user", "content": "Say hello."}], tools=[PYTHON]
+            model="m",
+            messages=[{"role": "user", "content": "Say hello."}],
+            tools=[PYTHON],
         )
         self.assertGreater(counted.input_tokens, 10)
 

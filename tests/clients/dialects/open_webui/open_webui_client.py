@@ -64,9 +64,16 @@ SETTINGS = {
     "open_webui.config": {"TERMINAL_PROXY_HEADERS": {}},
     "open_webui.models.config": {"Config": types.SimpleNamespace(get=setting)},
     "open_webui.models.users": {"UserModel": User},
-    "open_webui.models.groups": {"Groups": MagicMock(get_groups_by_member_id=AsyncMock(return_value=[]))},
-    "open_webui.utils.access_control": {"has_connection_access": AsyncMock(return_value=True)},
-    "open_webui.utils.auth": {"get_verified_user": user_of_request, "get_verified_user_by_token": user_of_token},
+    "open_webui.models.groups": {
+        "Groups": MagicMock(get_groups_by_member_id=AsyncMock(return_value=[]))
+    },
+    "open_webui.utils.access_control": {
+        "has_connection_access": AsyncMock(return_value=True)
+    },
+    "open_webui.utils.auth": {
+        "get_verified_user": user_of_request,
+        "get_verified_user_by_token": user_of_token,
+    },
     "open_webui.events": {"EVENTS": MagicMock(), "publish_event": AsyncMock()},
 }
 

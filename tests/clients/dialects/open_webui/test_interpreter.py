@@ -14,7 +14,9 @@ KEY = os.environ["CELLBLOCK_KEY"]
 
 class Interpreter(unittest.IsolatedAsyncioTestCase):
     async def run_code(self, code, token=KEY, password="", timeout=60):
-        return await interpreter.execute_code_jupyter(URL, code, token, password, timeout)
+        return await interpreter.execute_code_jupyter(
+            URL, code, token, password, timeout
+        )
 
     async def test_text_values_and_errors_come_back(self):
         ran = await self.run_code("print('out')\n6 * 7")
@@ -24,7 +26,9 @@ class Interpreter(unittest.IsolatedAsyncioTestCase):
         self.assertIn("ZeroDivisionError: division by zero", failed["stderr"])
 
     async def test_a_chart_comes_back_as_a_picture(self):
-        ran = await self.run_code("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
+        ran = await self.run_code(
+            "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+        )
         self.assertTrue(ran["result"].startswith("data:image/png;base64,iVBOR"), ran)
 
     async def test_a_password_is_a_key_too(self):
@@ -37,8 +41,12 @@ class Interpreter(unittest.IsolatedAsyncioTestCase):
             self.assertRegex(ran["stderr"], "Error: 40[13]")
 
     async def test_code_that_takes_too_long_does_not_go_on(self):
-        ran = await self.run_code("import time\nprint('begun', flush=True)\ntime.sleep(100)", timeout=2)
-        self.assertEqual((ran["stdout"], ran["stderr"]), ("begun", "Execution timed out."))
+        ran = await self.run_code(
+            "import time\nprint('begun', flush=True)\ntime.sleep(100)", timeout=2
+        )
+        self.assertEqual(
+            (ran["stdout"], ran["stderr"]), ("begun", "Execution timed out.")
+        )
 
 
 if __name__ == "__main__":
