@@ -42,31 +42,56 @@ const JUDGES: &[Judge] = &[
     },
     of_package(
         "langchain",
-        "`langchain-tests`, `SandboxIntegrationTests`",
-        &[
-            "python3",
-            PYTHON_PACKAGES,
-            "--url",
-            "{url}",
-            "--venvs",
-            "{folder}",
-            "langchain",
-        ],
+        "`langchain-tests` `SandboxIntegrationTests`, deepagents 0.7",
+        &package("langchain"),
+    ),
+    of_package(
+        "langchain-0.6",
+        "the same, deepagents 0.6",
+        &package("langchain-0.6"),
     ),
     of_package(
         "inspect",
-        "Inspect AI, `self_check` of sandboxes",
-        &[
+        "Inspect AI `self_check` of sandboxes",
+        &package("inspect"),
+    ),
+    of_package(
+        "openai-agents",
+        "our own tests: OpenAI Agents has no suite for sandboxes",
+        &package("openai-agents"),
+    ),
+    of_package(
+        "pydantic-ai",
+        "Pydantic AI `WorkspaceBackendSuite`, and our own tests",
+        &package("pydantic-ai"),
+    ),
+    Judge {
+        name: "e2b",
+        suite: "`e2b-dev/code-interpreter`, `python/tests`",
+        command: &[
             "python3",
-            PYTHON_PACKAGES,
+            "tests/judges/e2b.py",
             "--url",
             "{url}",
             "--venvs",
             "{folder}",
-            "inspect",
         ],
-    ),
+        needs: Some(("CELLBLOCK_JUDGE_E2B", "a checkout of `e2b-dev/code-interpreter`")),
+    },
 ];
+
+/// The command of one of `integrations`.
+const fn package(name: &'static str) -> [&'static str; 7] {
+    [
+        "python3",
+        PYTHON_PACKAGES,
+        "--url",
+        "{url}",
+        "--venvs",
+        "{folder}",
+        name,
+    ]
+}
 
 const fn of_package(name: &'static str, suite: &'static str, command: &'static [&'static str]) -> Judge {
     Judge {
