@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::http::StatusCode;
+use axum::http::header::{HOST, ORIGIN};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 
@@ -19,6 +21,7 @@ pub(super) fn start(e2b: &E2b, routes: &Router) {
     if e2b.options.debug {
         for port in [API, ENVD, CODE] {
             let routes = routes.clone().layer(Extension(DebugPort(port)));
+            let routes = routes.layer(from_fn(by_programs));
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             e2b.host.tasks.spawn(serve(e2b.clone(), address, routes));
         }
@@ -29,11 +32,24 @@ pub(super) fn start(e2b: &E2b, routes: &Router) {
     }
 }
 
+/// Lets no web page through: one could make its own name lead here, or send a request whose answer it cannot read.
+async fn by_programs(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    let is_here = host.is_none_or(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
+    if is_here && !headers.contains_key(ORIGIN) {
+        return next.run(request).await;
+    }
+    let message = "addresses of debug mode are for programs of this machine, and for no web page";
+    Problem::new(StatusCode::FORBIDDEN, message).into_response()
+}
+
 /// Lets only hosts of the domain through: `api.<domain>`, and those of sandboxes.
 async fn by_host(State(e2b): State<E2b>, request: Request, next: Next) -> Response {
     let host = request
         .headers()
-        .get("host")
+        .get(HOST)
         .and_then(|host| host.to_str().ok())
         .unwrap_or_default();
     let host = host.split(':').next().unwrap_or_default();

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::arguments::{between, flag, json, query, values};
 use super::chat::{Caller, OpenTerminal};
 use super::problem::Problem;
+use super::transfer::ALONE;
 use super::workspace::{operate, perform};
 
 /// Maximum number of matches that a search can ask for.
@@ -199,7 +200,16 @@ pub(super) async fn read(
         .as_str()
         .filter(|it| it.starts_with("image/"));
     Ok(match picture.and_then(|it| HeaderValue::from_str(it).ok()) {
-        Some(media_type) => ([(CONTENT_TYPE, media_type)], done.content).into_response(),
+        // The sandbox says what it is, and some pictures have scripts.
+        Some(media_type) => (
+            [
+                (CONTENT_TYPE, media_type),
+                (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+                (CONTENT_SECURITY_POLICY, ALONE),
+            ],
+            done.content,
+        )
+            .into_response(),
         None => Json(done.answer).into_response(),
     })
 }

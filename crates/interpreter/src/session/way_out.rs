@@ -113,10 +113,11 @@ impl Actor {
             "import os, site, sys\n\
              os.environ.update({})\n\
              os.makedirs(packages := f'{PACKAGES}/lib/python{{sys.version_info[0]}}.{{sys.version_info[1]}}/site-packages', exist_ok=True)\n\
-             site.addsitedir(packages)\n\
-             del os, site, sys, packages",
+             site.addsitedir(packages)\n",
             json!(env)
         );
+        // Its names are not the cells'.
+        let code = format!("exec({}, {{}})", json!(code));
         let message = ToKernel::Setup {
             cell: self.number(),
             name: NAME.to_owned(),

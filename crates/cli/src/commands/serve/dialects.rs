@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, NoEntry};
-use cellblock_gateway::Gateway;
 use cellblock_gateway::server::{Mount, Unidentified};
+use cellblock_gateway::{Caller, Gateway};
 use cellblock_interpreter::hosting::Owner;
 
 use super::metered::Metered;
@@ -49,6 +49,13 @@ impl Doorkeeper for Keys {
     ) -> Pin<Box<dyn Future<Output = Result<Owner, NoEntry>> + Send + 'a>> {
         Box::pin(async move {
             let found = self.0.identify(secret, path, peer).await;
+            // A dialect may listen at an address of its own, which the gateway has not checked.
+            let is_remote = peer.is_some_and(|peer| !peer.ip().is_loopback());
+            if is_remote && found.as_ref().is_ok_and(|caller| *caller == Caller::local()) {
+                let message =
+                    "an API key is needed by callers of other machines; `cellblock key create` makes one";
+                return Err(NoEntry::NoKey(message.to_owned()));
+            }
             found
                 .map(|caller| Owner::new(caller.owner))
                 .map_err(|error| match error {

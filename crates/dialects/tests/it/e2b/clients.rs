@@ -64,6 +64,16 @@ fn the_client_of_python_works_in_debug_mode_with_one_variable() {
         ..E2bOptions::default()
     };
     let world = block_on(World::with(options));
+    // No web page gets there.
+    for (name, value) in [("origin", "http://evil.example"), ("host", "evil.example:49999")] {
+        let asked = world
+            .http
+            .post("http://127.0.0.1:49999/execute")
+            .header(name, value)
+            .body("{}");
+        let answer = block_on(asked.send()).unwrap();
+        assert_eq!(answer.status(), 403, "{name}");
+    }
     let arguments = ["-m", "unittest", "test_debug"];
     passes(&world, ".venv/bin/python", &arguments, &[("E2B_DEBUG", "true")]);
 }
