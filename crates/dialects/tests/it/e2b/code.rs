@@ -272,10 +272,13 @@ fn a_client_that_goes_away_interrupts_its_cell() {
     block_on(async {
         let world = World::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
-        let body = json!({"code": "x = 1\nwhile True: pass"});
+        let body = json!({"code": "x = 1\nprint('bound', flush=True)\nwhile True: pass"});
         let request = world.inside(&sandbox, Method::POST, "/execute").json(&body);
         let mut response = request.send().await.unwrap();
-        response.chunk().await.unwrap();
+        let mut said = Vec::new();
+        while !String::from_utf8_lossy(&said).contains("bound") {
+            said.extend(response.chunk().await.unwrap().unwrap());
+        }
         drop(response);
         assert_eq!(world.value(&sandbox, json!({"code": "x"})).await, "1");
     });
