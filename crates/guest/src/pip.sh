@@ -7,7 +7,7 @@ list | freeze)
 esac
 # Set where the sandbox has a way out.
 if [ -n "$CELLBLOCK_EGRESS" ]; then
-    exec python3 -I /opt/cellblock/cellblock_kernel/library/pip.py "$@"
+    exec python3 -I "${0%/*}/../cellblock_kernel/library/pip.py" "$@"
 fi
 echo "pip: packages cannot be installed from inside of the sandbox, which has no network:" \
     "name packages in the call's \`requirements\` (on the command line \`--require\`) and run the code again" >&2

@@ -43,7 +43,8 @@ fn a_new_sandbox_has_the_files_of_the_last_revision() {
         let keeper = Arc::new(Revisions::default());
         let interpreter = interpreter().await;
         let session = interpreter.session(SessionOptions {
-            idle: Duration::from_secs(1),
+            // Long enough for the thread on a busy machine.
+            idle: Duration::from_secs(5),
             volume: Some(SessionVolume {
                 name: "data".to_owned(),
                 revision: 0,
