@@ -80,7 +80,8 @@ fn random_generators_differ_between_kernels_of_one_session() {
 fn there_is_no_network_and_nothing_of_the_host() {
     block_on(async {
         let session = session().await;
-        let code = "import os\n[p for p in ('/root', '/etc/shadow', '/var', '/work') if os.path.exists(p)] == []";
+        let code =
+            "import os\n[p for p in ('/root', '/etc/shadow', '/var', '/work') if os.path.exists(p)] == []";
         assert_eq!(value(&session, code).await, true);
         let code = "os.listdir('/home') == ['user'] and os.path.samefile('/home/user', '/workspace')";
         assert_eq!(value(&session, code).await, true);

@@ -43,7 +43,7 @@ fn a_new_sandbox_has_the_files_of_the_last_revision() {
         let keeper = Arc::new(Revisions::default());
         let interpreter = interpreter().await;
         let session = interpreter.session(SessionOptions {
-            // Long enough for the thread on a busy machine.
+            // The thread writes after the first revision is saved and before this ends, on a busy machine, too.
             idle: Duration::from_secs(5),
             volume: Some(SessionVolume {
                 name: "data".to_owned(),
@@ -58,7 +58,7 @@ fn a_new_sandbox_has_the_files_of_the_last_revision() {
         });
         // What a thread writes after the cell is saved before the sandbox ends.
         let write = "import threading\n_ = open('/workspace/volume/x', 'w').write('one')\n\
-                     threading.Timer(0.2, lambda: open('/workspace/volume/late', 'w').write('two')).start()";
+                     threading.Timer(2.5, lambda: open('/workspace/volume/late', 'w').write('two')).start()";
         assert_eq!(run(&session, write).await.note.unwrap(), "a note");
         assert_eq!(keeper.saved.lock().unwrap().len(), 1);
         let first = session.prepare().await.unwrap().sandbox;
