@@ -33,7 +33,8 @@ fn a_sealed_compaction_continues_with_its_summary() {
         assert_eq!(output.as_array().unwrap().len(), 1);
         assert_eq!(output[0]["type"], "compaction");
         let sealed = output[0]["encrypted_content"].as_str().unwrap();
-        assert!(!sealed.contains("Ann"));
+        // Three letters alone come up by chance.
+        assert!(!sealed.contains("user is Ann"));
         let asked = &provider.asked()[1];
         assert_eq!(asked.instructions.as_deref(), Some("be kind"));
         assert_eq!(
