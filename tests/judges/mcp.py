@@ -34,10 +34,10 @@ def main() -> int:
     expected = CLIENTS / f"expected-failures-{given.revision}.yml"
     reasons: dict[str, str] = {}
     reason = ""
-    for entry, told in re.findall(
+    for entry, why in re.findall(
         r"^\s*- (\S+) # (.+)$", expected.read_text(), re.MULTILINE
     ):
-        reason = reason if told.startswith("the same") else told
+        reason = reason if why.startswith("the same") else why
         # An entry may name one check of a scenario, which fails by it.
         reasons[entry.partition(":")[0]] = reason
     program = (

@@ -7,7 +7,6 @@ use cellblock_interpreter::hosting::HostingError;
 use cellblock_interpreter::session::ports::PortError;
 use cellblock_interpreter::session::processes::ProcessError;
 
-use crate::door::NoEntry;
 use crate::host::DialectError;
 
 /// Why a request is not served.
@@ -41,11 +40,8 @@ impl<E: Into<DialectError>> From<E> for DialectFault {
 
 fn of(error: &DialectError) -> (StatusCode, String) {
     let status = match error {
-        DialectError::NoEntry(NoEntry::NoKey(_) | NoEntry::WrongKey(_)) => StatusCode::UNAUTHORIZED,
-        DialectError::NoEntry(NoEntry::Forbidden(_)) => StatusCode::FORBIDDEN,
-        DialectError::NoEntry(NoEntry::Unavailable(_)) | DialectError::Hosting(HostingError::Closed) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        DialectError::NoEntry(error) => error.status(),
+        DialectError::Hosting(HostingError::Closed) => StatusCode::SERVICE_UNAVAILABLE,
         DialectError::Hosting(HostingError::Ended) => StatusCode::NOT_FOUND,
         DialectError::Denied(_) | DialectError::Hosting(_) => StatusCode::TOO_MANY_REQUESTS,
         DialectError::Failed(error) => return of_session(error),

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, OriginalUri};
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 
 /// Returns the secret of an `Authorization` header with one of these schemes, which are in lower case.
@@ -22,6 +23,12 @@ pub(crate) fn secret<'a>(headers: &'a HeaderMap, schemes: &[&str]) -> Option<&'a
 /// Returns the address that a request comes from, if it is known.
 pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0)
+}
+
+/// Returns the path of a request as the client wrote it, with that of the dialect.
+pub(crate) fn path(parts: &Parts) -> &str {
+    let original = parts.extensions.get::<OriginalUri>();
+    original.map_or(&parts.uri, |OriginalUri(uri)| uri).path()
 }
 
 /// Returns a header as text.

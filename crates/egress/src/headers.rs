@@ -13,7 +13,7 @@ use crate::target::EgressTarget;
 const WEBSOCKET: &str = "websocket";
 
 /// Removes the headers of one connection, those that `Connection` names, and `Proxy-*`.
-pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()

@@ -67,6 +67,7 @@ mod trust;
 mod upstream;
 
 pub use authority::AuthorityError;
+pub use headers::remove_hop_by_hop;
 pub use meter::EgressUsage;
 pub use options::{EgressOptions, EgressTimeouts};
 pub use policy::{

@@ -1,7 +1,7 @@
 //! What requests have in common that others answer: programs in sandboxes, and other gateways.
 
-use axum::http::header::{CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::header::{CONNECTION, UPGRADE};
+use axum::http::{HeaderMap, HeaderValue};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
@@ -11,31 +11,6 @@ use crate::state::Gateway;
 /// Marks an answer of another, which the gateway does not complete as its own, in its extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassedOn;
-
-/// Headers that concern one connection.
-const HOP: [HeaderName; 7] = [
-    CONNECTION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
-
-/// Removes the headers that concern one connection, and those that `Connection` names.
-pub(crate) fn remove_hops(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|names| names.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in HOP.iter().chain(&named) {
-        headers.remove(name);
-    }
-}
 
 /// Sets the headers that ask for another protocol, or agree to it.
 pub(crate) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {

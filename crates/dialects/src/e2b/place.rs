@@ -1,8 +1,6 @@
 //! Which sandbox and port a request is for.
 
-use std::net::SocketAddr;
-
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
@@ -12,6 +10,7 @@ use super::control;
 use super::error::{Answer, Problem};
 use super::sandbox::HeldSandbox;
 use super::state::E2b;
+use crate::presented::{header, peer};
 
 /// Port of the daemon, by which E2B's clients tell it from the interpreter.
 pub(super) const ENVD: u16 = 49983;
@@ -104,7 +103,7 @@ pub(super) async fn unlocked(parts: &Parts, e2b: &E2b) -> Answer<HeldSandbox> {
 }
 
 async fn owner(parts: &Parts, e2b: &E2b) -> Answer<Owner> {
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|it| it.0);
+    let peer = peer(&parts.extensions);
     let key = header(&parts.headers, "x-api-key");
     Ok(e2b.host.owner(key, parts.uri.path(), peer).await?)
 }
@@ -143,10 +142,6 @@ fn of_host(host: &str) -> Option<(u16, String)> {
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     is_id.then(|| (port, id.to_owned()))
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
 }
 
 #[cfg(test)]

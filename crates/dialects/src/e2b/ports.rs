@@ -2,10 +2,11 @@
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Request, State};
-use axum::http::header::{CONNECTION, HOST, TRANSFER_ENCODING, UPGRADE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
+use axum::http::header::{CONNECTION, HOST, UPGRADE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, Version};
 use axum::response::Response;
 use cellblock_interpreter::Error;
+use cellblock_interpreter::egress::remove_hop_by_hop;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -22,15 +23,6 @@ const OURS: [&str; 5] = [
     "e2b-sandbox-port",
     "e2b-traffic-access-token",
 ];
-/// Headers about a connection, not a message.
-const HOPS: [&str; 5] = [
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-];
-
 /// Passes a request on to the port that it names; one for the daemon or the interpreter is unknown.
 pub(super) async fn forward(State(e2b): State<E2b>, request: Request) -> Answer<Response> {
     let (mut parts, body) = request.into_parts();
@@ -110,28 +102,11 @@ fn host(port: u16) -> HeaderValue {
 
 /// Removes headers about the connection, except those that ask for another protocol.
 fn clean(headers: &mut HeaderMap) {
-    let named: Vec<_> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|it| it.to_str().ok())
-        .collect();
-    let named: Vec<_> = named
-        .join(",")
-        .split(',')
-        .filter_map(|name| HeaderName::try_from(name.trim()).ok())
-        .filter(|name| *name != UPGRADE)
-        .collect();
-    for name in named {
-        headers.remove(name);
-    }
-    for name in HOPS {
-        headers.remove(name);
-    }
-    headers.remove(TRANSFER_ENCODING);
-    if headers.contains_key(UPGRADE) {
+    let protocol = headers.get(UPGRADE).cloned();
+    remove_hop_by_hop(headers);
+    if let Some(protocol) = protocol {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    } else {
-        headers.remove(CONNECTION);
+        headers.insert(UPGRADE, protocol);
     }
 }
 
@@ -148,6 +123,8 @@ fn closed(port: u16, error: Error) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
 
     #[test]

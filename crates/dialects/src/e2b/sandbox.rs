@@ -23,7 +23,7 @@ pub(super) struct Sandbox {
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) envs: BTreeMap<String, String>,
     pub(super) started: SystemTime,
-    /// What opens the daemon and the interpreter, if the client asked for one.
+    /// Token of the daemon and the interpreter, if the client asked for one.
     pub(super) access: Option<Token>,
     /// What opens its ports, unless they are public.
     pub(super) traffic: Option<Token>,

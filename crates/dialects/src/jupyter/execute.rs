@@ -167,7 +167,7 @@ impl Run<'_> {
     }
 
     async fn show(&self, host: &DialectHost, output: Option<Output>, kind: &str) {
-        // Silent code has no result; what it displays and writes is told all the same.
+        // Silent code has no result; what it displays and writes is sent.
         let Some(output) = output.filter(|_| !(self.silent && kind == "execute_result")) else {
             return;
         };

@@ -1,9 +1,6 @@
 //! Who calls, and whose files a request means.
 
-use std::net::SocketAddr;
-
-use axum::extract::{FromRequestParts, OriginalUri, Query};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, Query};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use cellblock_interpreter::hosting::Owner;
@@ -11,6 +8,7 @@ use serde::Deserialize;
 
 use super::error::Problem;
 use super::state::State;
+use crate::presented::{self, header};
 
 /// A caller: an API key, or a user for whom LibreChat has signed a token.
 #[derive(Clone, Debug)]
@@ -78,8 +76,8 @@ impl FromRequestParts<State> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
-        let key = text(&parts.headers, "x-api-key").filter(|it| !it.is_empty());
-        let bearer = text(&parts.headers, AUTHORIZATION.as_str());
+        let key = header(&parts.headers, "x-api-key").filter(|it| !it.is_empty());
+        let bearer = header(&parts.headers, AUTHORIZATION.as_str());
         let bearer = bearer.and_then(|it| it.strip_prefix("Bearer ")).map(str::trim);
         if key.is_some() && bearer.is_some() {
             return Err(Problem::invalid(
@@ -101,13 +99,9 @@ impl FromRequestParts<State> for Caller {
                 tenant: format!("tenant {}", user.tenant),
             });
         }
-        let peer = parts.extensions.get::<SocketAddr>().copied();
-        let original = parts.extensions.get::<OriginalUri>();
-        let path = original
-            .map_or(&parts.uri, |OriginalUri(uri)| uri)
-            .path()
-            .to_owned();
-        let owner = state.host.owner(key.or(bearer), &path, peer).await?;
+        let peer = presented::peer(&parts.extensions);
+        let path = presented::path(parts);
+        let owner = state.host.owner(key.or(bearer), path, peer).await?;
         Ok(Self {
             tenant: format!("key {}", owner.name()),
             owner,
@@ -130,10 +124,6 @@ impl FromRequestParts<State> for Reading {
 /// A part of an owner's name, in which a colon does not end it.
 fn plain(part: &str) -> String {
     part.replace('%', "%25").replace(':', "%3A")
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
 }
 
 /// A version, which is a number or a text.

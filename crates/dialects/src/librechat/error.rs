@@ -80,12 +80,7 @@ impl IntoResponse for Problem {
 
 impl From<NoEntry> for Problem {
     fn from(error: NoEntry) -> Self {
-        let status = match &error {
-            NoEntry::NoKey(_) | NoEntry::WrongKey(_) => StatusCode::UNAUTHORIZED,
-            NoEntry::Forbidden(_) => StatusCode::FORBIDDEN,
-            NoEntry::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Self::new(status, error.to_string())
+        Self::new(error.status(), error.to_string())
     }
 }
 
@@ -122,12 +117,7 @@ impl From<Error> for Problem {
 
 impl From<DialectError> for Problem {
     fn from(error: DialectError) -> Self {
-        match error {
-            DialectError::NoEntry(error) => error.into(),
-            DialectError::Denied(error) => error.into(),
-            DialectError::Hosting(error) => error.into(),
-            DialectError::Failed(error) => error.into(),
-        }
+        error.spoken()
     }
 }
 

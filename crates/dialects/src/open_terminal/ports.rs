@@ -7,12 +7,12 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION, ORIGIN, REFERER,
-    REFERRER_POLICY, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-    WWW_AUTHENTICATE,
+    AUTHORIZATION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION, ORIGIN, REFERER, REFERRER_POLICY,
+    SET_COOKIE, STRICT_TRANSPORT_SECURITY, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
+use cellblock_interpreter::egress::remove_hop_by_hop;
 use cellblock_interpreter::session::ports::SandboxStream;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -23,23 +23,11 @@ use super::chat::{Caller, OpenTerminal};
 use super::problem::Problem;
 use super::transfer::ALONE;
 
-/// Headers that concern one connection.
-const HOP: [HeaderName; 7] = [
-    CONNECTION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
-
 /// Headers of requests that are not for programs.
-const OURS: [HeaderName; 7] = [
+const OURS: [HeaderName; 6] = [
     AUTHORIZATION,
     COOKIE,
     REFERER,
-    HeaderName::from_static("proxy-authorization"),
     HeaderName::from_static("x-user-id"),
     HeaderName::from_static("x-session-id"),
     HeaderName::from_static("x-terminal-context-id"),
@@ -136,7 +124,7 @@ async fn ask(
 
 /// Turns a client's headers into those of the request to the program.
 fn to_program(headers: &mut HeaderMap, port: u16) {
-    remove_hops(headers);
+    remove_hop_by_hop(headers);
     for name in OURS {
         headers.remove(name);
     }
@@ -154,7 +142,7 @@ fn to_program(headers: &mut HeaderMap, port: u16) {
 
 /// Turns a program's headers into those of the answer to the client.
 fn to_client(headers: &mut HeaderMap, port: u16, path: &str) {
-    remove_hops(headers);
+    remove_hop_by_hop(headers);
     for name in ABOUT_US {
         headers.remove(name);
     }
@@ -191,19 +179,6 @@ fn relative(location: &str, port: u16, path: &str) -> Option<String> {
         "../".repeat(depth)
     };
     Some(up + there.trim_start_matches('/'))
-}
-
-fn remove_hops(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|names| names.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in HOP.iter().chain(&named) {
-        headers.remove(name);
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Who calls: an owner by its key, or one sandbox by its token.
 
-use std::net::SocketAddr;
-
-use axum::extract::{FromRequestParts, OriginalUri, RawPathParams};
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -10,6 +8,7 @@ use cellblock_interpreter::hosting::Owner;
 
 use super::error::Problem;
 use super::sandbox::{HeldSandbox, State};
+use crate::presented::{self, header};
 
 const KEY: &str = "open-sandbox-api-key";
 pub(super) const TOKEN: &str = "x-execd-access-token";
@@ -29,12 +28,12 @@ impl FromRequestParts<State> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
-        let path = path(parts);
-        let peer = parts.extensions.get::<SocketAddr>().copied();
-        let secret = text(&parts.headers, KEY).or_else(|| bearer(&parts.headers));
+        let path = presented::path(parts);
+        let peer = presented::peer(&parts.extensions);
+        let secret = header(&parts.headers, KEY).or_else(|| bearer(&parts.headers));
         // Clients without a key send an empty one.
         let secret = secret.filter(|it| !it.is_empty());
-        Ok(Self(state.host.owner(secret, &path, peer).await?))
+        Ok(Self(state.host.owner(secret, path, peer).await?))
     }
 }
 
@@ -46,7 +45,7 @@ impl FromRequestParts<State> for Opened {
         let params = params.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
         let id = params.iter().find(|(name, _)| *name == "id");
         let id = id.map_or(String::new(), |(_, id)| id.to_owned());
-        if let Some(token) = text(&parts.headers, TOKEN) {
+        if let Some(token) = header(&parts.headers, TOKEN) {
             let sandbox = state
                 .opened_by(&id, token)
                 .ok_or_else(|| Problem::no_sandbox(&id))?;
@@ -60,19 +59,6 @@ impl FromRequestParts<State> for Opened {
     }
 }
 
-/// Returns the whole path of a request, as the client wrote it.
-pub(super) fn path(parts: &Parts) -> String {
-    let original = parts.extensions.get::<OriginalUri>();
-    original
-        .map_or(&parts.uri, |OriginalUri(uri)| uri)
-        .path()
-        .to_owned()
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    text(headers, AUTHORIZATION.as_str())?.strip_prefix("Bearer ")
+    header(headers, AUTHORIZATION.as_str())?.strip_prefix("Bearer ")
 }

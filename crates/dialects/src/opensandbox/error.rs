@@ -68,13 +68,13 @@ impl IntoResponse for Problem {
 
 impl From<NoEntry> for Problem {
     fn from(error: NoEntry) -> Self {
-        let (status, code) = match &error {
-            NoEntry::NoKey(_) => (StatusCode::UNAUTHORIZED, "MISSING_API_KEY"),
-            NoEntry::WrongKey(_) => (StatusCode::UNAUTHORIZED, "INVALID_API_KEY"),
-            NoEntry::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN"),
-            NoEntry::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
+        let code = match &error {
+            NoEntry::NoKey(_) => "MISSING_API_KEY",
+            NoEntry::WrongKey(_) => "INVALID_API_KEY",
+            NoEntry::Forbidden(_) => "FORBIDDEN",
+            NoEntry::Unavailable(_) => "UNAVAILABLE",
         };
-        Self::new(status, code, error.to_string())
+        Self::new(error.status(), code, error.to_string())
     }
 }
 
@@ -111,12 +111,7 @@ impl From<Error> for Problem {
 
 impl From<DialectError> for Problem {
     fn from(error: DialectError) -> Self {
-        match error {
-            DialectError::NoEntry(error) => error.into(),
-            DialectError::Denied(error) => error.into(),
-            DialectError::Hosting(error) => error.into(),
-            DialectError::Failed(error) => error.into(),
-        }
+        error.spoken()
     }
 }
 

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::EXECD_PORT;
-use super::access::{Caller, Opened, path};
+use super::access::{Caller, Opened};
 use super::error::Problem;
 use super::sandbox::{HeldSandbox, State};
 use crate::instant::instant;
+use crate::presented::path;
 
 /// Sandboxes in one page of a list, unless another number is requested.
 const PAGE: usize = 20;

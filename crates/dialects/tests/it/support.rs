@@ -8,8 +8,6 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request};
-use axum::middleware::{Next, from_fn};
 use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, NoEntry};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::artifact::Store;
@@ -124,12 +122,6 @@ impl Server {
         for served in cellblock_dialects::routes(&host, options) {
             router = router.nest_service(served.path, served.routes);
         }
-        // What the gateway says of a connection.
-        let peer = async |ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request, next: Next| {
-            request.extensions_mut().insert(peer);
-            next.run(request).await
-        };
-        let router = router.layer(from_fn(peer));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let service = router.into_make_service_with_connect_info::<SocketAddr>();

@@ -7,7 +7,9 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::forward::Way;
-use crate::relay::{remove_hops, set_upgrade};
+use cellblock_interpreter::egress::remove_hop_by_hop;
+
+use crate::relay::set_upgrade;
 
 /// Makes browsers show what a program answers in an origin of its own: its scripts run, but have neither cookies nor storage, and no
 /// answers of the gateway.
@@ -43,7 +45,7 @@ pub(super) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
 /// Turns a client's headers into those of the request to the program.
 pub(super) fn to_program(headers: &mut HeaderMap, way: &Way) {
     let upgrade = headers.get(UPGRADE).cloned();
-    remove_hops(headers);
+    remove_hop_by_hop(headers);
     for name in OURS {
         headers.remove(name);
     }
@@ -73,7 +75,7 @@ pub(super) fn to_program(headers: &mut HeaderMap, way: &Way) {
 /// Turns a program's headers into those of the answer to the client.
 pub(super) fn to_client(headers: &mut HeaderMap, way: &Way, upgraded: bool) {
     let upgrade = headers.get(UPGRADE).cloned();
-    remove_hops(headers);
+    remove_hop_by_hop(headers);
     if let (Some(upgrade), true) = (upgrade, upgraded) {
         set_upgrade(headers, upgrade);
     }

@@ -11,6 +11,7 @@ use axum::http::header::{EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORI
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
+use cellblock_interpreter::egress::remove_hop_by_hop;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
@@ -20,7 +21,7 @@ use reqwest::Url;
 use super::{FORWARDED_BY, unreachable};
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
-use crate::relay::{PassedOn, join, remove_hops, set_upgrade};
+use crate::relay::{PassedOn, join, set_upgrade};
 use crate::retry;
 use crate::state::Gateway;
 
@@ -101,7 +102,7 @@ pub(super) fn carried(headers: &HeaderMap, gateway: &Gateway) -> HeaderMap {
 }
 
 fn drop_own(headers: &mut HeaderMap) {
-    remove_hops(headers);
+    remove_hop_by_hop(headers);
     for name in OWN {
         headers.remove(name);
     }

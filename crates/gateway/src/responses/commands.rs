@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::files::path;
 
-/// The most bytes of a file that is shown.
+/// Maximum number of bytes of a file that is shown.
 const MAX_SHOWN: u64 = 1 << 20;
 /// The most files of a folder that are listed.
 const LISTED: u32 = 200;

@@ -25,6 +25,12 @@ const SEND_BUFFER: usize = 256 << 10;
 /// How long to wait when no connection can be taken, as when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Returns the address that a request comes from, if it came over a connection.
+pub(super) fn peer(request: &axum::extract::Request) -> Option<SocketAddr> {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    peer.map(|ConnectInfo(peer)| *peer)
+}
+
 /// Takes connections, and answers them with a router.
 #[derive(Clone, Debug)]
 pub(super) struct Acceptor {
@@ -94,8 +100,6 @@ impl Acceptor {
         let router = self.router.clone();
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(peer);
-            // The same as services of other crates look for it.
             request.extensions_mut().insert(ConnectInfo(peer));
             router.clone().oneshot(request)
         });

@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
+use super::accept::peer;
 use super::mount::refused;
 use super::throttle::Throttle;
 use crate::keys::{KeyLookup, Secret};
@@ -32,7 +33,7 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
     if is_open(&gateway, &request) || request.extensions().get::<Caller>().is_some() {
         return next.run(request).await;
     }
-    let peer = request.extensions().get::<SocketAddr>().copied();
+    let peer = peer(&request);
     let secret = presented(request.headers());
     match gateway
         .identify(secret.as_deref(), request.uri().path(), peer)
@@ -54,7 +55,7 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
 /// Why a caller is not let in.
 #[derive(Debug)]
 pub enum Unidentified {
-    /// There is no key, or it opens nothing. The first word says why: `missing`, `unknown`, `expired` or `revoked`.
+    /// There is no key, or it opens nothing. The first value is the reason: `missing`, `unknown`, `expired` or `revoked`.
     NoKey(&'static str, ApiError),
     /// The key asks for a stronger wall than the one that is here.
     Weak(ApiError),
@@ -72,18 +73,17 @@ impl Gateway {
     ) -> Result<Caller, Unidentified> {
         let found = self.keys.find(secret.and_then(Secret::parse)).await;
         let required = self.options.auth.required || !self.options.listen.ip().is_loopback();
+        let admitted = |caller: Caller| {
+            tracing::Span::current().record("owner", &caller.owner);
+            Ok(caller)
+        };
         let (why, message) = match (found.map_err(Unidentified::Records)?, secret.is_some()) {
             (KeyLookup::Key(owner, minimum), _) => {
                 self.engine.satisfies(minimum).map_err(Unidentified::Weak)?;
                 self.quotas.seen(&owner);
-                tracing::Span::current().record("owner", &owner);
-                return Ok(Caller { owner });
+                return admitted(Caller { owner });
             }
-            (KeyLookup::Open, _) if !required => {
-                let caller = Caller::local();
-                tracing::Span::current().record("owner", &caller.owner);
-                return Ok(caller);
-            }
+            (KeyLookup::Open, _) if !required => return admitted(Caller::local()),
             (KeyLookup::Expired, _) => ("expired", "the API key has expired"),
             (KeyLookup::Revoked, _) => ("revoked", "the API key was revoked"),
             // LiteLLM knows a wrong key by the first words, which are OpenAI's.

@@ -15,6 +15,7 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 
 use tower_http::cors::CorsLayer;
 
+use super::accept::peer;
 use super::mount::{Mount, refused};
 use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
@@ -129,7 +130,7 @@ fn is_own(origin: &HeaderValue, host: Option<&Authority>) -> bool {
 
 fn refuse(request: &Request, code: &'static str, message: &str) -> Response {
     if let Some(more) = REFUSALS.pass() {
-        let peer = request.extensions().get::<SocketAddr>().copied();
+        let peer = peer(request);
         let header = |name| request.headers().get(name).map(tracing::field::debug);
         tracing::warn!(
             target: crate::SECURITY,
