@@ -9,6 +9,7 @@ use cellblock_interpreter::hosting::{Denied, HostingError};
 use serde_json::json;
 
 use crate::door::NoEntry;
+use crate::fault::SessionFault;
 use crate::host::DialectError;
 
 /// Why a request fails.
@@ -115,9 +116,15 @@ impl From<Error> for Problem {
             Retry::After(wait) => Some(wait.as_secs().max(1)),
             Retry::Never | Retry::Fresh => None,
         };
+        // What failed here may name what belongs to the host.
+        let message = if status.is_server_error() {
+            SessionFault::from(error).message
+        } else {
+            error.to_string()
+        };
         Self {
             retry_after,
-            ..Self::new(status, error.to_string())
+            ..Self::new(status, message)
         }
     }
 }
