@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use cellblock_dialects::ListenError;
 use cellblock_gateway::execute_server::ExecuteServerError;
 use cellblock_gateway::keys::KeysError;
 use cellblock_gateway::records::RecordsError;
@@ -79,6 +80,9 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
+    /// An address of a dialect's own.
+    #[error(transparent)]
+    Dialects(#[from] ListenError),
     /// The gateway's server.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -137,9 +141,11 @@ impl Error {
             Self::Image(error) => ExitCode::of_blame(blame_of_image(error)),
             Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
             Self::File { blame, .. } => ExitCode::of_blame(*blame),
-            Self::Encoding { .. } | Self::Refused(_) | Self::Config(_) | Self::Listen { .. } => {
-                ExitCode::Refused
-            }
+            Self::Encoding { .. }
+            | Self::Refused(_)
+            | Self::Config(_)
+            | Self::Listen { .. }
+            | Self::Dialects(_) => ExitCode::Refused,
             Self::Serve(error) => code_of_serving(error),
             Self::Connect(ConnectError::Sandboxes { source, .. }) => ExitCode::of_blame(source.blame()),
             Self::Connect(ConnectError::Execute { source, .. }) => code_of_executing(source),

@@ -49,7 +49,10 @@ async fn main() {
             e2b: Some(E2bOptions::default()),
             ..DialectsOptions::default()
         };
-        let routes = cellblock_dialects::routes(&host, &options).remove(0).routes;
+        let routes = cellblock_dialects::routes(&host, &options)
+            .unwrap()
+            .remove(0)
+            .routes;
         let cell = json!({"code": "1+1"});
         let mut first = Vec::new();
         for _ in 0..CREATED {

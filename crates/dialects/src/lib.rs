@@ -27,6 +27,9 @@ mod shown;
 mod split;
 mod workspace;
 
+use std::io;
+use std::net::SocketAddr;
+
 use axum::Router;
 
 pub use door::{Doorkeeper, NoEntry};
@@ -45,13 +48,29 @@ pub struct Served {
     pub routes: Router,
 }
 
+/// A dialect cannot listen at an address of its own.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot listen at {address} for clients of E2B; free it, or change `debug` or `listen` in `dialects: {{e2b: …}}`"
+)]
+pub struct ListenError {
+    /// The address.
+    pub address: SocketAddr,
+    /// Why not.
+    pub source: io::Error,
+}
+
 /// Returns the routes of every dialect; those of one that is off say that it is.
-pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Vec<Served> {
+///
+/// # Errors
+///
+/// A dialect with addresses of its own listens at them already, or fails.
+pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Served>, ListenError> {
     let all = [
         (
             "/e2b",
             "e2b",
-            options.e2b.as_ref().map(|it| e2b::routes(host, it)),
+            options.e2b.as_ref().map(|it| e2b::routes(host, it)).transpose()?,
         ),
         (
             "/jupyter",
@@ -80,10 +99,9 @@ pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Vec<Served> {
                 .map(|it| opensandbox::routes(host, it)),
         ),
     ];
-    all.into_iter()
-        .map(|(path, setting, routes)| Served {
-            path,
-            routes: routes.unwrap_or_else(|| off::routes(setting)),
-        })
-        .collect()
+    let served = all.into_iter().map(|(path, setting, routes)| Served {
+        path,
+        routes: routes.unwrap_or_else(|| off::routes(setting)),
+    });
+    Ok(served.collect())
 }

@@ -226,6 +226,18 @@ impl RunningCli {
         kill_process_group(self.group(), signal).with_context(|| format!("signal {}", self.shown))
     }
 
+    /// Waits until something is so; an error with all output when the command ended first, or had no time left.
+    pub fn until(mut self, what: &str, mut is_so: impl FnMut() -> bool) -> Result<Self> {
+        while !is_so() {
+            if self.child.try_wait()?.is_some() || Instant::now() >= self.deadline {
+                let ended = self.finish()?;
+                bail!("never {what}\nstdout: {}\nstderr: {}", ended.stdout, ended.stderr);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(self)
+    }
+
     /// Waits for the end; an error when the time limit came first.
     pub fn finish(mut self) -> Result<Finished> {
         let (stdout, stdout_ended) = drain(&self.stdout, self.deadline);

@@ -91,7 +91,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         .into_iter()
         .filter_map(|options| mcp::mount(&gateway, options))
         .collect();
-    mounted.extend(dialects::mounts(&gateway, &loaded.settings.dialects));
+    mounted.extend(dialects::mounts(&gateway, &loaded.settings.dialects)?);
     let serving = gateway.start(listener, &mounted).await?;
     tracing::info!(%address, "listening");
     tell(address, &gateway, site.is_some(), args.demo);

@@ -14,8 +14,8 @@ fn read(path: &std::path::Path) -> String {
 }
 
 /// What a project of npm asks for.
-fn npm() -> Pins {
-    let project: Value = serde_json::from_str(&read(&folder("node").join("package.json"))).unwrap();
+fn npm(place: &str) -> Pins {
+    let project: Value = serde_json::from_str(&read(&folder(place).join("package.json"))).unwrap();
     let wanted = project["dependencies"].as_object().unwrap().iter();
     wanted
         .map(|(name, version)| (name.clone(), version.as_str().unwrap().to_owned()))
@@ -37,24 +37,57 @@ fn python(place: &str, file: &str) -> Pins {
         .collect()
 }
 
-/// The first two columns of the page's first table.
-fn documented() -> Pins {
+/// The folders of clients of other protocols. They also ask for what these import.
+const DIALECTS: [&str; 6] = [
+    "anthropic",
+    "dialects/e2b",
+    "dialects/jupyter",
+    "dialects/librechat",
+    "dialects/open_webui",
+    "dialects/opensandbox",
+];
+
+/// The first two columns of the page's first two tables.
+fn documented() -> [Pins; 2] {
     let page = cellblock_testkit::workspace_root().join("docs/compatibility.md");
     let text = read(&page);
-    let (table, _) = text.split_once("\n## ").unwrap();
-    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
-    rows.map(|row| {
-        let (name, rest) = row.split_once("` | ").unwrap();
-        (name.to_owned(), rest.split(" |").next().unwrap().to_owned())
-    })
-    .collect()
+    let mut tables = text.split("| package |").skip(1).map(|table| {
+        let rows = table.split("\n\n").next().unwrap().lines();
+        rows.filter_map(|line| line.strip_prefix("| `"))
+            .map(|row| {
+                let (name, rest) = row.split_once("` | ").unwrap();
+                (name.to_owned(), rest.split(" |").next().unwrap().to_owned())
+            })
+            .collect()
+    });
+    [tables.next().unwrap(), tables.next().unwrap()]
 }
 
 #[test]
 fn the_documented_versions_are_those_that_are_pinned() {
-    let mut pinned = npm();
+    let [clients, dialects] = documented();
+    let mut pinned = npm("node");
     pinned.extend(PYTHON.iter().flat_map(|place| python(place, "requirements.in")));
-    assert_eq!(documented(), pinned);
+    assert_eq!(clients, pinned);
+
+    let pinned: Pins = DIALECTS
+        .iter()
+        .flat_map(|place| {
+            let has = |file: &str| folder(place).join(file).exists();
+            let files = ["requirements.in", "wheel.txt"]
+                .into_iter()
+                .filter(|file| has(file));
+            let mut pins: Pins = files.flat_map(|file| python(place, file)).collect();
+            if has("package.json") {
+                pins.extend(npm(place));
+            }
+            pins
+        })
+        .collect();
+    assert_eq!(
+        dialects.difference(&pinned).collect::<Vec<_>>(),
+        Vec::<&(String, String)>::new()
+    );
 }
 
 #[test]
@@ -75,7 +108,7 @@ fn everything_that_is_asked_for_is_locked_with_a_hash_and_from_no_registry_by_na
 
     let lock: Value = serde_json::from_str(&read(&folder("node").join("package-lock.json"))).unwrap();
     let packages = lock["packages"].as_object().unwrap();
-    for (name, version) in npm() {
+    for (name, version) in npm("node") {
         assert_eq!(packages[&format!("node_modules/{name}")]["version"], version);
     }
     for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, target_dir};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -228,15 +227,10 @@ fn a_command_that_is_ended_during_a_build_leaves_no_compiler_running_and_no_pack
         let staging = path.join("staging");
         let place = staging.to_string_lossy().into_owned();
         let compiles = || {
-            Ok::<_, anyhow::Error>(
-                programs(&place)?
-                    .iter()
-                    .any(|(_, it)| it.contains("Compiles modules")),
-            )
+            let programs = programs(&place).unwrap();
+            programs.iter().any(|(_, it)| it.contains("Compiles modules"))
         };
-        block_until(&format!("packages are compiled by {arguments:?}"), || {
-            compiles().unwrap()
-        });
+        let running = running.until("compiled packages", compiles)?;
         assert!(packages(&staging) > 0);
         // To this process alone, as a service manager may do it: what it started is not told.
         let id = i32::try_from(running.id())?;

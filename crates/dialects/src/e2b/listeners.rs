@@ -1,6 +1,6 @@
 //! Addresses of the dialect's own: those of debug mode, and the one at which hosts of the domain are expected.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -9,6 +9,8 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 
+use crate::ListenError;
+
 use super::error::Problem;
 use super::place::{CODE, DebugPort, ENVD, named};
 use super::state::E2b;
@@ -16,20 +18,31 @@ use super::state::E2b;
 /// Port of the API in debug mode.
 const API: u16 = 3000;
 
-/// Begins to listen, in the host's tasks.
-pub(super) fn start(e2b: &E2b, routes: &Router) {
+/// Listens, and serves in the host's tasks.
+pub(super) fn start(e2b: &E2b, routes: &Router) -> Result<(), ListenError> {
     if e2b.options.debug {
         for port in [API, ENVD, CODE] {
             let routes = routes.clone().layer(Extension(DebugPort(port)));
             let routes = routes.layer(from_fn(by_programs));
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            e2b.host.tasks.spawn(serve(e2b.clone(), address, routes));
+            e2b.host.tasks.spawn(serve(e2b.clone(), listen(address)?, routes));
         }
     }
     if let Some(address) = e2b.options.listen {
         let routes = routes.clone().layer(from_fn_with_state(e2b.clone(), by_host));
-        e2b.host.tasks.spawn(serve(e2b.clone(), address, routes));
+        e2b.host.tasks.spawn(serve(e2b.clone(), listen(address)?, routes));
     }
+    Ok(())
+}
+
+fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, ListenError> {
+    let listening = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        tokio::net::TcpListener::from_std(listener)
+    });
+    let listener = listening.map_err(|source| ListenError { address, source })?;
+    tracing::info!(%address, "listening for clients of E2B");
+    Ok(listener)
 }
 
 /// Lets no web page through: one could make its own name lead here, or send a request whose answer it cannot read.
@@ -68,21 +81,13 @@ async fn by_host(State(e2b): State<E2b>, request: Request, next: Next) -> Respon
     problem.into_response()
 }
 
-async fn serve(e2b: E2b, address: SocketAddr, routes: Router) {
-    let listener = match tokio::net::TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        Err(error) => {
-            tracing::error!(%address, error = &error as &dyn std::error::Error, "listen for clients of E2B");
-            return;
-        }
-    };
-    tracing::info!(%address, "listening for clients of E2B");
+async fn serve(e2b: E2b, listener: tokio::net::TcpListener, routes: Router) {
     let service = routes.into_make_service_with_connect_info::<SocketAddr>();
     let stopping = e2b.host.stopping.clone();
     let served =
         axum::serve(listener, service).with_graceful_shutdown(async move { stopping.cancelled().await });
     let ended = e2b.host.ending.run_until_cancelled(served.into_future()).await;
     if let Some(Err(error)) = ended {
-        tracing::error!(%address, error = &error as &dyn std::error::Error, "serve clients of E2B");
+        tracing::error!(error = &error as &dyn std::error::Error, "serve clients of E2B");
     }
 }

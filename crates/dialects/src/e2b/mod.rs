@@ -26,6 +26,7 @@ mod state;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 
+use crate::ListenError;
 use crate::host::DialectHost;
 
 pub use options::E2bOptions;
@@ -33,11 +34,11 @@ pub use options::E2bOptions;
 use state::E2b;
 
 /// Returns the routes, and begins to listen at the dialect's own addresses.
-pub(crate) fn routes(host: &DialectHost, options: &E2bOptions) -> Router {
+pub(crate) fn routes(host: &DialectHost, options: &E2bOptions) -> Result<Router, ListenError> {
     let e2b = E2b::new(host.clone(), options.clone());
     let routes = router(&e2b);
-    listeners::start(&e2b, &routes);
-    routes
+    listeners::start(&e2b, &routes)?;
+    Ok(routes)
 }
 
 fn router(e2b: &E2b) -> Router {

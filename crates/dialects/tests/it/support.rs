@@ -14,6 +14,7 @@ use cellblock_interpreter::artifact::Store;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::{Meter, Owner, Unmetered};
 use cellblock_interpreter::limits::NetworkPolicy;
+use cellblock_testkit::wait::until_ok;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
@@ -119,7 +120,9 @@ impl Server {
         change(&mut terms);
         let host = DialectHost::new(terms);
         let mut router = Router::new();
-        for served in cellblock_dialects::routes(&host, options) {
+        // Those of debug mode are among the ports that the system gives to anybody's connections for a while.
+        let all = until_ok(async || cellblock_dialects::routes(&host, options)).await;
+        for served in all {
             router = router.nest_service(served.path, served.routes);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -67,7 +67,8 @@ impl ApiServer {
                     () = accepting => {}
                     _ = serving.wait_for(|on| !*on) => {}
                 }
-                // Dropping the set cuts every connection.
+                // An answer that is under way is not given any more; then nobody listens.
+                connections.shutdown().await;
             }
         });
         address

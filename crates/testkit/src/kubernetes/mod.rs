@@ -14,7 +14,7 @@ mod schema;
 mod status;
 mod store;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -27,6 +27,8 @@ use api::ApiServer;
 use fault::Faults;
 use kubelet::Kubelet;
 use store::Store;
+
+use crate::wait::block_until;
 
 pub use fault::{Fault, FaultKind};
 pub use kubelet::{PodProcess, PodRequest, PodRunner, PretendedPods, ServePods};
@@ -200,6 +202,9 @@ impl FakeCluster {
     /// Cuts all connections and accepts none, as a killed API server.
     pub fn stop_api(&self) {
         self.serving.send_replace(false);
+        block_until("the API server refuses connections", || {
+            TcpStream::connect(self.address).is_err()
+        });
     }
 
     /// Accepts connections again, on the same port.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, NoEntry};
+use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, ListenError, NoEntry};
 use cellblock_gateway::server::{Mount, Unidentified};
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_interpreter::hosting::Owner;
@@ -12,9 +12,9 @@ use cellblock_interpreter::hosting::Owner;
 use super::metered::Metered;
 
 /// Mounts the dialects over the gateway's sandboxes. Where code runs at a server that keeps nothing there are no sessions, and so none of them.
-pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Vec<Mount> {
+pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Result<Vec<Mount>, ListenError> {
     let Ok(interpreter) = gateway.interpreter() else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let set = &gateway.options;
     let host = DialectHost::new(DialectTerms {
@@ -32,8 +32,8 @@ pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Vec<Mount>
         stopping: gateway.stopping.clone(),
         ending: gateway.ending.clone(),
     });
-    let served = cellblock_dialects::routes(&host, options).into_iter();
-    served.map(|it| Mount::below(it.path, it.routes)).collect()
+    let served = cellblock_dialects::routes(&host, options)?.into_iter();
+    Ok(served.map(|it| Mount::below(it.path, it.routes)).collect())
 }
 
 /// The gateway's keys.

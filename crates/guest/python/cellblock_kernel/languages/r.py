@@ -1,5 +1,7 @@
 """Cells of R."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 from pathlib import Path
