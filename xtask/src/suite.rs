@@ -68,7 +68,18 @@ static VARIANTS: [Variant; 5] = [
         program: "cellblock it",
         name: "warm",
         variables: &[("CELLBLOCK_TEST_WARM", "1")],
-        only: &[],
+        // Those whose commands a warm host would run.
+        only: &[
+            "bad_input::",
+            "connectors",
+            "ctrl_c::",
+            "datasets::",
+            "derivation::",
+            "guard::",
+            "notebook::",
+            "python_client::",
+            "run::",
+        ],
         needs: None,
     },
     Variant {
