@@ -290,6 +290,7 @@ const fn code_of_serving(error: &ServeError) -> ExitCode {
         ServeError::Records(_) => ExitCode::Backend,
         ServeError::Metrics { .. }
         | ServeError::Origin { .. }
+        | ServeError::PreviewDomain { .. }
         | ServeError::Tls(_)
         | ServeError::Listen { .. } => ExitCode::Refused,
     }

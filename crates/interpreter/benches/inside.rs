@@ -1,4 +1,5 @@
 //! What processes, terminals, ports and a network cost in a session: `cargo bench -p cellblock-interpreter --bench inside`.
+//! With `CELLBLOCK_BENCH_IMAGE=NAME`, also how long a session of that image takes from its template.
 
 #![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]
@@ -7,6 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use cellblock_image::{Home, ImageStore};
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::SessionOptions;
@@ -25,7 +27,30 @@ fn main() {
         processes(&interpreter).await;
         ports(&interpreter).await;
         egress(&interpreter).await;
+        if let Ok(name) = std::env::var("CELLBLOCK_BENCH_IMAGE") {
+            started(&name).await;
+        }
     });
+}
+
+/// Sessions of an image of which none is ready.
+async fn started(name: &str) {
+    let home = cellblock_testkit::home().unwrap();
+    let image = ImageStore::new(Home::at(&home).unwrap()).resolve(name).unwrap();
+    let builder = Interpreter::builder().home(home).image(image);
+    let interpreter = builder.pool(0).build().await.unwrap();
+    let mut times = Vec::new();
+    for round in 0..40 {
+        let began = Instant::now();
+        let session = with(&interpreter, NetworkPolicy::None, &[]);
+        session.execute("1 + 1").await.unwrap();
+        // The first imports the template.
+        if round > 0 {
+            times.push(began.elapsed());
+        }
+        session.close().await.unwrap();
+    }
+    tell(&format!("session of the image {name} until `1 + 1`"), times);
 }
 
 fn with(interpreter: &Interpreter, network: NetworkPolicy, rules: &[&str]) -> Session {

@@ -20,6 +20,9 @@ pub struct HttpServerOptions {
     pub hosts: Vec<String>,
     /// Web origins that may call the server, such as `https://app.example.com`.
     pub origins: Vec<String>,
+    /// Domain below which each port of a session has a host of its own, `<port>-<session>.<domain>`, which
+    /// all have to lead to the server. Its pages keep cookies and storage, so the domain must serve nothing else.
+    pub preview_domain: Option<String>,
     /// Maximum number of concurrent connections; others wait.
     pub max_connections: usize,
     /// Maximum time until a request's head is complete.
@@ -40,6 +43,7 @@ impl Default for HttpServerOptions {
             max_body: 16 << 20,
             hosts: Vec::new(),
             origins: Vec::new(),
+            preview_domain: None,
             max_connections: 1024,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),

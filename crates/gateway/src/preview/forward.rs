@@ -25,8 +25,18 @@ pub(super) struct Way {
     /// Path of the program's root at the gateway, without a `/` at its end.
     pub(super) prefix: String,
     pub(super) port: u16,
-    /// Whether it came by a link.
-    pub(super) is_link: bool,
+    pub(super) entry: Entry,
+}
+
+/// What lets a request in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The caller's key.
+    Key,
+    /// A link, at the gateway's own address.
+    Link,
+    /// A link, at a host that serves nothing else.
+    Host,
 }
 
 impl Way {
@@ -39,6 +49,15 @@ impl Way {
         there.map_err(|_| Problem::invalid("path", format!("`{path}` is not a path")))
     }
 
+    /// Returns the path that clients have for the program's root, without a `/` at its end.
+    pub(super) fn shown(&self) -> &str {
+        if self.entry == Entry::Host {
+            ""
+        } else {
+            &self.prefix
+        }
+    }
+
     /// Returns where at the gateway the program's own address is, if it is its own.
     pub(super) fn here(&self, address: &str) -> Option<String> {
         let own = ["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{}", self.port));
@@ -46,8 +65,8 @@ impl Way {
         let path = rest.unwrap_or(address);
         let is_rooted = path.starts_with('/') && !path.starts_with("//");
         match (is_rooted, rest) {
-            (true, _) => Some(format!("{}{path}", self.prefix)),
-            (false, Some("")) => Some(format!("{}/", self.prefix)),
+            (true, _) => Some(format!("{}{path}", self.shown())),
+            (false, Some("")) => Some(format!("{}/", self.shown())),
             _ => None,
         }
     }
@@ -64,7 +83,7 @@ pub(super) async fn forward(
         // Relative addresses of its page would miss the program.
         return Ok(moved(way));
     }
-    if way.is_link && is_preflight(&request) {
+    if way.entry == Entry::Link && is_preflight(&request) {
         return Ok(preflight(request.headers()));
     }
     let client = headers::asks_for_upgrade(request.headers())
@@ -152,7 +171,7 @@ mod tests {
         let way = Way {
             prefix: "/v1/sessions/s/proxy/80".to_owned(),
             port: 80,
-            is_link: false,
+            entry: Entry::Key,
         };
         let there = |path: &str| {
             way.there(&format!("{}{path}", way.prefix).parse().unwrap())

@@ -27,6 +27,9 @@ pub(crate) struct PreviewLink {
     pub(crate) port: u16,
     /// Seconds since 1970.
     pub(crate) until: u64,
+    /// Whether the answer is for a host of the port's own. Such a link is never given away.
+    #[serde(default)]
+    pub(crate) own_host: bool,
 }
 
 impl PreviewLink {
@@ -37,6 +40,7 @@ impl PreviewLink {
             session,
             port,
             until: now().saturating_add(time.as_secs()),
+            own_host: false,
         }
     }
 
@@ -65,7 +69,7 @@ impl PreviewLink {
     }
 
     /// The answer to a link that leads nowhere.
-    fn unknown() -> Problem {
+    pub(super) fn unknown() -> Problem {
         let message = "this link was not made here, was changed, or its key is no longer valid";
         Problem::missing("link_not_found", message)
     }

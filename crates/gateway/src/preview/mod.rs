@@ -5,10 +5,12 @@
 //! ```
 //!
 //! What comes back is written by code that nobody trusts, and comes from the gateway's address. The answer makes browsers show it in an origin of
-//! its own (`headers.rs`), so that it can do nothing that any other page could not do.
+//! its own (`headers.rs`), so that it can do nothing that any other page could not do. With a domain for it, each port has a host of its own
+//! instead (`host.rs`).
 
 mod forward;
 mod headers;
+pub(crate) mod host;
 mod link;
 
 use axum::Router;
@@ -22,7 +24,7 @@ pub(crate) use link::PreviewLink;
 use crate::problem::Problem;
 use crate::replicas;
 use crate::state::{Caller, Gateway};
-use forward::{Way, forward};
+use forward::{Entry, Way, forward};
 
 /// Where links lead.
 pub(crate) const LINKS: &str = "/v1/previews/";
@@ -57,7 +59,7 @@ async fn by_key(
     let way = Way {
         prefix,
         port,
-        is_link: false,
+        entry: Entry::Key,
     };
     let held = gateway.sessions.find(&caller, &id)?;
     forward(&gateway, &held, &way, request).await
@@ -86,12 +88,16 @@ async fn by_link(
     request: Request,
 ) -> Result<Response, Problem> {
     let PreviewLink {
-        owner, session, port, ..
+        owner,
+        session,
+        port,
+        own_host,
+        ..
     } = link;
     let way = Way {
         prefix: format!("{LINKS}{}", linked.link),
         port,
-        is_link: true,
+        entry: if own_host { Entry::Host } else { Entry::Link },
     };
     let held = gateway.sessions.find(&Caller { owner }, &session)?;
     forward(&gateway, &held, &way, request).await

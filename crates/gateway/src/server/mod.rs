@@ -1,7 +1,7 @@
 //! The HTTP server: it composes the routes and the middleware before them, starts and stops. No route knows it.
 //!
 //! ```text
-//! connection ── observe ── answers ── panics ── hosts ── CORS ── auth ── body limit ── replicas ── route
+//! connection ── hosts of previews ── observe ── answers ── panics ── hosts ── CORS ── auth ── body limit ── replicas ── route
 //! ```
 
 mod accept;
@@ -58,7 +58,7 @@ impl Gateway {
             mounts.fold(Router::new(), |router, mount| router.merge(mount.route()))
         };
         let state = || self.clone();
-        Router::new()
+        let served = Router::new()
             .merge(responses::routes().layer(from_fn_with_state(state(), replicas::responses)))
             .merge(conversations::routes())
             .merge(model_routes::routes())
@@ -97,7 +97,11 @@ impl Gateway {
             .layer(from_fn(move |request, next| {
                 observe::observe(body_timeout, request, next)
             }))
-            .with_state(self.clone())
+            .with_state(self.clone());
+        // Around all of it: it may change the path, by which routes are chosen.
+        Router::new()
+            .fallback_service(served)
+            .layer(from_fn_with_state(self.clone(), preview::host::serve))
     }
 }
 

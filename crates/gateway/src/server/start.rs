@@ -33,6 +33,14 @@ pub enum ServeError {
         /// As it is configured.
         origin: String,
     },
+    /// A domain that no host is below.
+    #[error(
+        "serve previews below `{domain}`: write a domain, such as `previews.example.com`, without a scheme, a port or a `*`"
+    )]
+    PreviewDomain {
+        /// As it is configured.
+        domain: String,
+    },
     /// Certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -72,10 +80,26 @@ pub async fn check(options: &Options, records: &Records) -> Result<(), ServeErro
             return Err(ServeError::Origin { origin });
         }
     }
+    if let Some(domain) = options.http.preview_domain.as_ref().filter(|it| !is_domain(it)) {
+        let domain = domain.clone();
+        return Err(ServeError::PreviewDomain { domain });
+    }
     if let Some(tls) = &options.tls {
         super::tls::Tls::load(tls)?;
     }
     Ok(())
+}
+
+fn is_domain(text: &str) -> bool {
+    let plain = |label: &str| {
+        let bytes = label.as_bytes();
+        let ends = [bytes.first(), bytes.last()];
+        ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+            && bytes
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+    };
+    text.split('.').all(plain)
 }
 
 fn is_origin(text: &str) -> bool {

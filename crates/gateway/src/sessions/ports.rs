@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 use crate::listing::Listed;
-use crate::preview::{LINKS, PreviewLink};
+use crate::preview::{LINKS, PreviewLink, host};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
@@ -39,6 +39,9 @@ pub(crate) struct LinkRequest {
 pub(crate) struct PortLink {
     /// Its path at the gateway. Who has it can do all that the program lets its visitors do.
     path: String,
+    /// Host at which the path leads to a host of the port's own, if `http.preview_domain` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
     /// When it expires, in seconds since 1970.
     expires_at: u64,
 }
@@ -89,8 +92,15 @@ pub(crate) async fn link(
         let message = format!("`{valid}` seconds are not between 1 and {MAX_VALID}");
         return Err(Problem::invalid("valid_s", message));
     }
+    let domain = gateway.options.http.preview_domain.as_deref();
+    let host = domain.map(|domain| host::name(domain, &id, port));
     let link = PreviewLink::new(caller.owner, id, port, Duration::from_secs(valid));
     let path = format!("{LINKS}{}/", link.sign(&gateway).await?);
     let expires_at = link.until;
-    Ok((StatusCode::CREATED, Json(PortLink { path, expires_at })))
+    let link = PortLink {
+        path,
+        host,
+        expires_at,
+    };
+    Ok((StatusCode::CREATED, Json(link)))
 }

@@ -18,6 +18,7 @@ mod openapi;
 mod owners;
 mod ports;
 mod prepared;
+mod preview_hosts;
 mod processes;
 mod projects;
 mod remote;

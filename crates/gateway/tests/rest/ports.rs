@@ -61,7 +61,7 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 server.server_port";
 
 /// A gateway of its own that allows a loopback, and a session with the program; its path and the port.
-async fn program(api: &Api) -> (String, u64) {
+pub(crate) async fn program(api: &Api) -> (String, u64) {
     let session = api.session(&json!({"network": "loopback"})).await;
     let ran = api.run(&session, PROGRAM).await;
     let port = ran["outputs"][0]["value"].as_u64().unwrap();
