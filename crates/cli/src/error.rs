@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use cellblock_dialects::ListenError;
+use cellblock_dialects::DialectListenError;
 use cellblock_gateway::execute_server::ExecuteServerError;
 use cellblock_gateway::keys::KeysError;
 use cellblock_gateway::records::RecordsError;
@@ -82,7 +82,7 @@ pub(crate) enum Error {
     },
     /// An address of a dialect's own.
     #[error(transparent)]
-    Dialects(#[from] ListenError),
+    Dialects(#[from] DialectListenError),
     /// The gateway's server.
     #[error(transparent)]
     Serve(#[from] ServeError),

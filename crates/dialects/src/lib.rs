@@ -53,7 +53,7 @@ pub struct Served {
 #[error(
     "cannot listen at {address} for clients of E2B; free it, or change `debug` or `listen` in `dialects: {{e2b: …}}`"
 )]
-pub struct ListenError {
+pub struct DialectListenError {
     /// The address.
     pub address: SocketAddr,
     /// Why not.
@@ -65,7 +65,7 @@ pub struct ListenError {
 /// # Errors
 ///
 /// A dialect with addresses of its own listens at them already, or fails.
-pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Served>, ListenError> {
+pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Served>, DialectListenError> {
     let all = [
         (
             "/e2b",

@@ -9,7 +9,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 
-use crate::ListenError;
+use crate::DialectListenError;
 
 use super::error::Problem;
 use super::place::{CODE, DebugPort, ENVD, named};
@@ -19,7 +19,7 @@ use super::state::E2b;
 const API: u16 = 3000;
 
 /// Listens, and serves in the host's tasks.
-pub(super) fn start(e2b: &E2b, routes: &Router) -> Result<(), ListenError> {
+pub(super) fn start(e2b: &E2b, routes: &Router) -> Result<(), DialectListenError> {
     if e2b.options.debug {
         for port in [API, ENVD, CODE] {
             let routes = routes.clone().layer(Extension(DebugPort(port)));
@@ -35,12 +35,12 @@ pub(super) fn start(e2b: &E2b, routes: &Router) -> Result<(), ListenError> {
     Ok(())
 }
 
-fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, ListenError> {
+fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, DialectListenError> {
     let listening = TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         tokio::net::TcpListener::from_std(listener)
     });
-    let listener = listening.map_err(|source| ListenError { address, source })?;
+    let listener = listening.map_err(|source| DialectListenError { address, source })?;
     tracing::info!(%address, "listening for clients of E2B");
     Ok(listener)
 }

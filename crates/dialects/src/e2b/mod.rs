@@ -26,7 +26,7 @@ mod state;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 
-use crate::ListenError;
+use crate::DialectListenError;
 use crate::host::DialectHost;
 
 pub use options::E2bOptions;
@@ -34,7 +34,7 @@ pub use options::E2bOptions;
 use state::E2b;
 
 /// Returns the routes, and begins to listen at the dialect's own addresses.
-pub(crate) fn routes(host: &DialectHost, options: &E2bOptions) -> Result<Router, ListenError> {
+pub(crate) fn routes(host: &DialectHost, options: &E2bOptions) -> Result<Router, DialectListenError> {
     let e2b = E2b::new(host.clone(), options.clone());
     let routes = router(&e2b);
     listeners::start(&e2b, &routes)?;

@@ -23,7 +23,7 @@ const OURS: [HeaderName; 3] = [
     HeaderName::from_static("proxy-authorization"),
 ];
 
-/// The same, but for those of a host that is the program's own.
+/// The same, except those of a host that is the program's own.
 const OF_OUR_PAGES: [HeaderName; 2] = [COOKIE, REFERER];
 
 /// Headers of answers that would change how browsers treat the gateway itself, or other hosts beside it.

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, ListenError, NoEntry};
+use cellblock_dialects::{
+    DialectHost, DialectListenError, DialectTerms, DialectsOptions, Doorkeeper, NoEntry,
+};
 use cellblock_gateway::server::{Mount, Unidentified};
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_interpreter::hosting::Owner;
@@ -12,7 +14,7 @@ use cellblock_interpreter::hosting::Owner;
 use super::metered::Metered;
 
 /// Mounts the dialects over the gateway's sandboxes. Where code runs at a server that keeps nothing there are no sessions, and so none of them.
-pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Result<Vec<Mount>, ListenError> {
+pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Result<Vec<Mount>, DialectListenError> {
     let Ok(interpreter) = gateway.interpreter() else {
         return Ok(Vec::new());
     };
