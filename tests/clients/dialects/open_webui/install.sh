@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 python3 -m venv .venv
-.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+.venv/bin/pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements.txt
 wheels=$(mktemp -d)
 trap 'rm -r "$wheels"' EXIT
 .venv/bin/pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest "$wheels" -r wheel.txt
