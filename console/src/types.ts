@@ -23,6 +23,7 @@ export interface Session {
   created_at: number;
   last_used_at: number;
   expires_at: number;
+  idle_timeout: number;
   network: string;
   guard: string;
   rescue: string;

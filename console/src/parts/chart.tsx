@@ -3,6 +3,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, said } from "../api";
+import { plain } from "../text";
 
 /** A specification draws the data that it has. */
 const nothing = () => Promise.reject(new Error("the console loads no data for charts"));
@@ -19,6 +20,7 @@ function config() {
     background: "transparent",
     font: "system-ui, sans-serif",
     title: { color: color("--text") },
+    mark: { color: color("--accent") },
     axis,
     legend: { labelColor: text, titleColor: text },
     header: { labelColor: text, titleColor: text },
@@ -33,6 +35,7 @@ export function Chart({ path, alt }: { path: string; alt: string }) {
   useEffect(() => {
     let stopped = false;
     let view: { finalize(): unknown } | undefined;
+    let problem: string | null = null;
     const draw = async () => {
       try {
         const [spec, vega, lite, { expressionInterpreter }] = await Promise.all([
@@ -48,19 +51,25 @@ export function Chart({ path, alt }: { path: string; alt: string }) {
         const asked = fills ? { ...spec, width: "container" } : spec;
         const compiled = lite.compile(asked as never, { config: config() as never, logger: vega.logger(vega.Error) as never });
         const runtime = vega.parse(compiled.spec as never, undefined, { ast: true });
+        problem = null;
+        const logger = vega.logger(vega.Warn, undefined, (_method, level, input) => {
+          const parts = [...input];
+          // Data that is not loaded is a warning only, and most other warnings are of no use to a reader.
+          if (level === "ERROR" || parts[0] === "Loading failed") problem = `the chart is incomplete: ${said(parts.at(-1))}`;
+        });
         const drawn = new vega.View(runtime, {
           expr: expressionInterpreter,
           renderer: "canvas",
           container: place.current!,
           loader: loader as never,
           hover: true,
-          logLevel: vega.Error,
+          logger,
         } as never);
         view = drawn;
         await drawn.runAsync();
-        setFailed(null);
+        if (!stopped) setFailed(problem);
       } catch (error) {
-        if (!stopped) setFailed(said(error));
+        if (!stopped) setFailed(`the chart cannot be drawn: ${said(error)}`);
       }
     };
     void draw();
@@ -74,7 +83,7 @@ export function Chart({ path, alt }: { path: string; alt: string }) {
   return (
     <>
       <div class="chart" ref={place} role="img" aria-label={alt} />
-      {failed !== null && <p class="note">The chart cannot be drawn: {failed}</p>}
+      {failed !== null && <p class="note">{plain(failed)}</p>}
     </>
   );
 }

@@ -82,6 +82,9 @@ function Titled({ title, detail, note, children }: { title: string; detail: stri
   );
 }
 
+/** Names of forms, where people know shorter ones. */
+const NAMES: Record<string, string> = { "text/html": "HTML", "text/plain": "Text", "image/svg+xml": "SVG", "image/png": "PNG" };
+
 /** A value in several forms, of which a person chooses one. */
 function RichView({ rich }: { rich: Rich }) {
   const forms = rich.bundle.filter(({ mime }) => mime === "text/html" || isPicture(mime) || mime.startsWith("application/vnd.vegalite"));
@@ -94,7 +97,7 @@ function RichView({ rich }: { rich: Rich }) {
         <div class="forms" role="group" aria-label="Form">
           {named.map((mime) => (
             <button key={mime} type="button" class="quiet" aria-pressed={mime === chosen} onClick={() => choose(mime)}>
-              {mime}
+              {NAMES[mime] ?? (mime.startsWith("application/vnd.vegalite") ? "Chart" : mime)}
             </button>
           ))}
         </div>

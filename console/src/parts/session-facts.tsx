@@ -1,7 +1,7 @@
 /** What a session is: its limits, and the sandbox that its last cell ran in. */
 
 import type { ComponentChildren } from "preact";
-import { bytes, oneLine, plain, relative } from "../text";
+import { bytes, duration, oneLine, plain } from "../text";
 import type { Sandbox, Session } from "../types";
 
 export function Facts({ session, sandbox }: { session: Session; sandbox: Sandbox | undefined }) {
@@ -18,7 +18,7 @@ export function Facts({ session, sandbox }: { session: Session; sandbox: Sandbox
         <Fact name="Toolset">{session.toolset}</Fact>
         <Fact name="Network">{session.network}</Fact>
         <Fact name="Cells">{session.cells}</Fact>
-        <Fact name="Ends">{session.status === "busy" ? "not while it is used" : relative(session.expires_at)}</Fact>
+        <Fact name="Ends">{duration(session.idle_timeout * 1000)} after its last use</Fact>
         {limits.memory_bytes != null && <Fact name="Memory">{bytes(limits.memory_bytes)} at most</Fact>}
         {limits.disk_bytes != null && <Fact name="Disk">{bytes(limits.disk_bytes)} at most</Fact>}
         {limits.processes != null && <Fact name="Processes">{limits.processes} at most</Fact>}

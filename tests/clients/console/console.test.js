@@ -242,6 +242,7 @@ test("content of a sandbox that is hostile does nothing", async () => {
     const box = await canvas.boundingBox();
     for (const x of [0.25, 0.5, 0.75]) await canvas.click({ position: { x: box.width * x, y: box.height / 2 }, force: true });
   }
+  await shown.getByText("the console loads no data for charts").first().waitFor();
   assert.match(await page.title(), /^Playground/);
   await picture(page, "hostile");
   if (CONSOLE_PICTURES) await page.screenshot({ path: `${CONSOLE_PICTURES}/hostile-whole.png`, fullPage: true });

@@ -94,6 +94,7 @@ fn media_type(name: &str) -> &'static str {
         "html" => "text/html; charset=utf-8",
         "js" => "text/javascript; charset=utf-8",
         "svg" => "image/svg+xml",
+        "txt" => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
 }
