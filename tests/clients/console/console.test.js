@@ -96,7 +96,12 @@ plt.show()`;
 test("a cell runs, and its text, table, chart and picture are seen", async () => {
   const { context, page, seen } = await opened(`${CONSOLE_URL}/`);
   assert.equal(new URL(page.url()).pathname, "/console");
+  await page.getByRole("button", { name: "Create session" }).waitFor();
   await picture(page, "start");
+  if (CONSOLE_PICTURES) {
+    const painted = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+    console.log(`first contentful paint after ${painted} ms`);
+  }
   await newSession(page);
   const shown = await run(page, SHOWN);
   await shown.locator(".ansi2", { hasText: "18,495" }).waitFor();
@@ -123,6 +128,14 @@ test("a cell runs, and its text, table, chart and picture are seen", async () =>
   await page.emulateMedia({ colorScheme: "dark" });
   await picture(page, "playground-dark");
   if (CONSOLE_PICTURES) await page.screenshot({ path: `${CONSOLE_PICTURES}/whole-dark.png`, fullPage: true });
+  const again = await run(page, "sales.describe()\n\nChart()");
+  await again.locator(".chart canvas").waitFor();
+  await page.setViewportSize({ width: 1120, height: 620 });
+  await page.evaluate(() => scrollTo(0, 0));
+  await picture(page, "console-playground-dark");
+  await page.emulateMedia({ colorScheme: "light" });
+  await picture(page, "console-playground");
+  await page.emulateMedia({ colorScheme: "dark" });
   // A file up, into a cell, and down again.
   await page.locator("input[type=file]").setInputFiles({ name: "two words.csv", mimeType: "text/csv", buffer: Buffer.from("a\n41\n") });
   await page.getByRole("button", { name: "two words.csv", exact: true }).waitFor();
