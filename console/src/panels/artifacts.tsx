@@ -79,7 +79,7 @@ function Artifact({ sha256 }: { sha256: string }) {
 function View({ sha256, found }: { sha256: string; found: Found }) {
   const type = found.mediaType.split(";")[0]!;
   if (isPicture(type)) return <Picture sha256={sha256} mediaType={type} alt="The artifact" />;
-  if (type === "application/vnd.apache.parquet") return <Table sha256={sha256} rows={Infinity} name={sha256} />;
+  if (type === "application/vnd.apache.parquet") return <Table sha256={sha256} name={sha256} />;
   if (type === "text/html") return <Html sha256={sha256} />;
   if (type.startsWith("application/vnd.vegalite")) return <Chart path={`/v1/artifacts/${sha256}`} alt="The artifact" />;
   if (type.startsWith("text/") || type.endsWith("json")) return <Text sha256={sha256} size={found.size} />;

@@ -17,7 +17,7 @@ export function OutputView({ output, code }: { output: Output; code: string }) {
       return (
         <Titled title={name} detail={`${output.library}, ${size}`} note={output.note}>
           {output.table && (
-            <Table sha256={output.table.sha256} rows={output.rows_stored} name={name} types={output.columns.map((column) => oneLine(column.dtype))} />
+            <Table sha256={output.table.sha256} name={name} types={output.columns.map((column) => oneLine(column.dtype))} />
           )}
         </Titled>
       );

@@ -15,12 +15,11 @@ interface Sort {
   descending: boolean;
 }
 
-export function Table({ sha256, rows: total, name, types }: { sha256: string; rows: number; name: string; types?: string[] }) {
+export function Table({ sha256, name, types }: { sha256: string; name: string; types?: string[] }) {
   const [page, setPage] = useState(0);
   const [sort, setSort] = useState<Sort | null>(null);
   const [loaded, setLoaded] = useState<Rows | null>(null);
   const [failed, setFailed] = useState<string | null>(null);
-  const sortable = total <= SORTED;
   const offset = sort ? 0 : page * PAGE;
   const limit = sort ? SORTED : PAGE;
 
@@ -44,6 +43,7 @@ export function Table({ sha256, rows: total, name, types }: { sha256: string; ro
     return ordered.slice(page * PAGE, (page + 1) * PAGE);
   }, [loaded, sort, page]);
 
+  const sortable = loaded !== null && loaded.total_rows <= SORTED;
   if (failed !== null) return <p class="note">{failed}</p>;
   if (!loaded) return <p class="note">Loading the table …</p>;
   const pages = Math.max(1, Math.ceil(loaded.total_rows / PAGE));

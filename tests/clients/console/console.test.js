@@ -61,7 +61,10 @@ async function run(page, code, ended = "Completed") {
 }
 
 async function picture(page, name) {
-  if (CONSOLE_PICTURES) await page.screenshot({ path: `${CONSOLE_PICTURES}/${name}.png` });
+  if (!CONSOLE_PICTURES) return;
+  // Charts are drawn again for other colors.
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: `${CONSOLE_PICTURES}/${name}.png` });
 }
 
 const SHOWN = `import pandas as pd
@@ -128,9 +131,9 @@ test("a cell runs, and its text, table, chart and picture are seen", async () =>
   await page.emulateMedia({ colorScheme: "dark" });
   await picture(page, "playground-dark");
   if (CONSOLE_PICTURES) await page.screenshot({ path: `${CONSOLE_PICTURES}/whole-dark.png`, fullPage: true });
-  const again = await run(page, "sales.describe()\n\nChart()");
+  const again = await run(page, "Chart()");
   await again.locator(".chart canvas").waitFor();
-  await page.setViewportSize({ width: 1120, height: 620 });
+  await page.setViewportSize({ width: 1120, height: 690 });
   await page.evaluate(() => scrollTo(0, 0));
   await picture(page, "console-playground-dark");
   await page.emulateMedia({ colorScheme: "light" });
@@ -150,6 +153,12 @@ test("a cell runs, and its text, table, chart and picture are seen", async () =>
   // What the session holds is there after the page is opened again.
   await page.reload();
   await page.locator(".run").nth(2).waitFor();
+  const session = page.url().split("/").pop();
+  const hash = await page.evaluate(async (id) => (await (await fetch(`/v1/sessions/${id}/cells/1`)).json()).outputs[0].table.sha256, session);
+  await page.getByRole("link", { name: "Artifacts" }).click();
+  await page.getByLabel("SHA-256").fill(hash);
+  await page.getByRole("button", { name: "Show" }).click();
+  await page.getByText("1–20 of 30 rows").waitFor();
   await page.getByRole("link", { name: "Sessions" }).click();
   await page.locator("table.sessions tbody tr").first().waitFor();
   await page.getByRole("button", { expanded: false }).first().click();
