@@ -53,7 +53,8 @@ fn file(name: &str, cache: HeaderValue, asked: &HeaderMap) -> Response {
     };
     let text = |name: &HeaderName| asked.get(name).and_then(|value| value.to_str().ok());
     // Weak, because it is that of both encodings.
-    let hash = u64::from_be_bytes(std::array::from_fn(|at| Sha256::digest(file.contents())[at]));
+    let digest = Sha256::digest(file.contents());
+    let hash = u64::from_be_bytes(std::array::from_fn(|at| digest[at]));
     let tag = format!("W/\"{hash:016x}\"");
     let mut answer = HeaderMap::from_iter(ALONE);
     answer.insert(CACHE_CONTROL, cache);
