@@ -5,7 +5,7 @@
 //! - [`server`] is the HTTP server; `responses`, `conversations`, `containers`, `files`, `sessions`, `volumes`, `artifacts` and `execute`
 //!   have its routes.
 //! - [`keys`] says who may call, [`quotas`] how much; `metrics` counts.
-//! - [`description`] describes the routes.
+//! - [`description`] describes the routes; `console` has the pages for people.
 //! - [`remote`] finds out what runs code elsewhere; [`execute_server`] asks servers that keep nothing.
 //! - [`records`] is what is remembered across restarts; `replicas` sends requests to the gateway that has what they need.
 
@@ -13,6 +13,7 @@ mod anthropic;
 mod artifacts;
 mod clock;
 mod connectors;
+mod console;
 mod containers;
 mod conversations;
 pub mod description;
@@ -42,6 +43,7 @@ mod responses;
 mod retry;
 pub mod server;
 mod sessions;
+mod signed;
 mod state;
 pub mod volumes;
 mod welcome;

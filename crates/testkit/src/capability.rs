@@ -84,13 +84,15 @@ pub enum Capability {
     Tmux,
     /// Chromium is on PATH.
     Chromium,
+    /// Node is on PATH, with the packages that `tests/clients/console` pins beside its tests.
+    ConsoleClient,
     /// `python3` on PATH has a wheel of pip, for new virtual environments.
     PipWheel,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -126,6 +128,7 @@ impl Capability {
         Self::Helm,
         Self::Tmux,
         Self::Chromium,
+        Self::ConsoleClient,
         Self::PipWheel,
     ];
 
@@ -167,6 +170,7 @@ impl Capability {
             Self::Helm => "helm",
             Self::Tmux => "tmux",
             Self::Chromium => "chromium",
+            Self::ConsoleClient => "console_client",
             Self::PipWheel => "pip_wheel",
         }
     }
@@ -252,6 +256,8 @@ impl Capability {
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
             Self::Chromium => succeeds(Command::new("chromium").arg("--version")),
+            Self::ConsoleClient => clients("console", "node_modules/.package-lock.json", "npm ci")
+                .and_then(|_| Self::Node.detect()),
             Self::PipWheel => pip_wheel().map(drop),
             Self::Helm => succeeds(Command::new("helm").arg("version"))
                 .and_then(|()| succeeds(Command::new("kubernetes-validate").arg("--version"))),

@@ -29,16 +29,15 @@ fn other_names_and_other_pages_are_rejected() {
 }
 
 #[test]
-fn a_browser_reads_a_page_and_a_client_of_the_api_an_error() {
+fn a_browser_is_sent_to_the_console_and_a_client_of_the_api_gets_an_error() {
     let place = Place::new();
     let server = place.serve(&[]);
     let browser = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let page = server.get("/", &[browser]);
+    assert_eq!((page.status, page.header("location")), (307, Some("/console")));
+    let page = server.get("/console", &[browser]);
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    for address in ["/v1/responses", "/openapi.json", "/mcp"] {
-        assert!(page.body.contains(address), "{}", page.body);
-    }
     for headers in [&[][..], &[("Accept", "application/json")], &[("Accept", "*/*")]] {
         let answer = server.get("/", headers);
         assert_eq!((answer.status, answer.code().as_str()), (404, "not_found"));

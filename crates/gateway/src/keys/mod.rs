@@ -168,6 +168,16 @@ impl Keys {
             .await
     }
 
+    /// Returns a key, by its ID, if it is neither revoked nor expired.
+    pub(crate) async fn usable(&self, id: &str) -> Result<Option<ApiKey>, RecordsError> {
+        let (id, now) = (id.to_owned(), super::now());
+        let found = self
+            .records
+            .with(move |connection| rows::get(connection, &id))
+            .await?;
+        Ok(found.filter(|key| key.is_usable(now)))
+    }
+
     /// Whether any key can be used.
     pub async fn any_usable(&self) -> Result<bool, RecordsError> {
         let now = super::now();

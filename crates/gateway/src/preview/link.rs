@@ -3,21 +3,17 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cellblock_agent::wire::ErrorKind;
-use ring::hmac::{HMAC_SHA256, Key, sign, verify};
+use ring::hmac::Key;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::clock::now;
 use crate::problem::Problem;
-use crate::random;
-use crate::records::responses;
+use crate::signed::{self, SigningKey};
 use crate::state::{Caller, Gateway};
 
-/// Name of the key in the records.
-const SECRET: &str = "preview";
+/// The key of links.
+const SECRET: SigningKey = SigningKey("preview");
 
 /// What a link allows: requests to one port of one session, until it expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,12 +42,12 @@ impl PreviewLink {
 
     /// Signs it.
     pub(crate) async fn sign(&self, gateway: &Gateway) -> Result<String, Problem> {
-        Ok(self.signed(key(gateway).await?))
+        Ok(signed::sign(key(gateway).await?, self))
     }
 
     /// Reads a link that was signed here, has not expired, and whose key is still valid.
     pub(crate) async fn open(gateway: &Gateway, text: &str) -> Result<Self, Problem> {
-        let link = Self::verified(key(gateway).await?, text).ok_or_else(Self::unknown)?;
+        let link: Self = signed::verify(key(gateway).await?, text).ok_or_else(Self::unknown)?;
         if link.until <= now() {
             let message = "this link has expired; make another one";
             return Err(Problem::new(
@@ -73,61 +69,9 @@ impl PreviewLink {
         let message = "this link was not made here, was changed, or its key is no longer valid";
         Problem::missing("link_not_found", message)
     }
-
-    fn signed(&self, key: &Key) -> String {
-        let text = json!(self).to_string();
-        let signature = sign(key, text.as_bytes());
-        URL_SAFE_NO_PAD.encode([signature.as_ref(), text.as_bytes()].concat())
-    }
-
-    fn verified(key: &Key, text: &str) -> Option<Self> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (signature, text) = bytes.split_at_checked(HMAC_SHA256.digest_algorithm().output_len())?;
-        verify(key, text, signature).ok()?;
-        serde_json::from_slice(text).ok()
-    }
 }
 
 /// The gateway's own, which is made once and kept in the records.
 async fn key(gateway: &Gateway) -> Result<&Key, Problem> {
-    let key = gateway.preview_key.get_or_try_init(|| async {
-        let new = random::<32>();
-        let read = gateway
-            .records
-            .with(move |database| responses::secret(database, SECRET, &new));
-        Ok(Key::new(HMAC_SHA256, &read.await?))
-    });
-    key.await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_that_was_changed_or_signed_with_another_key_is_none() {
-        let key = |byte| Key::new(HMAC_SHA256, &[byte; 32]);
-        let link = PreviewLink::new(
-            "ann".to_owned(),
-            "sess_1".to_owned(),
-            8000,
-            Duration::from_mins(1),
-        );
-        let text = link.signed(&key(1));
-        assert_eq!(PreviewLink::verified(&key(1), &text), Some(link));
-        assert_eq!(PreviewLink::verified(&key(2), &text), None);
-        let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
-        for place in 0..bytes.len() {
-            let mut changed = bytes.clone();
-            changed[place] ^= 1;
-            assert_eq!(
-                PreviewLink::verified(&key(1), &URL_SAFE_NO_PAD.encode(&changed)),
-                None
-            );
-            assert_eq!(
-                PreviewLink::verified(&key(1), &URL_SAFE_NO_PAD.encode(&bytes[..place])),
-                None
-            );
-        }
-    }
+    Ok(SECRET.of(&gateway.records, &gateway.preview_key).await?)
 }

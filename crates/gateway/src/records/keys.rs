@@ -113,6 +113,12 @@ pub(crate) fn list(database: &Database) -> DatabaseResult<Vec<ApiKey>> {
     database.query(&sql, &[], key)
 }
 
+/// A key by its id.
+pub(crate) fn get(database: &Database, id: &str) -> DatabaseResult<Option<ApiKey>> {
+    let sql = format!("SELECT {COLUMNS} FROM keys WHERE id = ?1");
+    database.first(&sql, params![id], key)
+}
+
 /// Revokes a usable key by its id or name.
 pub(crate) fn revoke(database: &Database, wanted: &str, now: u64) -> DatabaseResult<Option<ApiKey>> {
     let sql = format!(

@@ -12,7 +12,8 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 use super::accept::peer;
 use super::mount::refused;
 use super::throttle::Throttle;
-use crate::keys::{KeyLookup, Secret};
+use crate::console;
+use crate::keys::{ApiKey, KeyLookup, Secret};
 use crate::problem::Problem;
 use crate::records::RecordsError;
 use crate::state::{Caller, Gateway};
@@ -35,10 +36,13 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
     }
     let peer = peer(&request);
     let secret = presented(request.headers());
-    match gateway
-        .identify(secret.as_deref(), request.uri().path(), peer)
-        .await
-    {
+    let path = request.uri().path();
+    let identified = match signed_in(&gateway, request.headers(), secret.as_deref()).await {
+        Ok(Some(key)) => gateway.admit(KeyLookup::Key(key.id, key.minimum_backend), true, path, peer),
+        Ok(None) => gateway.identify(secret.as_deref(), path, peer).await,
+        Err(problem) => return problem.into_response(),
+    };
+    match identified {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -49,6 +53,21 @@ pub(super) async fn check(State(gateway): State<Gateway>, mut request: Request, 
             refused(answer.into_response(), &error)
         }
         Err(Unidentified::Records(error)) => Problem::from(error).into_response(),
+    }
+}
+
+/// Returns the key with which the console's user has signed in, if the console makes the request and shows no other key.
+async fn signed_in(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    secret: Option<&str>,
+) -> Result<Option<ApiKey>, Problem> {
+    if secret.is_some() {
+        return Ok(None);
+    }
+    match console::signed_in(gateway, headers).await? {
+        Some(id) => Ok(gateway.keys.usable(&id).await?),
+        None => Ok(None),
     }
 }
 
@@ -72,12 +91,33 @@ impl Gateway {
         peer: Option<SocketAddr>,
     ) -> Result<Caller, Unidentified> {
         let found = self.keys.find(secret.and_then(Secret::parse)).await;
-        let required = self.options.auth.required || !self.options.listen.ip().is_loopback();
+        self.admit(
+            found.map_err(Unidentified::Records)?,
+            secret.is_some(),
+            path,
+            peer,
+        )
+    }
+
+    /// Whether a caller without a key is rejected even if there are no keys.
+    pub(crate) fn requires_keys(&self) -> bool {
+        self.options.auth.required || !self.options.listen.ip().is_loopback()
+    }
+
+    /// Judges what was found for a caller who has shown a secret, or none.
+    fn admit(
+        &self,
+        found: KeyLookup,
+        shown: bool,
+        path: &str,
+        peer: Option<SocketAddr>,
+    ) -> Result<Caller, Unidentified> {
+        let required = self.requires_keys();
         let admitted = |caller: Caller| {
             tracing::Span::current().record("owner", &caller.owner);
             Ok(caller)
         };
-        let (why, message) = match (found.map_err(Unidentified::Records)?, secret.is_some()) {
+        let (why, message) = match (found, shown) {
             (KeyLookup::Key(owner, minimum), _) => {
                 self.engine.satisfies(minimum).map_err(Unidentified::Weak)?;
                 self.quotas.seen(&owner);

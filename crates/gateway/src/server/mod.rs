@@ -34,8 +34,8 @@ pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
-    artifacts, connectors, containers, conversations, description, execute, files, health, model_routes,
-    preview, projects, remote, replicas, responses, sessions, volumes, welcome,
+    artifacts, connectors, console, containers, conversations, description, execute, files, health,
+    model_routes, preview, projects, remote, replicas, responses, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -88,6 +88,8 @@ impl Gateway {
             .layer(hosts::cors(&self.options.http.origins, mounts))
             // A link names its caller, and pages behind it have an origin of their own.
             .merge(preview::link_routes(self))
+            // Its page is for everybody; what it shows comes from the API.
+            .merge(console::routes())
             .merge(mounted(true))
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))

@@ -25,6 +25,7 @@ use forwarder::Forwarder;
 use sessions::Sessions;
 use slots::Slots;
 
+use crate::console::ConsoleTickets;
 use crate::engine::Engine;
 use crate::keys::Keys;
 use crate::models::Models;
@@ -62,6 +63,8 @@ pub struct GatewayState {
     pub(crate) sessions: Sessions,
     /// The key of links to ports, read when the first is made or opened.
     pub(crate) preview_key: OnceCell<Key>,
+    /// Sign-ins to the console.
+    pub(crate) console: ConsoleTickets,
     /// Executions that may run at a time.
     pub(crate) slots: Slots,
     /// Canceled when it begins to stop: new work is rejected.
@@ -100,6 +103,7 @@ impl Gateway {
             id,
             sessions: Sessions::new(&options.sessions),
             preview_key: OnceCell::new(),
+            console: ConsoleTickets::default(),
             slots: Slots::new(options.execute.max_concurrent),
             options,
             records,

@@ -8,6 +8,7 @@ mod bad_input;
 mod browser;
 mod cells;
 mod connectors;
+mod console;
 mod execute;
 mod files;
 #[path = "../../../mcp/tests/it/greeter.rs"]

@@ -158,6 +158,16 @@ impl Api {
         }
     }
 
+    /// A request that shows no key.
+    pub(crate) fn without_key(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    /// The secret of its key.
+    pub(crate) fn key(&self) -> &str {
+        self.key.as_deref().unwrap()
+    }
+
     /// The whole address of a path.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)

@@ -1,0 +1,236 @@
+/** The playground: a session, its cells and its files. */
+
+import { useEffect, useState } from "preact/hooks";
+import { state } from "../account";
+import { ApiError, get, list, send } from "../api";
+import { type Notebook, create, end, notebook } from "../notebook";
+import { Editor } from "../parts/editor";
+import { Files } from "../parts/files";
+import { attempt, failure } from "../parts/notice";
+import { RunView } from "../parts/run";
+import { Facts } from "../parts/session-facts";
+import { go } from "../route";
+import type { Session } from "../types";
+
+const NETWORKS = ["none", "loopback", "egress"];
+/** Toolsets whose sessions run plain cells. */
+const WITHOUT_CELLS = ["derivation"];
+const EXAMPLE = `import pandas as pd
+
+days = pd.date_range("2026-01-01", periods=60, freq="D")
+sales = pd.DataFrame({"day": days, "orders": [round(100 + i * 1.5 + 20 * (i % 7 == 0)) for i in range(60)]})
+print(f"{sales.orders.sum():,} orders")
+sales
+`;
+
+export function Playground({ detail }: { detail: string }) {
+  return detail === "" ? <Start /> : <Workspace key={detail} id={detail} />;
+}
+
+function Start() {
+  const { server } = state.value!;
+  const [sessions, setSessions] = useState<Session[]>([]);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    void list<Session>("/v1/sessions").then(setSessions, () => {});
+  }, []);
+  if (!server?.sandboxes) {
+    return <p class="hint">This server runs code at a server that keeps no sessions, so there is nothing to play with here.</p>;
+  }
+  const networks = NETWORKS.slice(0, NETWORKS.indexOf(server.max_network) + 1);
+  const toolsets = server.toolsets.filter((name) => !WITHOUT_CELLS.includes(name));
+  const usable = sessions.filter((session) => !WITHOUT_CELLS.includes(session.toolset));
+
+  async function submit(event: SubmitEvent) {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    setBusy(true);
+    await attempt(async () => {
+      const memory = Number(form.get("memory"));
+      const made = await create({
+        toolset: form.get("toolset"),
+        network: form.get("network"),
+        ...(memory > 0 ? { limits: { memory_bytes: memory * 2 ** 20 } } : {}),
+      });
+      notebook(made.id).draft = EXAMPLE;
+      go("playground", made.id);
+    });
+    setBusy(false);
+  }
+
+  const most = server.sandboxes.limits.memory_bytes;
+  return (
+    <div class="start">
+      <form class="card" onSubmit={submit}>
+        <h1>New session</h1>
+        <p class="hint">
+          A session keeps its variables and files from cell to cell. It runs Python {server.sandboxes.python} in a sandbox of the backend{" "}
+          <code>{server.sandboxes.backend}</code>.
+        </p>
+        <label>
+          Toolset
+          <select name="toolset">
+            {toolsets.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Network
+          <select name="network" aria-describedby="about-network">
+            {networks.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        {networks.length === 1 && (
+          <p class="hint" id="about-network">
+            This server gives code no network; <code>limits.max_network</code> in its configuration allows one.
+          </p>
+        )}
+        <label>
+          Memory in MiB
+          <input name="memory" type="number" min="64" max={most ? Math.floor(most / 2 ** 20) : undefined} placeholder={most ? String(Math.floor(most / 2 ** 20)) : ""} />
+        </label>
+        <button type="submit" class="primary" disabled={busy}>
+          Create session
+        </button>
+      </form>
+      {usable.length > 0 && (
+        <section class="card" aria-labelledby="open-title">
+          <h2 id="open-title">Open a session</h2>
+          <ul class="links">
+            {usable.map((session) => (
+              <li key={session.id}>
+                <a href={`#/playground/${session.id}`}>{session.id}</a>
+                <span class="detail">
+                  {session.toolset} · {session.cells} cells
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Workspace({ id }: { id: string }) {
+  const book = notebook(id);
+  const [session, setSession] = useState<Session | null>(null);
+  const [gone, setGone] = useState(false);
+  const changes = book.changes.value;
+  useEffect(() => {
+    get<Session>(`/v1/sessions/${id}`)
+      .then(setSession)
+      .catch((error) => {
+        if (error instanceof ApiError && error.status === 404) setGone(true);
+        else failure.value = error.message;
+      });
+  }, [id, changes]);
+  useEffect(() => void book.load().catch(() => {}), [book]);
+  if (gone) {
+    return (
+      <p class="hint">
+        This session has ended. <a href="#/playground">Create another one</a>.
+      </p>
+    );
+  }
+  if (!session) return <p class="hint">Opening the session …</p>;
+  return (
+    <div class="workspace">
+      <div class="cells">
+        <Composer book={book} session={session} />
+        <div class="runs" role="feed" aria-label="Cells, the last one first">
+          {[...book.runs.value].reverse().map((run) => (
+            <RunView
+              key={run.key}
+              run={run}
+              onReuse={(code) => {
+                book.draft = code;
+                book.changes.value++;
+              }}
+            />
+          ))}
+        </div>
+      </div>
+      <aside aria-label="Session">
+        <Facts session={session} sandbox={lastSandbox(book)} />
+        <Files notebook={book} />
+      </aside>
+    </div>
+  );
+}
+
+function lastSandbox(book: Notebook) {
+  return [...book.runs.value].reverse().find((run) => run.done.value)?.done.value?.sandbox;
+}
+
+function Composer({ book, session }: { book: Notebook; session: Session }) {
+  const [language, setLanguage] = useState(book.language);
+  const [timeout, setTimeout] = useState("");
+  const [, redraw] = useState(0);
+  const busy = book.busy.value;
+  const most = state.value?.server?.max_cell_timeout;
+  function run() {
+    if (book.draft.trim() === "") return;
+    const seconds = Number(timeout);
+    void book.execute(book.draft, seconds > 0 ? seconds : undefined);
+  }
+  async function reset() {
+    await attempt(() => send("POST", `/v1/sessions/${session.id}/reset`));
+    book.changes.value++;
+  }
+  async function finish() {
+    if (await attempt(() => end(session.id))) go("playground");
+  }
+  return (
+    <section class="composer" aria-label="New cell">
+      <Editor
+        value={book.draft}
+        language={language}
+        onChange={(code) => {
+          const was = book.draft.trim() === "";
+          book.draft = code;
+          if (was !== (code.trim() === "")) redraw((count) => count + 1);
+        }}
+        onRun={run}
+      />
+      <div class="actions">
+        <button type="button" class="primary" disabled={busy} onClick={run} title="Ctrl+Enter">
+          Run
+        </button>
+        <button type="button" disabled={!busy} onClick={() => void attempt(() => send("POST", `/v1/sessions/${session.id}/interrupt`))}>
+          Interrupt
+        </button>
+        <label class="inline">
+          <span>Language</span>
+          <select
+            value={language}
+            onChange={(event) => {
+              book.language = event.currentTarget.value;
+              setLanguage(book.language);
+            }}
+          >
+            <option value="python">Python</option>
+            <option value="bash">bash</option>
+            <option value="javascript">JavaScript</option>
+            <option value="r">R</option>
+          </select>
+        </label>
+        <label class="inline">
+          <span>Timeout, s</span>
+          <input type="number" min="1" max={most} value={timeout} onInput={(event) => setTimeout(event.currentTarget.value)} />
+        </label>
+        <span class="end">
+          <button type="button" disabled={busy} onClick={() => void reset()} title="Deletes all variables and ends all processes; files stay">
+            Reset
+          </button>
+          <button type="button" class="danger" onClick={() => void finish()}>
+            End session
+          </button>
+        </span>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,123 @@
+/** A table by pages. The server reads a page's rows from the stored Parquet, however long the table is. */
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { download, get, said } from "../api";
+import { oneLine, shortened } from "../text";
+import type { Rows } from "../types";
+import { attempt } from "./notice";
+
+const PAGE = 20;
+/** The most rows that the server answers at once, which is how many this page sorts. */
+const SORTED = 10_000;
+
+interface Sort {
+  column: number;
+  descending: boolean;
+}
+
+export function Table({ sha256, name, types }: { sha256: string; name: string; types?: string[] }) {
+  const [page, setPage] = useState(0);
+  const [sort, setSort] = useState<Sort | null>(null);
+  const [loaded, setLoaded] = useState<Rows | null>(null);
+  const [failed, setFailed] = useState<string | null>(null);
+  const offset = sort ? 0 : page * PAGE;
+  const limit = sort ? SORTED : PAGE;
+
+  useEffect(() => {
+    const stop = new AbortController();
+    get<Rows>(`/v1/artifacts/${sha256}/rows?offset=${offset}&limit=${limit}`, stop.signal)
+      .then((rows) => {
+        setLoaded(rows);
+        setFailed(null);
+      })
+      .catch((error) => {
+        if (!stop.signal.aborted) setFailed(said(error));
+      });
+    return () => stop.abort();
+  }, [sha256, offset, limit]);
+
+  const shown = useMemo(() => {
+    if (!loaded) return [];
+    if (!sort || loaded.first_row !== 0) return loaded.rows.slice(0, PAGE);
+    const ordered = [...loaded.rows].sort((a, b) => compared(a[sort.column], b[sort.column], sort.descending));
+    return ordered.slice(page * PAGE, (page + 1) * PAGE);
+  }, [loaded, sort, page]);
+
+  const sortable = loaded !== null && loaded.total_rows <= SORTED;
+  if (failed !== null) return <p class="note">{failed}</p>;
+  if (!loaded) return <p class="note">Loading the table …</p>;
+  const pages = Math.max(1, Math.ceil(loaded.total_rows / PAGE));
+  const first = page * PAGE + 1;
+  const last = Math.min((page + 1) * PAGE, loaded.total_rows);
+  const numeric = loaded.columns.map((_, column) => shown.some((row) => typeof row[column] === "number"));
+  function reorder(column: number) {
+    setPage(0);
+    setSort(sort?.column !== column ? { column, descending: false } : sort.descending ? null : { column, descending: true });
+  }
+  return (
+    <div class="table">
+      <div class="scroll" tabIndex={0} role="region" aria-label={name}>
+        <table>
+          <thead>
+            <tr>
+              {loaded.columns.map((column, index) => {
+                const order = sort?.column === index ? (sort.descending ? "descending" : "ascending") : undefined;
+                return (
+                  <th key={index} scope="col" aria-sort={order} class={numeric[index] ? "number" : ""} title={types?.[index]}>
+                    {sortable ? (
+                      <button type="button" onClick={() => reorder(index)}>
+                        {oneLine(column)}
+                        <span aria-hidden="true">{order === "ascending" ? " ↑" : order === "descending" ? " ↓" : ""}</span>
+                      </button>
+                    ) : (
+                      oneLine(column)
+                    )}
+                  </th>
+                );
+              })}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row, index) => (
+              <tr key={index}>
+                {row.map((value, column) => (
+                  <td key={column} class={value === null ? "null" : numeric[column] ? "number" : ""}>
+                    {cell(value)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <div class="pager">
+        <button type="button" disabled={page === 0} onClick={() => setPage(page - 1)}>
+          Previous
+        </button>
+        <button type="button" disabled={page + 1 >= pages} onClick={() => setPage(page + 1)}>
+          Next
+        </button>
+        <span aria-live="polite">
+          {loaded.total_rows === 0 ? "No rows" : `${first.toLocaleString("en-US")}–${last.toLocaleString("en-US")} of ${loaded.total_rows.toLocaleString("en-US")} rows`}
+        </span>
+        {!sortable && <span class="hint">Tables of up to 10,000 rows can be sorted here.</span>}
+        <button type="button" class="quiet end" onClick={() => void attempt(() => download(`/v1/artifacts/${sha256}`, `${name}.parquet`))}>
+          Parquet ↓
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function cell(value: unknown): string {
+  if (value === null) return "null";
+  if (typeof value === "string") return oneLine(shortened(value, 500));
+  return oneLine(shortened(JSON.stringify(value), 500));
+}
+
+/** Numbers as numbers, everything else as text; nulls last. */
+function compared(a: unknown, b: unknown, descending: boolean): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  return descending ? -order : order;
+}

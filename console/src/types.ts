@@ -1,0 +1,183 @@
+/** What the API answers, as far as the console reads it. */
+
+export interface Listed<T> {
+  data: T[];
+}
+
+export interface ConsoleState {
+  version: string;
+  sign_in_required: boolean;
+  account?: { owner: string; name?: string; expires_at?: number };
+  server?: {
+    toolsets: string[];
+    max_network: string;
+    max_cell_timeout: number;
+    sandboxes?: { backend: string; python: string; limits: Record<string, number | null> };
+  };
+}
+
+export interface Session {
+  id: string;
+  toolset: string;
+  status: "idle" | "busy";
+  created_at: number;
+  last_used_at: number;
+  expires_at: number;
+  idle_timeout: number;
+  network: string;
+  guard: string;
+  rescue: string;
+  cells: number;
+  project?: string;
+  volume?: { name: string };
+  connectors: string[];
+  inputs: Record<string, { format: string; bytes: number }>;
+  datasets: number;
+  limits: Record<string, number | null>;
+}
+
+export interface ArtifactRef {
+  sha256: string;
+  bytes: number;
+  media_type: string;
+}
+
+export interface Column {
+  name: string;
+  dtype: string;
+}
+
+export interface Dataframe {
+  type: "dataframe";
+  name: string | null;
+  library: string;
+  rows: number;
+  rows_stored: number;
+  complete: boolean;
+  columns: Column[];
+  head: unknown[][];
+  tail: unknown[][];
+  table: ArtifactRef | null;
+  note?: string;
+}
+
+export interface Figure {
+  type: "figure";
+  name: string | null;
+  library: string;
+  title: string | null;
+  image: ArtifactRef | null;
+  spec: ArtifactRef | null;
+  alt?: string;
+  note?: string;
+}
+
+export interface Chart {
+  type: "chart";
+  title: string | null;
+  alt: string | null;
+  rows: number;
+  document: ArtifactRef;
+  image: ArtifactRef | null;
+  note?: string;
+}
+
+export interface Picture {
+  type: "image";
+  name: string | null;
+  width: number | null;
+  height: number | null;
+  image: ArtifactRef | null;
+}
+
+export interface Primitive {
+  type: "primitive";
+  name: string | null;
+  value: string | number | boolean | null;
+  python_type: string;
+  truncated: boolean;
+  note?: string;
+}
+
+export interface Rich {
+  type: "rich";
+  name: string | null;
+  text: string;
+  bundle: { mime: string; artifact: ArtifactRef }[];
+  truncated: boolean;
+}
+
+export interface Result {
+  type: "result";
+  value: unknown;
+  python_type: string;
+}
+
+export interface Exception {
+  type: "exception";
+  exception: string;
+  message: string;
+  traceback: string;
+  line: number | null;
+  notes: string[];
+}
+
+export type Output = Dataframe | Figure | Chart | Picture | Primitive | Rich | Result | Exception;
+
+export interface ProducedFile {
+  path: string;
+  name: string;
+  bytes: number;
+  sha256: string;
+}
+
+export interface Protection {
+  state: "active" | "degraded" | "disabled";
+  reason?: string;
+}
+
+export interface Sandbox {
+  backend: string;
+  wall?: string;
+  image: string;
+  network?: string;
+  protections: Record<string, Protection>;
+}
+
+export interface Cell {
+  cell: number;
+  code: string;
+  outcome: string;
+  state: string;
+  outputs: Output[];
+  outputs_dropped?: number;
+  stdout: string;
+  stderr: string;
+  duration_ms: number;
+  files: ProducedFile[];
+  sandbox: Sandbox;
+  note?: string;
+  rejections?: { code: string; line: number | null; message: string }[];
+}
+
+export type CellEvent =
+  | { type: "cell.started" }
+  | { type: "cell.stdout"; text: string }
+  | { type: "cell.stderr"; text: string }
+  | { type: "cell.output"; output: Output }
+  | { type: "cell.file"; file: ProducedFile }
+  | { type: "cell.error"; error: { message: string } }
+  | { type: "cell.done"; cell: Cell };
+
+export interface ListedFile {
+  path: string;
+  bytes: number;
+  modified_unix_ms: number;
+}
+
+export interface Rows {
+  columns: string[];
+  total_rows: number;
+  first_row: number;
+  rows: unknown[][];
+}

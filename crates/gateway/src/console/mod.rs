@@ -1,0 +1,51 @@
+//! `/console`: the pages in which people look at sessions and try cells, in a browser.
+//!
+//! ```text
+//! browser ── GET /console ──────────── the page and its assets, from this binary
+//!         ── POST /console/sign-in ─── a key becomes a cookie
+//!         ── /v1/… ─────────────────── the API, as any other client; the cookie stands for the key
+//! ```
+//!
+//! The pages are built from `console/` and embedded. They run scripts of this server only, whatever code in a sandbox has written: the policy in
+//! `assets.rs` forbids everything else. A cookie alone opens nothing, because pages of other sites make browsers send it, too: a request
+//! that uses it carries a header that only the console's own pages can set (`cookie.rs`).
+
+mod assets;
+mod cookie;
+mod sign_in;
+mod state;
+mod ticket;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+
+pub(crate) use ticket::ConsoleTickets;
+
+use crate::state::Gateway;
+
+/// Where the console is.
+pub(crate) const ROOT: &str = "/console";
+/// Maximum size of a request body: a key.
+const MAX_BODY: usize = 4096;
+
+/// The routes. They read keys and cookies themselves.
+pub(crate) fn routes() -> Router<Gateway> {
+    Router::new()
+        .route(ROOT, get(assets::page))
+        .route("/console/", get(assets::page))
+        .route("/console/assets/{name}", get(assets::asset))
+        .route("/console/state", get(state::state))
+        .route("/console/sign-in", post(sign_in::sign_in))
+        .route("/console/sign-out", post(sign_in::sign_out))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+}
+
+/// Returns the id of the key that a request's cookie stands for.
+pub(crate) async fn signed_in(
+    gateway: &Gateway,
+    headers: &axum::http::HeaderMap,
+) -> Result<Option<String>, crate::problem::Problem> {
+    let ticket = cookie::ticket(gateway, headers).await?;
+    Ok(ticket.map(|ticket| ticket.owner))
+}

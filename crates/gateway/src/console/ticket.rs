@@ -1,0 +1,87 @@
+//! What the cookie holds: a signed ticket that names a key, for a limited time. It never holds the key.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ring::hmac::Key;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+use crate::clock::now;
+use crate::problem::Problem;
+use crate::random;
+use crate::signed::{self, SigningKey};
+use crate::state::Gateway;
+
+/// How long a sign-in lasts.
+pub(super) const LIFE: Duration = Duration::from_hours(8);
+/// Name of the signing key in the records. Links to ports have another one, so that neither opens what the other does.
+const SECRET: SigningKey = SigningKey("console");
+/// Maximum number of tickets that are remembered as ended.
+const MAX_ENDED: usize = 100_000;
+
+/// What the tickets of a gateway share.
+#[derive(Debug, Default)]
+pub(crate) struct ConsoleTickets {
+    key: OnceCell<Key>,
+    /// Those that their owners have ended before their time, and when that is.
+    ended: Mutex<BTreeMap<String, u64>>,
+}
+
+/// Somebody who has signed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ConsoleTicket {
+    /// Its own name.
+    id: String,
+    /// The id of the key.
+    pub(super) owner: String,
+    /// When it expires, in seconds since 1970.
+    pub(super) until: u64,
+}
+
+impl ConsoleTicket {
+    pub(super) fn new(owner: String) -> Self {
+        Self {
+            id: format!("{:032x}", u128::from_be_bytes(random())),
+            owner,
+            until: now().saturating_add(LIFE.as_secs()),
+        }
+    }
+
+    /// Signs it.
+    pub(super) async fn sign(&self, gateway: &Gateway) -> Result<String, Problem> {
+        Ok(signed::sign(key(gateway).await?, self))
+    }
+
+    /// Reads a ticket that was signed here, has not expired, and was not ended.
+    pub(super) async fn open(gateway: &Gateway, text: &str) -> Result<Option<Self>, Problem> {
+        let ticket: Option<Self> = signed::verify(key(gateway).await?, text);
+        Ok(ticket.filter(|ticket| ticket.until > now() && !gateway.console.has_ended(&ticket.id)))
+    }
+
+    /// Ends it before its time.
+    pub(super) fn end(self, gateway: &Gateway) {
+        let mut ended = gateway
+            .console
+            .ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let now = now();
+        ended.retain(|_, until| *until > now);
+        if ended.len() < MAX_ENDED {
+            ended.insert(self.id, self.until);
+        }
+    }
+}
+
+impl ConsoleTickets {
+    fn has_ended(&self, id: &str) -> bool {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.contains_key(id)
+    }
+}
+
+async fn key(gateway: &Gateway) -> Result<&Key, Problem> {
+    Ok(SECRET.of(&gateway.records, &gateway.console.key).await?)
+}

@@ -1,0 +1,176 @@
+//! The console: over HTTP, and in a browser.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use cellblock_gateway::Options;
+use cellblock_testkit::{require, workspace_root};
+use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::support::{Api, block_on, revoke, served};
+
+/// Maximum time for all that the browser does.
+const LIMIT: Duration = Duration::from_mins(4);
+const HEADER: &str = "x-cellblock-console";
+
+#[test]
+fn a_cell_and_what_it_shows_are_seen_in_a_browser() {
+    require!(Chromium);
+    require!(ConsoleClient);
+    block_on(async {
+        let api = served(Options::default()).await;
+        let keyed = Api::of("console").await;
+        let which = Command::new("which").arg("chromium").output().await.unwrap();
+        let ran = Command::new("node")
+            .args(["--test", "--test-reporter=spec", "console.test.js"])
+            .current_dir(workspace_root().join("tests/clients/console"))
+            .env("CONSOLE_URL", api.url(""))
+            .env("CONSOLE_KEYED_URL", keyed.url(""))
+            .env("CONSOLE_KEY", keyed.key())
+            .env(
+                "CONSOLE_CHROMIUM",
+                String::from_utf8(which.stdout).unwrap().trim(),
+            )
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let ran = tokio::time::timeout(LIMIT, ran).await.unwrap().unwrap();
+        let printed = String::from_utf8_lossy(&ran.stdout);
+        assert!(
+            ran.status.success(),
+            "{printed}\n{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        assert!(
+            printed.contains("fail 0") && !printed.contains("pass 0"),
+            "{printed}"
+        );
+    });
+}
+
+async fn sign_in(api: &Api, key: &str) -> Response {
+    let request = api.without_key(Method::POST, "/console/sign-in");
+    let body = json!({ "key": key });
+    request.header(HEADER, "1").json(&body).send().await.unwrap()
+}
+
+async fn status(request: RequestBuilder) -> StatusCode {
+    request.send().await.unwrap().status()
+}
+
+#[test]
+fn a_cookie_opens_the_api_only_with_the_consoles_header() {
+    block_on(async {
+        let api = Api::of("console cookie").await;
+        let wrong = sign_in(&api, "cbk_wrong").await;
+        assert_eq!(wrong.status(), StatusCode::UNAUTHORIZED);
+        assert!(!wrong.headers().contains_key(SET_COOKIE));
+        let answer = sign_in(&api, api.key()).await;
+        assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+        let set = answer.headers()[SET_COOKIE].to_str().unwrap();
+        assert!(set.contains("HttpOnly; SameSite=Strict") && !set.contains(api.key()));
+        let cookie = set.split(';').next().unwrap();
+        let with = |method, path: &str| api.without_key(method, path).header(COOKIE, cookie);
+        let get = || with(Method::GET, "/v1/sessions");
+        assert_eq!(status(get().header(HEADER, "1")).await, StatusCode::OK);
+        // What a page of another site can make a browser send.
+        assert_eq!(status(get()).await, StatusCode::UNAUTHORIZED);
+        let cross = get().header(HEADER, "1").header("sec-fetch-site", "cross-site");
+        assert_eq!(status(cross).await, StatusCode::UNAUTHORIZED);
+        let foreign = get().header(HEADER, "1").header("origin", "https://evil.example");
+        assert_eq!(status(foreign).await, StatusCode::FORBIDDEN);
+        let created = with(Method::POST, "/v1/sessions");
+        assert_eq!(status(created).await, StatusCode::UNAUTHORIZED);
+        let preflight = api.without_key(Method::OPTIONS, "/v1/sessions");
+        let preflight = preflight
+            .header("origin", api.url(""))
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", HEADER);
+        let allowed = preflight.send().await.unwrap();
+        let allowed = allowed.headers().get("access-control-allow-headers").cloned();
+        assert!(allowed.is_none_or(|names| !names.to_str().unwrap().contains(HEADER)));
+        for path in ["/console/sign-in", "/console/sign-out"] {
+            let forged = with(Method::POST, path).json(&json!({ "key": api.key() }));
+            assert_eq!(status(forged).await, StatusCode::FORBIDDEN, "{path}");
+        }
+        // A changed cookie is none, nor is one whose key is revoked.
+        let changed = api.without_key(Method::GET, "/v1/sessions");
+        let changed = changed.header(HEADER, "1").header(COOKIE, format!("{cookie}x"));
+        assert_eq!(status(changed).await, StatusCode::UNAUTHORIZED);
+        revoke("console cookie").await;
+        assert_eq!(status(get().header(HEADER, "1")).await, StatusCode::UNAUTHORIZED);
+    });
+}
+
+#[test]
+fn a_key_that_signed_in_sees_what_is_its_own_until_it_signs_out() {
+    block_on(async {
+        let api = Api::of("console owner").await;
+        let session = api.session(&json!({})).await;
+        let state = |cookie: String| {
+            let request = api.without_key(Method::GET, "/console/state");
+            async move {
+                let answer = request.header(HEADER, "1").header(COOKIE, cookie).send().await;
+                answer.unwrap().json::<Value>().await.unwrap()
+            }
+        };
+        let cookie_of = |answer: Response| {
+            let set = answer.headers()[SET_COOKIE].to_str().unwrap();
+            set.split(';').next().unwrap().to_owned()
+        };
+        let cookie = cookie_of(sign_in(&api, api.key()).await);
+        let signed_in = state(cookie.clone()).await;
+        assert_eq!(signed_in["account"]["name"], "console owner", "{signed_in}");
+        let get = |cookie: &str| {
+            let request = api.without_key(Method::GET, &session);
+            status(request.header(HEADER, "1").header(COOKIE, cookie))
+        };
+        assert_eq!(get(&cookie).await, StatusCode::OK);
+        let stranger = Api::of("console stranger").await;
+        let other = cookie_of(sign_in(&stranger, stranger.key()).await);
+        assert_eq!(get(&other).await, StatusCode::NOT_FOUND);
+        let out = api.without_key(Method::POST, "/console/sign-out");
+        let out = out.header(HEADER, "1").header(COOKIE, cookie.as_str());
+        assert_eq!(status(out).await, StatusCode::NO_CONTENT);
+        assert_eq!(get(&cookie).await, StatusCode::UNAUTHORIZED);
+        let after = state(cookie).await;
+        assert_eq!(after["sign_in_required"], true);
+        assert_eq!(
+            (&after["account"], &after["server"]),
+            (&Value::Null, &Value::Null)
+        );
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn the_page_is_sent_under_a_policy_without_inline_scripts() {
+    block_on(async {
+        let api = Api::of("console").await;
+        let page = api.without_key(Method::GET, "/console").send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK);
+        let header = |name: &str| page.headers()[name].to_str().unwrap().to_owned();
+        let policy = header("content-security-policy");
+        assert!(policy.contains("script-src 'self';") && policy.contains("frame-ancestors 'none'"));
+        assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("referrer-policy"), "no-referrer");
+        let html = page.text().await.unwrap();
+        let script = html.split("src=\"").nth(1).unwrap().split('"').next().unwrap();
+        let script = api.without_key(Method::GET, script).send().await.unwrap();
+        let cache = script.headers()["cache-control"].to_str().unwrap();
+        assert!(cache.contains("immutable"), "{cache}");
+        assert_eq!(script.headers()["content-type"], "text/javascript; charset=utf-8");
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        let root = client
+            .build()
+            .unwrap()
+            .get(api.url("/"))
+            .header("accept", "text/html");
+        let moved = root.send().await.unwrap();
+        assert_eq!(moved.headers()[LOCATION], "/console");
+    });
+}
