@@ -247,7 +247,10 @@ impl Capability {
             )
             .and_then(|_| python_with("dialects/open_webui", &["aiohttp", "fastapi", "websockets"])),
             Self::JupyterClients => {
-                python_with("dialects/jupyter", &["jupyter-kernel-client", "jupyter-server"])
+                python_with(
+                    "dialects/jupyter",
+                    &["jupyter-kernel-client", "jupyter-server", "jupyterlab"],
+                )
             }
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
