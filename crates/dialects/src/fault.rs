@@ -138,8 +138,9 @@ fn kind(error: &DialectError) -> DialectFaultKind {
         DialectError::NoEntry(NoEntry::NoKey(_)) => DialectFaultKind::NoKey,
         DialectError::NoEntry(NoEntry::WrongKey(_)) => DialectFaultKind::WrongKey,
         DialectError::NoEntry(NoEntry::Forbidden(_)) => DialectFaultKind::Forbidden,
-        DialectError::NoEntry(NoEntry::Unavailable(_)) => DialectFaultKind::Unavailable,
-        DialectError::Hosting(HostingError::Closed) => DialectFaultKind::Unavailable,
+        DialectError::NoEntry(NoEntry::Unavailable(_)) | DialectError::Hosting(HostingError::Closed) => {
+            DialectFaultKind::Unavailable
+        }
         DialectError::Hosting(HostingError::Ended) => DialectFaultKind::Ended,
         DialectError::Denied(_) | DialectError::Hosting(_) => DialectFaultKind::Quota,
         DialectError::Failed(error) => of_session(error),
