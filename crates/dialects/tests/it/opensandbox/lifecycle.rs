@@ -300,14 +300,10 @@ fn a_paused_sandbox_cannot_be_used_until_it_is_resumed() {
         assert_eq!(post("resume").await, StatusCode::ACCEPTED);
         assert_eq!(post("resume").await, StatusCode::CONFLICT);
         let ran = opened.code("x").await;
-        assert_eq!(
-            of(&ran, "result").unwrap()["results"]["text/plain"],
-            "42",
-            "{ran:?}"
-        );
+        assert_eq!(of(&ran, "result").unwrap()["results"]["text"], "42", "{ran:?}");
         let changes = json!({"a": "1", "none": null});
-        let changed = opened.client.patch(format!("{place}/metadata")).json(&changes);
-        let changed: Value = changed.read().await;
-        assert_eq!(changed["metadata"], json!({"a": "1"}), "{changed}");
+        let patch = opened.client.patch(format!("{place}/metadata")).json(&changes);
+        let about: Value = patch.read().await;
+        assert_eq!(about["metadata"], json!({"a": "1"}), "{about}");
     });
 }
