@@ -50,7 +50,7 @@ async fn main() {
             ..DialectsOptions::default()
         };
         let routes = cellblock_dialects::routes(&host, &options)
-            .unwrap()
+            .expect("E2B needs no port of its own")
             .remove(0)
             .routes;
         let cell = json!({"code": "1+1"});

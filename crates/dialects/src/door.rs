@@ -4,7 +4,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-use axum::http::StatusCode;
 use cellblock_interpreter::hosting::Owner;
 
 /// Says whose a secret is.
@@ -16,17 +15,6 @@ pub trait Doorkeeper: fmt::Debug + Send + Sync {
         path: &'a str,
         peer: Option<SocketAddr>,
     ) -> Pin<Box<dyn Future<Output = Result<Owner, NoEntry>> + Send + 'a>>;
-}
-
-impl NoEntry {
-    /// Returns the status of an answer with it.
-    pub(crate) const fn status(&self) -> StatusCode {
-        match self {
-            Self::NoKey(_) | Self::WrongKey(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
 }
 
 /// Why nobody is let in, as a fragment for the dialect's own form of an error.

@@ -1,78 +1,171 @@
-//! What a client may read of a session's failure.
+//! What went wrong around a session: its kind, a status, and words for whoever asked. Each dialect has a form of its own for it.
 
+use axum::http::StatusCode;
 use cellblock_interpreter::Error;
-use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::hosting::HostingError;
+use cellblock_interpreter::session::ports::PortError;
 use cellblock_interpreter::session::processes::ProcessError;
 
-/// A session's failure in words that contain no path of the host; those stay in the log.
-#[derive(Debug)]
-pub(crate) struct SessionFault {
-    /// Its kind.
-    pub(crate) kind: SessionFaultKind,
-    /// The message.
+use crate::door::NoEntry;
+use crate::host::DialectError;
+
+/// Why a request is not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DialectFault {
+    pub(crate) kind: DialectFaultKind,
+    pub(crate) status: StatusCode,
+    /// What its reader may know of it.
     pub(crate) message: String,
+    /// Seconds after which the request may succeed.
+    pub(crate) retry_after: Option<u64>,
 }
 
-/// Kind of a failure.
+/// Kind of a failure, and the status that it has unless the dialect's original has another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SessionFaultKind {
-    /// The session has ended.
+pub(crate) enum DialectFaultKind {
+    /// There is no key, and one is needed; 401.
+    NoKey,
+    /// The key opens nothing; 401.
+    WrongKey,
+    /// The key may not be used here, or the operator's rules forbid it; 403.
+    Forbidden,
+    /// Nobody is let in now, or the server is stopping; 503.
+    Unavailable,
+    /// The caller has or runs as much as it may; 429.
+    Quota,
+    /// The session has ended; 404.
     Ended,
-    /// There is no such file or process.
+    /// There is no such file or process; 404.
     Missing,
-    /// The client can repair its request.
+    /// The client can repair its request; 400.
     Request,
-    /// There is no capacity now.
+    /// The sandbox's disk is full; 400.
+    Space,
+    /// Nobody listens on the port; 502.
+    Port,
+    /// There is no capacity now; 503.
     Capacity,
-    /// The sandbox failed.
+    /// The sandbox failed; 502.
     Sandbox,
-    /// This server failed.
+    /// This server failed; 500.
     Server,
 }
 
-impl From<Error> for SessionFault {
-    fn from(error: Error) -> Self {
-        let new = |kind, message: &str| Self {
-            kind,
-            message: message.to_owned(),
+impl DialectFaultKind {
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::NoKey | Self::WrongKey => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::Unavailable | Self::Capacity => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Quota => StatusCode::TOO_MANY_REQUESTS,
+            Self::Ended | Self::Missing => StatusCode::NOT_FOUND,
+            Self::Request | Self::Space => StatusCode::BAD_REQUEST,
+            Self::Port | Self::Sandbox => StatusCode::BAD_GATEWAY,
+            Self::Server => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Its words, where those of the error may name what belongs to the host.
+    const fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Ended => Some("the sandbox has ended; create another one"),
+            Self::Space => Some("not enough disk space available"),
+            Self::Capacity => Some("no sandbox became available in time; try again later"),
+            Self::Sandbox => Some("the sandbox failed and was destroyed, with its variables and files"),
+            Self::Server => Some("internal error; see the server's log"),
+            _ => None,
+        }
+    }
+}
+
+impl DialectFault {
+    /// One that a dialect words itself.
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            kind: DialectFaultKind::Request,
+            status,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    /// We failed; the log says how.
+    pub(crate) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+        tracing::error!(error, action, "a request of a dialect failed");
+        let message = format!("could not {action}; the server's log says why");
+        Self {
+            kind: DialectFaultKind::Server,
+            ..Self::new(DialectFaultKind::Server.status(), message)
+        }
+    }
+}
+
+impl<E: Into<DialectError>> From<E> for DialectFault {
+    fn from(error: E) -> Self {
+        let error: DialectError = error.into();
+        let kind = kind(&error);
+        let retry_after = match &error {
+            DialectError::Failed(error) => match error.retry() {
+                Retry::After(wait) => Some(wait.as_secs().max(1)),
+                Retry::Never | Retry::Fresh => None,
+            },
+            _ => None,
         };
-        if matches!(error, Error::Closed) {
-            return new(
-                SessionFaultKind::Ended,
-                "the sandbox has ended; create another one",
-            );
-        }
-        if let Error::Process(error) = &error {
-            let missing = matches!(error, ProcessError::NotFound { .. } | ProcessError::Lost { .. });
-            let kind = if missing {
-                SessionFaultKind::Missing
-            } else {
-                SessionFaultKind::Request
-            };
-            return new(kind, &error.to_string());
-        }
-        let log = &error as &dyn std::error::Error;
-        match (error.blame(), error.refusal()) {
-            (Blame::Caller, Some(("not_found", _))) => new(SessionFaultKind::Missing, &error.to_string()),
-            (Blame::Caller, _) => new(SessionFaultKind::Request, &error.to_string()),
-            (Blame::Capacity, _) => {
-                tracing::warn!(error = log, "no sandbox in time");
-                new(
-                    SessionFaultKind::Capacity,
-                    "no sandbox became available in time; try again later",
-                )
+        let message = match kind.words() {
+            Some(words) => {
+                let error = &error as &dyn std::error::Error;
+                match kind {
+                    DialectFaultKind::Sandbox | DialectFaultKind::Server => {
+                        tracing::error!(error, "a request of a dialect failed");
+                    }
+                    _ => tracing::warn!(error, "a request of a dialect is not served"),
+                }
+                words.to_owned()
             }
-            (Blame::Backend, _) => {
-                tracing::error!(error = log, "a sandbox failed");
-                new(
-                    SessionFaultKind::Sandbox,
-                    "the sandbox failed and was destroyed, with its variables and files",
-                )
-            }
-            (Blame::Policy | Blame::Internal, _) => {
-                tracing::error!(error = log, "serve a request of a dialect");
-                new(SessionFaultKind::Server, "the server failed; its log says why")
-            }
+            None => error.to_string(),
+        };
+        Self {
+            kind,
+            retry_after,
+            ..Self::new(kind.status(), message)
         }
+    }
+}
+
+fn kind(error: &DialectError) -> DialectFaultKind {
+    match error {
+        DialectError::NoEntry(NoEntry::NoKey(_)) => DialectFaultKind::NoKey,
+        DialectError::NoEntry(NoEntry::WrongKey(_)) => DialectFaultKind::WrongKey,
+        DialectError::NoEntry(NoEntry::Forbidden(_)) => DialectFaultKind::Forbidden,
+        DialectError::NoEntry(NoEntry::Unavailable(_)) | DialectError::Hosting(HostingError::Closed) => {
+            DialectFaultKind::Unavailable
+        }
+        DialectError::Hosting(HostingError::Ended) => DialectFaultKind::Ended,
+        DialectError::Denied(_) | DialectError::Hosting(_) => DialectFaultKind::Quota,
+        DialectError::Failed(error) => of_session(error),
+    }
+}
+
+fn of_session(error: &Error) -> DialectFaultKind {
+    match error {
+        Error::Closed => return DialectFaultKind::Ended,
+        Error::Process(ProcessError::NotFound { .. } | ProcessError::Lost { .. }) => {
+            return DialectFaultKind::Missing;
+        }
+        Error::Process(ProcessError::TooMany) | Error::Port(PortError::TooMany { .. }) => {
+            return DialectFaultKind::Quota;
+        }
+        Error::Port(PortError::NoSandbox { .. } | PortError::Closed { .. }) => return DialectFaultKind::Port,
+        _ => {}
+    }
+    match (error.refusal(), error.blame()) {
+        (Some(("not_found", _)), _) => DialectFaultKind::Missing,
+        (Some(("no_space", _)), _) => DialectFaultKind::Space,
+        (Some(_), _) | (None, Blame::Caller) => DialectFaultKind::Request,
+        (None, Blame::Policy) => DialectFaultKind::Forbidden,
+        (None, Blame::Capacity) => DialectFaultKind::Capacity,
+        (None, Blame::Backend) => DialectFaultKind::Sandbox,
+        (None, Blame::Internal) => DialectFaultKind::Server,
     }
 }

@@ -91,21 +91,6 @@ pub enum DialectError {
     Failed(#[from] Error),
 }
 
-impl DialectError {
-    /// Returns it in a dialect's own form, which has one for each of its causes.
-    pub(crate) fn spoken<P>(self) -> P
-    where
-        P: From<NoEntry> + From<Denied> + From<HostingError> + From<Error>,
-    {
-        match self {
-            Self::NoEntry(error) => error.into(),
-            Self::Denied(error) => error.into(),
-            Self::Hosting(error) => error.into(),
-            Self::Failed(error) => error.into(),
-        }
-    }
-}
-
 impl DialectHost {
     /// A host of these terms.
     pub fn new(terms: DialectTerms) -> Self {

@@ -9,14 +9,16 @@
 //! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
 
 mod attended;
-mod dialect_fault;
+mod decoder;
 mod door;
 mod e2b;
 mod fault;
+mod forward;
 mod host;
 mod instant;
 pub mod jupyter;
 mod librechat;
+mod notebook;
 mod off;
 pub mod open_terminal;
 mod opensandbox;

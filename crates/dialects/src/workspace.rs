@@ -11,7 +11,7 @@ use cellblock_interpreter::session::processes::AsideProgram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::dialect_fault::DialectFault;
+use crate::fault::DialectFault;
 
 /// The program.
 const PROGRAM: &str = include_str!("workspace.py");

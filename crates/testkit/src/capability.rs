@@ -235,7 +235,7 @@ impl Capability {
                 "python/openai2",
                 &["haystack-ai", "instructor", "litellm", "llama-index-llms-openai"],
             ),
-            Self::E2bPython => python_with("dialects/e2b", &["e2b", "e2b-code-interpreter"]),
+            Self::E2bPython => python_with("dialects/e2b", &["e2b", "e2b-code-interpreter", "smolagents"]),
             Self::E2bNode => clients("dialects/e2b", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| Self::Node.detect()),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
@@ -250,9 +250,10 @@ impl Capability {
                 "./install.sh",
             )
             .and_then(|_| python_with("dialects/open_webui", &["aiohttp", "fastapi", "websockets"])),
-            Self::JupyterClients => {
-                python_with("dialects/jupyter", &["jupyter-kernel-client", "jupyter-server"])
-            }
+            Self::JupyterClients => python_with(
+                "dialects/jupyter",
+                &["jupyter-kernel-client", "jupyter-server", "jupyterlab"],
+            ),
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
             Self::Chromium => succeeds(Command::new("chromium").arg("--version")),

@@ -4,32 +4,20 @@ use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use cellblock_interpreter::error::{Blame, Error, Retry};
-use cellblock_interpreter::hosting::{Denied, HostingError};
 use serde_json::json;
 
-use crate::door::NoEntry;
-use crate::fault::SessionFault;
-use crate::host::DialectError;
+use crate::fault::{DialectFault, DialectFaultKind};
 
 /// Why a request fails.
 #[derive(Clone, Debug)]
-pub(super) struct Problem {
-    pub(super) status: StatusCode,
-    pub(super) message: String,
-    retry_after: Option<u64>,
-}
+pub(super) struct Problem(pub(super) DialectFault);
 
 /// What a route answers.
 pub(super) type Answer<T> = Result<T, Problem>;
 
 impl Problem {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-            retry_after: None,
-        }
+        Self(DialectFault::new(status, message))
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -50,19 +38,21 @@ impl Problem {
 
     /// A mistake of this program, which the log explains.
     pub(super) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
-        tracing::error!(error, "{action}");
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("{action}: internal error; see the server's log"),
-        )
+        Self(DialectFault::internal(action, error))
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({ "code": self.status.as_u16(), "message": self.message });
-        let mut response = (self.status, Json(body)).into_response();
-        if let Some(seconds) = self.retry_after {
+        let DialectFault {
+            status,
+            message,
+            retry_after,
+            ..
+        } = self.0;
+        let body = json!({ "code": status.as_u16(), "message": message });
+        let mut response = (status, Json(body)).into_response();
+        if let Some(seconds) = retry_after {
             response
                 .headers_mut()
                 .insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -71,66 +61,19 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<NoEntry> for Problem {
-    fn from(error: NoEntry) -> Self {
-        Self::new(error.status(), error.to_string())
-    }
-}
-
-impl From<Denied> for Problem {
-    fn from(error: Denied) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string())
-    }
-}
-
-impl From<HostingError> for Problem {
-    fn from(error: HostingError) -> Self {
-        let status = match error {
-            HostingError::Closed => StatusCode::SERVICE_UNAVAILABLE,
-            HostingError::Ended => StatusCode::BAD_GATEWAY,
-            _ => StatusCode::TOO_MANY_REQUESTS,
+impl<E: Into<DialectFault>> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let mut fault: DialectFault = error.into();
+        // As E2B has them: its clients take 502 with these words for the end of a sandbox.
+        fault.status = match fault.kind {
+            DialectFaultKind::Ended => {
+                "The sandbox was not found: it has ended".clone_into(&mut fault.message);
+                StatusCode::BAD_GATEWAY
+            }
+            DialectFaultKind::Sandbox => StatusCode::INTERNAL_SERVER_ERROR,
+            DialectFaultKind::Space => StatusCode::INSUFFICIENT_STORAGE,
+            _ => fault.status,
         };
-        Self::new(status, error.to_string())
-    }
-}
-
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        if let Some((code, reason)) = error.refusal() {
-            return match code {
-                "not_found" => Self::not_found(error.to_string()),
-                "no_space" => Self::new(
-                    StatusCode::INSUFFICIENT_STORAGE,
-                    "not enough disk space available",
-                ),
-                _ => Self::invalid(format!("{error}: {reason}")),
-            };
-        }
-        let status = match error.blame() {
-            Blame::Caller => StatusCode::BAD_REQUEST,
-            Blame::Capacity => StatusCode::SERVICE_UNAVAILABLE,
-            Blame::Policy | Blame::Backend => StatusCode::INTERNAL_SERVER_ERROR,
-            Blame::Internal => return Self::internal("use a sandbox", &error),
-        };
-        let retry_after = match error.retry() {
-            Retry::After(wait) => Some(wait.as_secs().max(1)),
-            Retry::Never | Retry::Fresh => None,
-        };
-        // What failed here may name what belongs to the host.
-        let message = if status.is_server_error() {
-            SessionFault::from(error).message
-        } else {
-            error.to_string()
-        };
-        Self {
-            retry_after,
-            ..Self::new(status, message)
-        }
-    }
-}
-
-impl From<DialectError> for Problem {
-    fn from(error: DialectError) -> Self {
-        error.spoken()
+        Self(fault)
     }
 }

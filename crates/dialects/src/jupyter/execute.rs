@@ -10,8 +10,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::queue::Job;
-use crate::dialect_fault::DialectFault;
+use crate::decoder::TextDecoder;
+use crate::fault::DialectFault;
 use crate::host::DialectHost;
+use crate::notebook::{ends_with_expression, raised};
 use crate::shown::{Raised, ShownOutput, shown};
 
 /// How long the last output is held back: it is the result if the cell ends after it.
@@ -118,7 +120,7 @@ impl Run<'_> {
         may_have_result: bool,
     ) -> Result<Execution, DialectFault> {
         let (mut events, result) = running.split();
-        let mut texts = Texts::default();
+        let [mut stdout, mut stderr] = [TextDecoder::default(), TextDecoder::default()];
         let told = async {
             let mut last = None;
             loop {
@@ -135,8 +137,8 @@ impl Run<'_> {
                 let Some(event) = event else { break };
                 self.show(host, last.take(), "display_data").await;
                 match event {
-                    Event::Stdout(bytes) => self.stream("stdout", &texts.stdout.take(&bytes)).await,
-                    Event::Stderr(bytes) => self.stream("stderr", &texts.stderr.take(&bytes)).await,
+                    Event::Stdout(bytes) => self.stream("stdout", &stdout.push(&bytes)).await,
+                    Event::Stderr(bytes) => self.stream("stderr", &stderr.push(&bytes)).await,
                     Event::Output(Output::Exception(_)) => {}
                     Event::Output(output) if may_have_result => last = Some(output),
                     Event::Output(output) => self.show(host, Some(output), "display_data").await,
@@ -187,34 +189,6 @@ impl Run<'_> {
     }
 }
 
-/// Why a cell did not complete.
-fn raised(execution: &Execution) -> Option<Raised> {
-    let exception = execution.outputs.iter().rev().find_map(|output| match output {
-        Output::Exception(raised) => Some(Raised::from(raised)),
-        _ => None,
-    });
-    let note = || execution.note.clone().unwrap_or_default();
-    match &execution.outcome {
-        Outcome::Completed => None,
-        Outcome::Raised => Some(exception.unwrap_or_else(|| Raised::new("Error", note()))),
-        Outcome::Interrupted => Some(exception.unwrap_or_else(|| Raised::new("KeyboardInterrupt", note()))),
-        Outcome::KernelLost { reason } => Some(Raised::new("KernelLost", format!("{reason}. {}", note()))),
-        Outcome::LimitExceeded(exceeded) => {
-            let message = format!(
-                "{} is limited to {}. {}",
-                exceeded.which.describe(),
-                exceeded.limit,
-                note()
-            );
-            Some(Raised::new("LimitExceeded", message))
-        }
-        Outcome::Rejected { rejections } => {
-            let reasons: Vec<_> = rejections.iter().map(|it| it.message.as_str()).collect();
-            Some(Raised::new("Rejected", reasons.join("; ")))
-        }
-    }
-}
-
 /// Evaluates the expressions that a request names.
 async fn expressions(host: &DialectHost, job: &Job) -> Value {
     let asked = job
@@ -249,69 +223,4 @@ async fn expressions(host: &DialectHost, job: &Job) -> Value {
         answers.insert(name.clone(), answer);
     }
     answers.into()
-}
-
-/// Returns whether the last statement of code looks like an expression whose value is shown. Clients show a result and a displayed value alike,
-/// except for the number of the cell; so a guess is good enough.
-fn ends_with_expression(code: &str) -> bool {
-    let mut lines = code
-        .lines()
-        .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
-    let Some(last) = lines.next_back() else {
-        return false;
-    };
-    let is_block = last.starts_with([' ', '\t']) && !last.trim_end().ends_with([')', ']', '}']);
-    let last_statement = last.rsplit(';').next().unwrap_or_default().trim();
-    let is_shown = ["display(", "print("]
-        .iter()
-        .any(|it| last_statement.starts_with(it));
-    !is_block && !is_shown && !last.trim_end().ends_with(';')
-}
-
-/// Text of streams, whose characters may be cut between two parts.
-#[derive(Debug, Default)]
-struct Texts {
-    stdout: Text,
-    stderr: Text,
-}
-
-#[derive(Debug, Default)]
-struct Text(Vec<u8>);
-
-impl Text {
-    /// Adds bytes, and returns the text up to a character that is not complete yet. Bytes that are not UTF-8 are replaced.
-    fn take(&mut self, bytes: &[u8]) -> String {
-        self.0.extend_from_slice(bytes);
-        let whole = match std::str::from_utf8(&self.0) {
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            _ => self.0.len(),
-        };
-        let rest = self.0.split_off(whole);
-        let text = String::from_utf8_lossy(&self.0).into_owned();
-        self.0 = rest;
-        text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_character_that_is_cut_is_completed_by_the_next_part() {
-        let mut text = Text::default();
-        assert_eq!(text.take(b"a\xc3"), "a");
-        assert_eq!(text.take(b"\xa9b\xff"), "éb\u{fffd}");
-        assert_eq!(text.take(b""), "");
-    }
-
-    #[test]
-    fn the_last_statement_is_an_expression_or_not() {
-        for code in ["x", "print(1); x", "x = 1\nx + 1\n# end\n", "f(\n    1,\n)"] {
-            assert!(ends_with_expression(code), "{code:?}");
-        }
-        for code in ["", "x;", "display(x)", "print(1)", "for x in y:\n    x"] {
-            assert!(!ends_with_expression(code), "{code:?}");
-        }
-    }
 }

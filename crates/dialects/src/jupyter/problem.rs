@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::dialect_fault::DialectFault;
+use crate::fault::DialectFault;
 
 /// Why a request is not served.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let DialectFault { status, message } = self.0;
+        let DialectFault { status, message, .. } = self.0;
         let body = json!({"message": message, "reason": status.canonical_reason()});
         (status, Json(body)).into_response()
     }

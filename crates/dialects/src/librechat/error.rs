@@ -4,13 +4,9 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use cellblock_interpreter::Error;
-use cellblock_interpreter::hosting::{Denied, HostingError};
 use serde_json::{Value, json};
 
-use crate::door::NoEntry;
-use crate::fault::{SessionFault, SessionFaultKind};
-use crate::host::DialectError;
+use crate::fault::{DialectFault, DialectFaultKind};
 
 /// When a client may try again that has been denied.
 const SOON: u64 = 5;
@@ -78,46 +74,14 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<NoEntry> for Problem {
-    fn from(error: NoEntry) -> Self {
-        Self::new(error.status(), error.to_string())
-    }
-}
-
-impl From<Denied> for Problem {
-    fn from(error: Denied) -> Self {
-        Self::limited(&error.to_string())
-    }
-}
-
-impl From<HostingError> for Problem {
-    fn from(error: HostingError) -> Self {
-        match error {
-            HostingError::Closed | HostingError::Ended => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-            }
-            _ => Self::limited(&error.to_string()),
+impl<E: Into<DialectFault>> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let fault: DialectFault = error.into();
+        match fault.kind {
+            DialectFaultKind::Quota => Self::limited(&fault.message),
+            DialectFaultKind::Ended => Self::new(StatusCode::SERVICE_UNAVAILABLE, fault.message),
+            _ => Self::new(fault.status, fault.message),
         }
-    }
-}
-
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        let SessionFault { kind, message } = SessionFault::from(error);
-        let status = match kind {
-            SessionFaultKind::Missing => StatusCode::NOT_FOUND,
-            SessionFaultKind::Request => StatusCode::BAD_REQUEST,
-            SessionFaultKind::Ended | SessionFaultKind::Capacity => StatusCode::SERVICE_UNAVAILABLE,
-            SessionFaultKind::Sandbox => StatusCode::BAD_GATEWAY,
-            SessionFaultKind::Server => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(status, message)
-    }
-}
-
-impl From<DialectError> for Problem {
-    fn from(error: DialectError) -> Self {
-        error.spoken()
     }
 }
 

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use cellblock_interpreter::hosting::{Held, HostingLimits, Owner};
 use sha2::{Digest as _, Sha256};
 
+use super::notebooks::{self, Notebooks};
 use super::options::OpenTerminalOptions;
 use super::problem::Problem;
 use crate::host::{DialectHost, SessionWish};
@@ -36,6 +37,7 @@ pub(super) struct Chat {
     cwd: Mutex<String>,
     /// Terminals that a person looks at, by their ids; the one opened last is the last.
     shown: Mutex<Vec<String>>,
+    pub(super) notebooks: Notebooks,
 }
 
 /// A chat's sandbox.
@@ -77,11 +79,12 @@ impl OpenTerminal {
             idle: self.options.idle_timeout,
             network: self.options.network,
             prelude: ["analysis", "documents", "notebook"].map(str::to_owned).to_vec(),
-            setup: Vec::new(),
+            setup: vec![notebooks::setup()],
         };
         let kept = Chat {
             cwd: Mutex::new(HOME.to_owned()),
             shown: Mutex::default(),
+            notebooks: Notebooks::default(),
         };
         Ok(self.host.open(&self.sessions, &caller.owner, wish, kept).await?)
     }

@@ -43,7 +43,7 @@ pub(super) async fn health() -> Json<Value> {
 
 /// `GET /api/config`.
 pub(super) async fn config() -> Json<Value> {
-    Json(json!({"features": {"terminal": true, "notebooks": false, "system": true}}))
+    Json(json!({"features": {"terminal": true, "notebooks": true, "system": true}}))
 }
 
 /// `GET /skills`: there are none.

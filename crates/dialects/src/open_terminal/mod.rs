@@ -13,6 +13,7 @@ mod commands;
 mod document;
 mod files;
 mod keys;
+mod notebooks;
 mod options;
 mod ports;
 mod problem;
@@ -67,6 +68,9 @@ pub(crate) fn routes(host: &DialectHost, options: &OpenTerminalOptions) -> Route
         .route("/files/archive", post(transfer::archive))
         .route("/files/compare", post(transfer::compare))
         .route("/ports", get(ports::list))
+        .route("/notebooks", post(notebooks::open))
+        .route("/notebooks/{id}", get(notebooks::get).delete(notebooks::close))
+        .route("/notebooks/{id}/execute", post(notebooks::execute))
         .route("/api/terminals", post(terminals::create).get(terminals::list))
         .route(
             "/api/terminals/{id}",

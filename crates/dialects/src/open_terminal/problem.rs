@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::dialect_fault::DialectFault;
+use crate::fault::DialectFault;
 
 /// Why a request is not served.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let DialectFault { status, message } = self.0;
+        let DialectFault { status, message, .. } = self.0;
         (status, Json(json!({ "detail": message }))).into_response()
     }
 }

@@ -17,7 +17,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments::json;
-use super::chat::{Caller, OpenTerminal};
+use super::chat::{Caller, HOME, OpenTerminal};
+use super::notebooks;
 use super::problem::Problem;
 use crate::attended::attended;
 
@@ -56,8 +57,12 @@ pub(super) async fn run(
     let held = terminal.chat(&caller).await?;
     let turn = held.turn().await?;
     let (host, session) = (terminal.host.clone(), held.session.clone());
+    let shared = held.kept.notebooks.share_the_kernel();
     let work = async move {
         let permit = host.cell(&caller.owner).await?;
+        if shared {
+            notebooks::enter(&session, "", HOME).await?;
+        }
         let execution = session.execute(cell).await?;
         drop(permit);
         Ok::<_, Problem>(answer(&session, host.interpreter.store(), execution).await)

@@ -21,7 +21,7 @@ use super::commands::join;
 use super::files::PathQuery;
 use super::problem::Problem;
 use super::workspace::operate;
-use crate::dialect_fault::DialectFault;
+use crate::fault::DialectFault;
 
 /// Makes browsers show a file in an origin of its own: its scripts run, but have neither cookies nor storage, and no answers of this server.
 pub(super) const ALONE: HeaderValue =

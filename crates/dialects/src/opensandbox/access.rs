@@ -10,7 +10,7 @@ use super::error::Problem;
 use super::sandbox::{HeldSandbox, State};
 use crate::presented::{self, header};
 
-const KEY: &str = "open-sandbox-api-key";
+pub(super) const KEY: &str = "open-sandbox-api-key";
 pub(super) const TOKEN: &str = "x-execd-access-token";
 
 /// The owner of the key of a request to the lifecycle.
@@ -50,12 +50,22 @@ impl FromRequestParts<State> for Opened {
                 .opened_by(&id, token)
                 .ok_or_else(|| Problem::no_sandbox(&id))?;
             let owner = Owner::new(sandbox.owner.clone());
-            return Ok(Self { sandbox, owner });
+            return Self { sandbox, owner }.running();
         }
         let Caller(owner) = Caller::from_request_parts(parts, state).await?;
         let sandbox = state.sandboxes.hold(owner.name(), &id);
         let sandbox = sandbox.ok_or_else(|| Problem::no_sandbox(&id))?;
-        Ok(Self { sandbox, owner })
+        Self { sandbox, owner }.running()
+    }
+}
+
+impl Opened {
+    /// Rejects requests to a sandbox that is paused.
+    fn running(self) -> Result<Self, Problem> {
+        if self.sandbox.kept.status() == "Paused" {
+            return Err(Problem::paused(&self.sandbox.id));
+        }
+        Ok(self)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `POST /sandboxes`: makes a sandbox, which runs when the answer comes.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::Json;
@@ -25,7 +26,7 @@ use crate::host::SessionWish;
 /// How much longer than a sandbox its session may be idle: its own end comes first.
 const AFTERWARDS: Duration = Duration::from_hours(1);
 /// Maximum number of entries of `metadata`, and of `env`.
-const ENTRIES: usize = 256;
+pub(super) const ENTRIES: usize = 256;
 
 /// A sandbox to make. Fields that other providers need and that change nothing here are not read.
 #[derive(Debug, Default, Deserialize)]
@@ -74,10 +75,11 @@ pub(super) async fn create(
     let sandbox = Sandbox {
         token: mint(""),
         given,
-        metadata: request.metadata,
+        metadata: Mutex::new(request.metadata),
         env: request.env,
         created,
         expires: watch::Sender::new(created + lifetime),
+        paused: Mutex::default(),
         contexts: contexts::Contexts::default(),
         runs: Runs::default(),
         shells: Shells::default(),

@@ -4,13 +4,9 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use cellblock_interpreter::Error;
-use cellblock_interpreter::hosting::{Denied, HostingError};
 use serde_json::json;
 
-use crate::door::NoEntry;
-use crate::fault::{SessionFault, SessionFaultKind};
-use crate::host::DialectError;
+use crate::fault::{DialectFault, DialectFaultKind};
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -46,6 +42,14 @@ impl Problem {
         )
     }
 
+    pub(super) fn paused(id: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "SANDBOX_PAUSED",
+            format!("sandbox `{id}` is paused; resume it first"),
+        )
+    }
+
     pub(super) fn missing(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, message)
     }
@@ -66,52 +70,24 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<NoEntry> for Problem {
-    fn from(error: NoEntry) -> Self {
-        let code = match &error {
-            NoEntry::NoKey(_) => "MISSING_API_KEY",
-            NoEntry::WrongKey(_) => "INVALID_API_KEY",
-            NoEntry::Forbidden(_) => "FORBIDDEN",
-            NoEntry::Unavailable(_) => "UNAVAILABLE",
+impl<E: Into<DialectFault>> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let fault: DialectFault = error.into();
+        let code = match fault.kind {
+            DialectFaultKind::NoKey => "MISSING_API_KEY",
+            DialectFaultKind::WrongKey => "INVALID_API_KEY",
+            DialectFaultKind::Forbidden => "FORBIDDEN",
+            DialectFaultKind::Unavailable => "UNAVAILABLE",
+            DialectFaultKind::Quota => "QUOTA_EXCEEDED",
+            DialectFaultKind::Ended => "SANDBOX_NOT_FOUND",
+            DialectFaultKind::Missing => "NOT_FOUND",
+            DialectFaultKind::Request | DialectFaultKind::Space => "INVALID_REQUEST",
+            DialectFaultKind::Port => "PORT_CLOSED",
+            DialectFaultKind::Capacity => "CAPACITY",
+            DialectFaultKind::Sandbox => "SANDBOX_FAILED",
+            DialectFaultKind::Server => "RUNTIME_ERROR",
         };
-        Self::new(error.status(), code, error.to_string())
-    }
-}
-
-impl From<Denied> for Problem {
-    fn from(error: Denied) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "QUOTA_EXCEEDED", error.to_string())
-    }
-}
-
-impl From<HostingError> for Problem {
-    fn from(error: HostingError) -> Self {
-        let (status, code) = match error {
-            HostingError::Ended => (StatusCode::NOT_FOUND, "SANDBOX_NOT_FOUND"),
-            HostingError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
-            _ => (StatusCode::TOO_MANY_REQUESTS, "QUOTA_EXCEEDED"),
-        };
-        Self::new(status, code, error.to_string())
-    }
-}
-
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        let SessionFault { kind, message } = SessionFault::from(error);
-        match kind {
-            SessionFaultKind::Ended => Self::missing("SANDBOX_NOT_FOUND", message),
-            SessionFaultKind::Missing => Self::missing("NOT_FOUND", message),
-            SessionFaultKind::Request => Self::invalid(message),
-            SessionFaultKind::Capacity => Self::new(StatusCode::SERVICE_UNAVAILABLE, "CAPACITY", message),
-            SessionFaultKind::Sandbox => Self::new(StatusCode::BAD_GATEWAY, "SANDBOX_FAILED", message),
-            SessionFaultKind::Server => Self::internal(message),
-        }
-    }
-}
-
-impl From<DialectError> for Problem {
-    fn from(error: DialectError) -> Self {
-        error.spoken()
+        Self::new(fault.status, code, fault.message)
     }
 }
 

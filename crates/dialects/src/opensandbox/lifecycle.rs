@@ -1,18 +1,23 @@
 //! `/sandboxes/…`: what there is, its end, and where its execd is.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, RawQuery, Request, State as Given};
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::EXECD_PORT;
-use super::access::{Caller, Opened};
+use super::access::{Caller, KEY, Opened, TOKEN};
+use super::create::ENTRIES;
 use super::error::Problem;
-use super::sandbox::{HeldSandbox, State};
+use super::sandbox::{HeldSandbox, Sandbox, State, lock};
+use super::{EGRESS_PORT, EXECD_PORT};
+use crate::forward::{Unforwarded, forward};
 use crate::instant::instant;
 use crate::presented::path;
 
@@ -37,7 +42,7 @@ pub(super) async fn list(
     let all = state.sandboxes.of(owner.name());
     let found: Vec<_> = all
         .iter()
-        .filter(|it| !it.is_expired() && wanted.takes(&it.kept.metadata))
+        .filter(|it| !it.is_expired() && wanted.takes(&it.kept))
         .collect();
     let pages = found.len().div_ceil(wanted.size);
     let items = found.iter().skip((wanted.page - 1) * wanted.size);
@@ -81,6 +86,9 @@ pub(super) async fn renew(
     request: Result<Json<RenewRequest>, JsonRejection>,
 ) -> Result<Json<Value>, Problem> {
     let held = find(&state, &caller, &id)?;
+    if held.kept.status() == "Paused" {
+        return Err(Problem::paused(&id));
+    }
     let Json(RenewRequest { expires_at }) = request?;
     let now = Utc::now();
     let most = state.options.max_lifetime;
@@ -96,16 +104,17 @@ pub(super) async fn renew(
     Ok(Json(json!({"expiresAt": instant(expires_at)})))
 }
 
+/// Pauses a sandbox: it stays in memory, cannot be used, and does not reach its end, until it is resumed.
 pub(super) async fn pause(
     Given(state): Given<State>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    find(&state, &caller, &id)?;
-    Err(conflict(
-        "PAUSE_UNSUPPORTED",
-        "sandboxes cannot be paused here; an idle one uses no processor and little memory, so renew its expiration instead",
-    ))
+    let most = TimeDelta::from_std(state.options.max_lifetime).unwrap_or(TimeDelta::MAX);
+    if find(&state, &caller, &id)?.kept.pause(most) {
+        return Ok(StatusCode::ACCEPTED);
+    }
+    Err(conflict("ALREADY_PAUSED", "the sandbox is paused"))
 }
 
 pub(super) async fn resume(
@@ -113,8 +122,39 @@ pub(super) async fn resume(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    find(&state, &caller, &id)?;
+    if find(&state, &caller, &id)?.kept.resume() {
+        return Ok(StatusCode::ACCEPTED);
+    }
     Err(conflict("NOT_PAUSED", "the sandbox is running"))
+}
+
+/// Changes metadata: an entry without a value is removed, and others stay.
+pub(super) async fn patch_metadata(
+    Given(state): Given<State>,
+    caller: Caller,
+    Path(id): Path<String>,
+    request: Result<Json<BTreeMap<String, Option<String>>>, JsonRejection>,
+) -> Result<Json<Value>, Problem> {
+    let held = find(&state, &caller, &id)?;
+    let Json(changes) = request?;
+    {
+        let mut metadata = lock(&held.kept.metadata);
+        let mut entries = metadata.clone();
+        for (name, value) in changes {
+            match value {
+                Some(value) => entries.insert(name, value),
+                None => entries.remove(&name),
+            };
+        }
+        if entries.len() > ENTRIES {
+            let count = entries.len();
+            return Err(Problem::invalid(format!(
+                "`metadata` would have {count} entries, the limit is {ENTRIES}; remove some with null"
+            )));
+        }
+        *metadata = entries;
+    }
+    Ok(Json(held.kept.describe(&id)))
 }
 
 pub(super) async fn snapshot(
@@ -142,12 +182,20 @@ pub(super) async fn endpoint(
     let path = path(&parts);
     let own = path.find("/sandboxes/").map_or("", |at| &path[..at]);
     let own = own.strip_suffix("/v1").unwrap_or(own);
+    if parts
+        .uri
+        .query()
+        .is_some_and(|it| super::tree::pairs(it).iter().any(|(name, _)| name == "expires"))
+    {
+        return Err(Problem::unsupported(
+            "signed endpoints are not supported; leave `expires` out, and send the header of the answer",
+        ));
+    }
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.ok_or_else(|| Problem::invalid("the request has no `Host` header"))?;
     let place = if port == EXECD_PORT {
         format!("execd/{id}")
     } else {
-        // Clients ask for the sidecar's port when they begin, and use it later or never.
         format!("ports/{id}/{port}")
     };
     Ok(Json(json!({
@@ -156,18 +204,88 @@ pub(super) async fn endpoint(
     })))
 }
 
-/// The place of every port but execd's. A client that asks for one may never use it.
-pub(super) async fn port(opened: Opened, Path(path): Path<Vec<(String, String)>>) -> Problem {
-    drop(opened);
+/// Passes a request on to the program that listens on a port.
+pub(super) async fn port(
+    Given(state): Given<State>,
+    Opened { sandbox, .. }: Opened,
+    Path(path): Path<Vec<(String, String)>>,
+    mut request: Request,
+) -> Result<Response, Problem> {
     let port = path.iter().find(|(name, _)| name == "port");
     let port = port.map_or("", |(_, port)| port.as_str());
-    Problem::new(
-        StatusCode::BAD_REQUEST,
-        "PORT_UNSUPPORTED",
-        format!(
-            "port {port:?} of a sandbox cannot be reached from outside; use execd, which is at port {EXECD_PORT}"
+    let prefix = format!("/ports/{}/{port}", sandbox.id);
+    let port: u16 = port
+        .parse()
+        .map_err(|_| Problem::invalid(format!("`{port}` is not the number of a port")))?;
+    // As it was sent, and not decoded.
+    let sent = request.uri().path_and_query().map_or("/", |it| it.as_str());
+    let there = sent.strip_prefix(&prefix).unwrap_or(sent);
+    let there = if there.starts_with('/') {
+        there.to_owned()
+    } else {
+        format!("/{there}")
+    };
+    if port == EGRESS_PORT {
+        return Err(not_served(&there));
+    }
+    *request.uri_mut() = there
+        .parse()
+        .map_err(|_| Problem::invalid(format!("`{there}` is not a path")))?;
+    let headers = request.headers();
+    // A program may have a use for it if it did not open the sandbox.
+    let ours: &[&str] = if headers.contains_key(TOKEN) || headers.contains_key(KEY) {
+        &[TOKEN, KEY]
+    } else {
+        &["authorization"]
+    };
+    let answer = forward(&state.host, sandbox, port, request, ours).await;
+    answer.map_err(|reason| match reason {
+        Unforwarded::Closed(error) => error.into(),
+        Unforwarded::Broken(reason) => Problem::new(
+            StatusCode::BAD_GATEWAY,
+            "PORT_BROKEN",
+            format!("the program on port {port} did not answer in HTTP: {reason}"),
         ),
-    )
+    })
+}
+
+/// Parts of the protocol that this server does not have, by a segment of their paths.
+const NOT_SERVED: [(&str, &str); 9] = [
+    (
+        "pty",
+        "terminals are not supported; use `/session`, whose shell keeps its state",
+    ),
+    (
+        "isolated",
+        "isolated sessions are not supported; create another sandbox",
+    ),
+    (
+        "diagnostics",
+        "diagnostics are not supported; execd's `/metrics` has what programs use",
+    ),
+    (
+        "networkpolicy",
+        "network policies are set when a sandbox is created",
+    ),
+    ("policy", "network policies are set when a sandbox is created"),
+    (
+        "credential-vault",
+        "the server's operator sets credentials of its proxy",
+    ),
+    (
+        "templates",
+        "templates are not supported; sandboxes start from the server's image",
+    ),
+    ("snapshots", "this server keeps no snapshots of sandboxes"),
+    ("metrics", "metrics are not streamed; ask for `/metrics`"),
+];
+
+/// Answers a request for which there is no route: with the name of what is not supported, if the protocol has it.
+pub(super) fn not_served(path: &str) -> Problem {
+    let known = path
+        .split(['/', '?'])
+        .find_map(|part| NOT_SERVED.iter().find(|(name, _)| *name == part));
+    known.map_or_else(Problem::unknown_route, |(_, why)| Problem::unsupported(*why))
 }
 
 fn find(state: &State, Caller(owner): &Caller, id: &str) -> Result<HeldSandbox, Problem> {
@@ -215,8 +333,10 @@ impl Wanted {
         Ok(wanted)
     }
 
-    fn takes(&self, metadata: &std::collections::BTreeMap<String, String>) -> bool {
-        let state = self.states.is_empty() || self.states.iter().any(|it| it.eq_ignore_ascii_case("Running"));
+    fn takes(&self, sandbox: &Sandbox) -> bool {
+        let status = sandbox.status();
+        let state = self.states.is_empty() || self.states.iter().any(|it| it.eq_ignore_ascii_case(status));
+        let metadata = lock(&sandbox.metadata);
         state
             && self
                 .metadata

@@ -27,17 +27,19 @@ mod tree;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{any, delete, get, post};
+use axum::http::Uri;
+use axum::routing::{any, delete, get, patch, post};
 use cellblock_interpreter::hosting::HostingLimits;
 
 pub use options::OpenSandboxOptions;
 
 use crate::host::DialectHost;
-use error::Problem;
 use sandbox::State;
 
 /// Port of the daemon that clients expect in each sandbox.
 const EXECD_PORT: u16 = 44772;
+/// Port of the program that clients ask about network policies.
+const EGRESS_PORT: u16 = 18080;
 
 /// Returns the routes of both parts.
 pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router {
@@ -48,10 +50,16 @@ pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router
         .route("/sandboxes/{id}/renew-expiration", post(lifecycle::renew))
         .route("/sandboxes/{id}/pause", post(lifecycle::pause))
         .route("/sandboxes/{id}/resume", post(lifecycle::resume))
+        .route("/sandboxes/{id}/metadata", patch(lifecycle::patch_metadata))
         .route("/sandboxes/{id}/snapshots", post(lifecycle::snapshot))
         .route("/sandboxes/{id}/endpoints/{port}", get(lifecycle::endpoint));
     let uploads = Router::new()
         .route("/files/upload", post(files::upload))
+        .layer(DefaultBodyLimit::disable());
+    let ports = Router::new()
+        .route("/ports/{id}/{port}", any(lifecycle::port))
+        .route("/ports/{id}/{port}/", any(lifecycle::port))
+        .route("/ports/{id}/{port}/{*rest}", any(lifecycle::port))
         .layer(DefaultBodyLimit::disable());
     let execd = Router::new()
         .route("/ping", get(metrics::ping))
@@ -86,9 +94,8 @@ pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router
         .merge(lifecycle.clone())
         .nest("/v1", lifecycle)
         .nest("/execd/{id}", execd)
-        .route("/ports/{id}/{port}", any(lifecycle::port))
-        .route("/ports/{id}/{port}/{*rest}", any(lifecycle::port))
-        .fallback(async || Problem::unknown_route())
+        .fallback(async |uri: Uri| lifecycle::not_served(uri.path()))
         .layer(DefaultBodyLimit::max(host.max_body))
+        .merge(ports)
         .with_state(state)
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellblock_interpreter::hosting::{Held, Resident};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -43,11 +43,13 @@ pub(super) struct Sandbox {
     pub(super) token: String,
     /// Fields that the client gave and reads again.
     pub(super) given: Map<String, Value>,
-    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) metadata: Mutex<BTreeMap<String, String>>,
     /// Environment of its programs.
     pub(super) env: BTreeMap<String, String>,
     pub(super) created: DateTime<Utc>,
     pub(super) expires: watch::Sender<DateTime<Utc>>,
+    /// The time that it has left, if it is paused.
+    pub(super) paused: Mutex<Option<TimeDelta>>,
     pub(super) contexts: Contexts,
     pub(super) runs: Runs,
     pub(super) shells: Shells,
@@ -112,13 +114,41 @@ impl Deref for State {
 }
 
 impl Sandbox {
+    pub(super) fn status(&self) -> &'static str {
+        if lock(&self.paused).is_some() {
+            "Paused"
+        } else {
+            "Running"
+        }
+    }
+
+    /// Pauses it; it ends after this time unless it is resumed. Returns whether it was running.
+    pub(super) fn pause(&self, most: TimeDelta) -> bool {
+        let mut paused = lock(&self.paused);
+        if paused.is_some() {
+            return false;
+        }
+        let now = Utc::now();
+        *paused = Some(self.expires.send_replace(now + most) - now);
+        true
+    }
+
+    /// Resumes it, with the time that it had left. Returns whether it was paused.
+    pub(super) fn resume(&self) -> bool {
+        let left = lock(&self.paused).take();
+        if let Some(left) = left {
+            self.expires.send_replace(Utc::now() + left);
+        }
+        left.is_some()
+    }
+
     /// Returns what a client reads of it.
     pub(super) fn describe(&self, id: &str) -> Value {
         let mut fields = Map::new();
         fields.insert("id".to_owned(), json!(id));
-        fields.insert("status".to_owned(), json!({"state": "Running"}));
+        fields.insert("status".to_owned(), json!({"state": self.status()}));
         fields.extend(self.given.clone());
-        fields.insert("metadata".to_owned(), json!(self.metadata));
+        fields.insert("metadata".to_owned(), json!(*lock(&self.metadata)));
         fields.insert("createdAt".to_owned(), json!(instant(self.created)));
         fields.insert("expiresAt".to_owned(), json!(instant(*self.expires.borrow())));
         Value::Object(fields)

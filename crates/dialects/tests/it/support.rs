@@ -15,6 +15,8 @@ use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::{Meter, Owner, Unmetered};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_testkit::wait::until_ok;
+use reqwest::{RequestBuilder, Response, StatusCode};
+use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
@@ -240,4 +242,35 @@ pub(crate) async fn suite(client_name: &str, module: &str, server: &Server) {
         &variables,
     )
     .await;
+}
+
+/// What tests do with a request.
+pub(crate) trait Ask {
+    /// Sends it.
+    async fn sent(self) -> Response;
+    /// The status of the answer.
+    async fn status(self) -> StatusCode;
+    /// The answer's text.
+    async fn text(self) -> String;
+    /// The answer, which is JSON.
+    async fn read<T: DeserializeOwned>(self) -> T;
+}
+
+impl Ask for RequestBuilder {
+    async fn sent(self) -> Response {
+        self.send().await.unwrap()
+    }
+
+    async fn status(self) -> StatusCode {
+        self.sent().await.status()
+    }
+
+    async fn text(self) -> String {
+        self.sent().await.text().await.unwrap()
+    }
+
+    async fn read<T: DeserializeOwned>(self) -> T {
+        let text = self.text().await;
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::create::dialect;
-use super::prepare::prepare;
+use super::prepare::look;
 use super::run::Job;
 use crate::json::read;
 use crate::problem::Problem;
@@ -48,7 +48,7 @@ pub(super) async fn compact(
     let request = request(&read(body)?)?;
     let provider = gateway.models.provider(&request.model)?;
     let dialect = dialect(&gateway, &headers);
-    let job = prepare(&gateway, &caller, request, dialect, None).await?;
+    let (job, _) = look(&gateway, &caller, request, dialect, None).await?;
     let seal = Seal::of(&gateway).await?;
     let asked = ask(&job);
     let answer = provider

@@ -10,6 +10,7 @@ use cellblock_interpreter::connector::{CATALOG_TOKENS, Connector, catalog};
 
 use super::research::{Before, referenced, research};
 use super::resolve::{Resolved, resolve};
+use super::resume::Resumed;
 use super::run::Job;
 use super::stow;
 use super::truncate::Truncating;
@@ -57,6 +58,22 @@ pub(super) async fn prepare(
     dialect: Dialect,
     memory: Option<&Memory>,
 ) -> Result<Job, ApiError> {
+    let (mut job, resumed) = look(gateway, caller, request, dialect, memory).await?;
+    // Last, because an error above would lose it.
+    if let Some(resumed) = resumed {
+        job.turn = job.turn.resuming(resumed.take(gateway)?);
+    }
+    Ok(job)
+}
+
+/// Prepares a request that is not going to be run: code that waits for it goes on waiting, and is returned beside.
+pub(super) async fn look(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: ResponseRequest,
+    dialect: Dialect,
+    memory: Option<&Memory>,
+) -> Result<(Job, Option<Resumed>), ApiError> {
     let mut provider = gateway.models.provider(&request.model)?;
     gateway.options.refuse_tools(&request.tools)?;
     if request.truncation == Truncation::Auto {
@@ -121,17 +138,13 @@ pub(super) async fn prepare(
     )
     .await?;
     let evidence = research.as_ref().map(|research| research.evidence.clone());
-    let mut turn = Turn::new(provider, runner)
+    let turn = Turn::new(provider, runner)
         .steps(gateway.options.turn.max_steps)
         .until(gateway.ending.clone())
         .catalog(functions(gateway, caller, &request, &lent).await?)
         .lending(lent)
         .research(research);
-    // Last, because an error above would lose it.
-    if let Some(resumed) = resumed {
-        turn = turn.resuming(resumed.take(gateway)?);
-    }
-    Ok(Job {
+    let job = Job {
         gateway: gateway.clone(),
         owner: caller.owner.clone(),
         previous: request.previous_response_id.clone().filter(|_| earlier.stored),
@@ -146,7 +159,8 @@ pub(super) async fn prepare(
         turn,
         dialect,
         generate: true,
-    })
+    };
+    Ok((job, resumed))
 }
 
 fn runs_code(request: &ResponseRequest) -> bool {

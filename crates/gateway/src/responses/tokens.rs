@@ -9,7 +9,7 @@ use cellblock_agent::turn::told;
 use cellblock_agent::wire::{ApiError, Dialect, Ids, ResponseRequest};
 use serde_json::{Value, json};
 
-use super::prepare::prepare;
+use super::prepare::look;
 use crate::json::read;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
@@ -39,7 +39,7 @@ pub(super) async fn counted(
     request: ResponseRequest,
 ) -> Result<(u64, &'static str), ApiError> {
     let provider = gateway.models.provider(&request.model)?;
-    let job = prepare(gateway, caller, request, Dialect::default(), None).await?;
+    let (job, _) = look(gateway, caller, request, Dialect::default(), None).await?;
     let asked = job
         .turn
         .first(&job.request, job.response, job.conversation)

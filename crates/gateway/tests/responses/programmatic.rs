@@ -97,6 +97,11 @@ fn code_goes_on_when_the_client_has_answered_its_call() {
         assert_eq!(first["tools"][1]["allowed_callers"], json!(["programmatic"]));
 
         let mut asked = answering(&first, &json!([output(call, r#"{"usd": 42}"#)]));
+        // To count its tokens does not take the code, which waits for the answer itself.
+        let mut counted = asked.clone();
+        counted["model"] = json!("m");
+        let counted = server.post("responses/input_tokens", &counted).await.ok();
+        assert_eq!(counted["object"], "response.input_tokens");
         asked["include"] = json!(["code_interpreter_call.outputs"]);
         let second = server.create(asked).await.ok();
         assert_eq!(second["status"], "completed");

@@ -1,6 +1,7 @@
 """Open WebUI's own code makes tools of our operations, calls them, and relays its users' file browser and terminal."""
 
 import importlib
+import json
 import os
 import types
 import unittest
@@ -181,6 +182,23 @@ class Relay(unittest.TestCase):
             f"{self.base}/files/archive", json={"paths": ["/workspace/a.txt"]}
         )
         self.assertTrue(zipped.content.startswith(b"PK"), zipped.content[:100])
+
+    def test_a_notebook_runs_cell_by_cell(self):
+        code = {"cell_type": "code", "metadata": {}, "outputs": []}
+        cells = [code | {"source": "x = 6"}, code | {"source": "x * 7"}]
+        file = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        path = "/workspace/a.ipynb"
+        written = {"path": path, "content": json.dumps(file)}
+        self.browser.post(f"{self.base}/files/write", json=written)
+        opened = self.browser.post(f"{self.base}/notebooks", json={"path": path})
+        notebook = f"{self.base}/notebooks/{opened.json()['id']}"
+        ran = [
+            self.browser.post(f"{notebook}/execute", json={"cell_index": index}).json()
+            for index in (0, 1)
+        ]
+        self.assertEqual([it["execution_count"] for it in ran], [1, 2])
+        self.assertEqual(ran[1]["outputs"][0]["data"], {"text/plain": "42"})
+        self.assertEqual(self.browser.delete(notebook).json(), {"status": "stopped"})
 
     def test_the_terminal_shows_what_is_typed(self):
         made = self.browser.post(f"{self.base}/api/terminals").json()

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+import httpx
 from code_interpreter import CodeInterpreter, SupportedLanguage
 from opensandbox import Sandbox, SandboxManager
 from opensandbox.config import ConnectionConfig
@@ -116,6 +117,14 @@ async def check_files(sandbox: Sandbox) -> None:
         raise AssertionError("a file that was deleted is read")
 
 
+async def fetch(url: str, headers: dict[str, str]) -> str:
+    """Reads a page of a server that is starting."""
+    async with asyncio.timeout(60), httpx.AsyncClient(headers=headers) as client:
+        while (answer := await client.get(url)).status_code == 502:
+            await asyncio.sleep(0.1)
+        return answer.text
+
+
 async def main() -> None:
     config = ConnectionConfig(disable_metrics=True)
     sandbox = await Sandbox.create(
@@ -141,12 +150,17 @@ async def main() -> None:
     manager = await SandboxManager.create(connection_config=config)
     listed = await manager.list_sandbox_infos(SandboxFilter(metadata={"purpose": "test"}))
     same([it.id for it in listed.sandbox_infos], [sandbox.id])
-    try:
-        await sandbox.pause()
-    except SandboxApiException as error:
-        same(error.status_code, 409)
-    else:
-        raise AssertionError("a sandbox was paused")
+    same((await manager.patch_sandbox_metadata(sandbox.id, {"more": "1", "purpose": None})).metadata, {"more": "1"})
+    await sandbox.commands.run("echo kept > kept.txt")
+    await sandbox.pause()
+    same((await sandbox.get_info()).status.state, "Paused")
+    resumed = await Sandbox.resume(sandbox.id, connection_config=config)
+    same((text((await resumed.commands.run("cat kept.txt")).logs.stdout), resumed.id), ("kept\n", sandbox.id))
+    serve = "exec python3 -m http.server 8123 --bind 127.0.0.1"
+    await resumed.commands.run(serve, opts=RunCommandOpts(background=True))
+    endpoint = await resumed.get_endpoint(8123)
+    same(await fetch(f"http://{endpoint.endpoint}/kept.txt", endpoint.headers), "kept\n")
+    await resumed.close()
     await manager.close()
     await interpreter.aclose()
     await sandbox.kill()

@@ -276,7 +276,7 @@ mod tests {
         ] {
             assert_eq!(language(spoken).unwrap().0, expected);
         }
-        let refused = language("java").unwrap_err().message;
+        let refused = language("java").unwrap_err().0.message;
         assert!(
             refused.starts_with("language `java` is not available"),
             "{refused}"

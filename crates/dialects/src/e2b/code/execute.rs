@@ -28,7 +28,7 @@ use super::contexts::{Scope, hidden};
 use super::environment;
 use super::line::Line;
 use super::result;
-use super::text::Decoder;
+use crate::decoder::TextDecoder;
 
 /// Silence after which a line is sent all the same.
 const BEAT: Duration = Duration::from_secs(5);
@@ -190,7 +190,7 @@ impl Run {
             ..Cell::new(code).in_language(self.context.language)
         };
         let mut running = self.held.session.start_cell(cell).await?;
-        let mut streams = [Decoder::default(), Decoder::default()];
+        let mut streams = [TextDecoder::default(), TextDecoder::default()];
         let mut last = None;
         let mut has_error = false;
         while let Some(event) = running.events.recv().await {

@@ -5,7 +5,6 @@ mod environment;
 mod execute;
 mod line;
 mod result;
-mod text;
 
 use axum::Router;
 use axum::routing::{delete, post};

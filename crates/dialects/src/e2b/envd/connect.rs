@@ -85,7 +85,7 @@ impl IntoResponse for Fault {
 
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Self {
-        let code = match problem.status.as_u16() {
+        let code = match problem.0.status.as_u16() {
             400 => "invalid_argument",
             401 => "unauthenticated",
             403 => "permission_denied",
@@ -95,7 +95,7 @@ impl From<Problem> for Fault {
             502 | 503 => "unavailable",
             _ => "internal",
         };
-        Self::new(code, problem.message)
+        Self::new(code, problem.0.message)
     }
 }
 

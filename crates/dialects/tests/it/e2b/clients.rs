@@ -1,35 +1,16 @@
 //! E2B's own clients.
 
-use std::process::Command;
-
 use cellblock_dialects::E2bOptions;
-use cellblock_testkit::{require, workspace_root};
+use cellblock_testkit::require;
 
 use super::{KEY, World};
-use crate::support::block_on;
+use crate::support::{block_on, run};
 
-/// Runs a program of `tests/clients/dialects/e2b` with variables that lead it to a server.
-fn passes(world: &World, program: &str, arguments: &[&str], variables: &[(&str, &str)]) {
-    let folder = workspace_root().join("tests/clients/dialects/e2b");
-    let mut command = Command::new(if program == "node" {
-        "node".into()
-    } else {
-        folder.join(program)
-    });
-    command
-        .args(arguments)
-        .current_dir(&folder)
-        .envs(variables.iter().copied())
-        // The folder is the repository's; nothing is to be left there.
-        .env("PYTHONDONTWRITEBYTECODE", "1");
-    let ran = block_on(async { tokio::task::spawn_blocking(move || command.output()).await });
-    let ran = ran.unwrap().unwrap();
-    let [out, err] = [ran.stdout, ran.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
-    let address = world.server.address;
-    assert!(
-        ran.status.success(),
-        "{program} {arguments:?} against {address}\n{out}\n{err}"
-    );
+/// Runs a program of E2B's clients with variables that lead it to a server.
+fn passes(program: &str, arguments: &[&str], variables: &[(&str, &str)]) {
+    // The folder is the repository's; nothing is to be left there.
+    let variables = [variables, &[("PYTHONDONTWRITEBYTECODE", "1")]].concat();
+    block_on(run("dialects/e2b", program, arguments, &variables));
 }
 
 /// Runs a program that finds the server by the addresses of E2B's API and sandboxes.
@@ -41,7 +22,7 @@ fn passes_by_address(program: &str, arguments: &[&str]) {
         ("E2B_SANDBOX_URL", &url),
         ("E2B_API_KEY", KEY),
     ];
-    passes(&world, program, arguments, &variables);
+    passes(program, arguments, &variables);
 }
 
 #[test]
@@ -51,9 +32,15 @@ fn the_clients_of_python_work_unchanged() {
 }
 
 #[test]
+fn smolagents_runs_an_agents_code() {
+    require!(E2bPython);
+    passes_by_address(".venv/bin/python", &["-m", "unittest", "test_smolagents"]);
+}
+
+#[test]
 fn the_client_of_javascript_works_unchanged() {
     require!(E2bNode);
-    passes_by_address("node", &["--test", "e2b.test.js"]);
+    passes_by_address("node", &["--test", "e2b.test.js", "computesdk.test.js"]);
 }
 
 #[test]
@@ -75,5 +62,5 @@ fn the_client_of_python_works_in_debug_mode_with_one_variable() {
         assert_eq!(answer.status(), 403, "{name}");
     }
     let arguments = ["-m", "unittest", "test_debug"];
-    passes(&world, ".venv/bin/python", &arguments, &[("E2B_DEBUG", "true")]);
+    passes(".venv/bin/python", &arguments, &[("E2B_DEBUG", "true")]);
 }

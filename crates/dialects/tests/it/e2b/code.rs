@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{World, refused};
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 fn types(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|it| it["type"].as_str().unwrap()).collect()
@@ -112,9 +112,8 @@ fn contexts_do_not_see_each_others_variables_and_can_be_restarted() {
             let made = world
                 .inside(&sandbox, Method::POST, "/contexts")
                 .json(&body)
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             let made: Value = made.json().await.unwrap();
             made["id"].as_str().unwrap().to_owned()
         };
@@ -162,33 +161,24 @@ fn contexts_do_not_see_each_others_variables_and_can_be_restarted() {
 
         for id in [&one, &first] {
             let path = format!("/contexts/{id}/restart");
-            let restarted = world.inside(&sandbox, Method::POST, &path).send().await.unwrap();
+            let restarted = world.inside(&sandbox, Method::POST, &path).sent().await;
             assert_eq!(restarted.status(), 200);
         }
         assert_eq!(run("x", &one).await[1]["name"], "NameError");
         assert_eq!(run("typeof y", &first).await[1]["text"], "undefined");
         let removed = world
             .inside(&sandbox, Method::DELETE, &format!("/contexts/{one}"))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(removed.status(), 200);
         let body = json!({"code": "1", "context_id": one});
         let gone = world
             .inside(&sandbox, Method::POST, "/execute")
             .json(&body)
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(refused(gone, 404).await, format!("Context {one} not found"));
-        let listed: Vec<Value> = world
-            .inside(&sandbox, Method::GET, "/contexts")
-            .send()
-            .await
-            .unwrap()
-            .json()
-            .await
-            .unwrap();
+        let listed: Vec<Value> = world.inside(&sandbox, Method::GET, "/contexts").read().await;
         let languages: Vec<_> = listed.iter().map(|it| it["language"].as_str().unwrap()).collect();
         assert_eq!(languages, ["python", "javascript", "javascript", "bash"]);
     });
@@ -199,14 +189,7 @@ fn a_restart_ends_the_cell_that_runs() {
     block_on(async {
         let world = World::start().await;
         let sandbox = world.create(json!({"timeout": 120})).await;
-        let contexts: Vec<Value> = world
-            .inside(&sandbox, Method::GET, "/contexts")
-            .send()
-            .await
-            .unwrap()
-            .json()
-            .await
-            .unwrap();
+        let contexts: Vec<Value> = world.inside(&sandbox, Method::GET, "/contexts").read().await;
         let path = format!("/contexts/{}/restart", contexts[0]["id"].as_str().unwrap());
         let running = world.run(
             &sandbox,
@@ -214,7 +197,7 @@ fn a_restart_ends_the_cell_that_runs() {
         );
         let restart = async {
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-            world.inside(&sandbox, Method::POST, &path).send().await.unwrap()
+            world.inside(&sandbox, Method::POST, &path).sent().await
         };
         let (lines, restarted) = tokio::join!(running, restart);
         assert_eq!(restarted.status(), 200);
@@ -260,9 +243,8 @@ fn environment_variables_are_those_of_the_sandbox_or_of_one_run() {
         let wrong = world
             .inside(&sandbox, Method::POST, "/execute")
             .json(&body)
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert!(refused(wrong, 400).await.contains("\"a-b\""));
     });
 }
@@ -274,7 +256,7 @@ fn a_client_that_goes_away_interrupts_its_cell() {
         let sandbox = world.create(json!({"timeout": 120})).await;
         let body = json!({"code": "x = 1\nprint('bound', flush=True)\nwhile True: pass"});
         let request = world.inside(&sandbox, Method::POST, "/execute").json(&body);
-        let mut response = request.send().await.unwrap();
+        let mut response = request.sent().await;
         let mut said = Vec::new();
         while !String::from_utf8_lossy(&said).contains("bound") {
             said.extend(response.chunk().await.unwrap().unwrap());
@@ -292,13 +274,12 @@ fn the_answer_of_a_sandbox_that_is_killed_breaks_off() {
         let request = world
             .inside(&sandbox, Method::POST, "/execute")
             .json(&json!({"code": "while True: pass"}));
-        let mut response = request.send().await.unwrap();
+        let mut response = request.sent().await;
         response.chunk().await.unwrap();
         let killed = world
             .api(Method::DELETE, &format!("/sandboxes/{}", sandbox.id))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(killed.status(), 204);
         response.text().await.unwrap_err();
     });
@@ -321,18 +302,18 @@ fn a_secured_sandbox_runs_code_for_its_token_only() {
             });
             request.json(&json!({"code": "1"}))
         };
-        refused(request(None).send().await.unwrap(), 401).await;
-        refused(request(Some("x")).send().await.unwrap(), 401).await;
+        refused(request(None).sent().await, 401).await;
+        refused(request(Some("x")).sent().await, 401).await;
         // It has no public traffic, either.
-        refused(request(sandbox.access.as_deref()).send().await.unwrap(), 403).await;
+        refused(request(sandbox.access.as_deref()).sent().await, 403).await;
         let none = world.http.post(world.url("/execute")).json(&json!({"code": "1"}));
-        refused(none.send().await.unwrap(), 400).await;
+        refused(none.sent().await, 400).await;
         let unknown = world
             .http
             .post(world.url("/execute"))
             .header("e2b-sandbox-id", "i00")
             .json(&json!({"code": "1"}));
-        refused(unknown.send().await.unwrap(), 502).await;
+        refused(unknown.sent().await, 502).await;
     });
 }
 
@@ -355,9 +336,8 @@ fn wrong_requests_say_what_is_wrong() {
             let wrong = world
                 .inside(&sandbox, Method::POST, "/execute")
                 .json(&body)
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             let message = refused(wrong, 400).await;
             assert!(message.contains(expected), "{message}");
         }

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{World, refused};
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 #[test]
 fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
@@ -25,7 +25,7 @@ fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
             "a DNS label with a port"
         );
         let path = format!("/sandboxes/{}", sandbox.id);
-        let found = world.api(Method::GET, &path).send().await.unwrap();
+        let found = world.api(Method::GET, &path).sent().await;
         let found: Value = found.json().await.unwrap();
         assert_eq!(
             (&found["state"], &found["metadata"]["a"]),
@@ -43,29 +43,19 @@ fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
             (Method::DELETE, path.clone()),
             (Method::POST, format!("{path}/pause")),
         ] {
-            let message = refused(other(method, &path).send().await.unwrap(), 404).await;
+            let message = refused(other(method, &path).sent().await, 404).await;
             assert!(message.contains("was not found"), "{message}");
         }
-        let listed: Value = other(Method::GET, "/v2/sandboxes")
-            .send()
-            .await
-            .unwrap()
-            .json()
-            .await
-            .unwrap();
+        let listed: Value = other(Method::GET, "/v2/sandboxes").read().await;
         assert_eq!(listed, json!([]));
-        refused(world.http.get(world.url(&path)).send().await.unwrap(), 401).await;
+        refused(world.http.get(world.url(&path)).sent().await, 401).await;
         let wrong = world.http.get(world.url(&path)).header("x-api-key", "x");
-        refused(wrong.send().await.unwrap(), 401).await;
+        refused(wrong.sent().await, 401).await;
 
-        let killed = world.api(Method::DELETE, &path).send().await.unwrap();
+        let killed = world.api(Method::DELETE, &path).sent().await;
         assert_eq!(killed.status(), 204);
-        refused(world.api(Method::DELETE, &path).send().await.unwrap(), 404).await;
-        let gone = world
-            .inside(&sandbox, Method::GET, "/health")
-            .send()
-            .await
-            .unwrap();
+        refused(world.api(Method::DELETE, &path).sent().await, 404).await;
+        let gone = world.inside(&sandbox, Method::GET, "/health").sent().await;
         assert!(refused(gone, 502).await.contains("was not found"));
     });
 }
@@ -86,9 +76,8 @@ fn sandboxes_are_listed_by_metadata_and_state_in_pages() {
         let list = async |query: &str| {
             let listed = world
                 .api(Method::GET, &format!("/v2/sandboxes?{query}"))
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             assert_eq!(listed.status(), 200);
             let next = listed
                 .headers()
@@ -105,21 +94,12 @@ fn sandboxes_are_listed_by_metadata_and_state_in_pages() {
         assert_eq!(list("metadata=group%3Dy").await.0, [ids[2].clone()]);
         let paused = world
             .api(Method::POST, &format!("/sandboxes/{}/pause", ids[0]))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(paused.status(), 204);
         assert_eq!(list("state=paused").await.0, [ids[0].clone()]);
         assert_eq!(list("state=running&metadata=group%3Dx").await.0, [ids[1].clone()]);
-        refused(
-            world
-                .api(Method::GET, "/v2/sandboxes?limit=0")
-                .send()
-                .await
-                .unwrap(),
-            400,
-        )
-        .await;
+        refused(world.api(Method::GET, "/v2/sandboxes?limit=0").sent().await, 400).await;
     });
 }
 
@@ -133,18 +113,10 @@ fn a_sandbox_ends_at_its_timeout_and_lives_longer_when_it_is_set_again() {
         let set = world
             .api(Method::POST, &path)
             .json(&json!({"timeout": 60}))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(set.status(), 204);
-        let get = async |id: &str| {
-            world
-                .api(Method::GET, &format!("/sandboxes/{id}"))
-                .send()
-                .await
-                .unwrap()
-                .status()
-        };
+        let get = async |id: &str| world.api(Method::GET, &format!("/sandboxes/{id}")).status().await;
         cellblock_testkit::wait::until_ok(async || {
             (get(&short.id).await == 404).then_some(()).ok_or("it lives")
         })
@@ -153,9 +125,8 @@ fn a_sandbox_ends_at_its_timeout_and_lives_longer_when_it_is_set_again() {
         let too_long = world
             .api(Method::POST, &path)
             .json(&json!({"timeout": 86_401}))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert!(refused(too_long, 400).await.contains("86400 seconds"));
     });
 }
@@ -167,31 +138,18 @@ fn a_paused_sandbox_keeps_its_variables_until_it_is_connected() {
         let sandbox = world.create(json!({"timeout": 60})).await;
         world.run(&sandbox, json!({"code": "x = 41"})).await;
         let at = |name: &str| format!("/sandboxes/{}/{name}", sandbox.id);
-        assert_eq!(
-            world
-                .api(Method::POST, &at("pause"))
-                .send()
-                .await
-                .unwrap()
-                .status(),
-            204
-        );
-        refused(world.api(Method::POST, &at("pause")).send().await.unwrap(), 409).await;
-        let asleep = world
-            .inside(&sandbox, Method::GET, "/health")
-            .send()
-            .await
-            .unwrap();
+        assert_eq!(world.api(Method::POST, &at("pause")).status().await, 204);
+        refused(world.api(Method::POST, &at("pause")).sent().await, 409).await;
+        let asleep = world.inside(&sandbox, Method::GET, "/health").sent().await;
         assert!(refused(asleep, 502).await.contains("was not found: it is paused"));
         let connect = world.api(Method::POST, &format!("/v2{}", at("connect")));
-        let resumed = connect.json(&json!({"timeout": 30})).send().await.unwrap();
+        let resumed = connect.json(&json!({"timeout": 30})).sent().await;
         assert_eq!(resumed.status(), 201);
         let again = world
             .api(Method::POST, &at("connect"))
             .json(&json!({"timeout": 30}))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(again.status(), 200);
         assert_eq!(world.value(&sandbox, json!({"code": "x + 1"})).await, "42");
     });
@@ -206,14 +164,7 @@ fn a_sandbox_that_pauses_at_its_timeout_is_not_killed() {
             .await;
         let path = format!("/sandboxes/{}", sandbox.id);
         cellblock_testkit::wait::until_ok(async || {
-            let found: Value = world
-                .api(Method::GET, &path)
-                .send()
-                .await
-                .unwrap()
-                .json()
-                .await
-                .unwrap();
+            let found: Value = world.api(Method::GET, &path).read().await;
             (found["state"] == "paused").then_some(()).ok_or(found)
         })
         .await;
@@ -234,7 +185,7 @@ fn what_is_not_served_is_refused_by_its_name() {
             (&format!("/sandboxes/{}/fork", sandbox.id), "forks"),
             (&format!("/sandboxes/{}/snapshots", sandbox.id), "snapshots"),
         ] {
-            let message = refused(world.api(Method::POST, path).send().await.unwrap(), 501).await;
+            let message = refused(world.api(Method::POST, path).sent().await, 501).await;
             assert!(
                 message.contains(name) && message.contains("not served"),
                 "{path}: {message}"
@@ -247,12 +198,7 @@ fn what_is_not_served_is_refused_by_its_name() {
         ] {
             let body = json!({"templateID": "base", field: value});
             let message = refused(
-                world
-                    .api(Method::POST, "/sandboxes")
-                    .json(&body)
-                    .send()
-                    .await
-                    .unwrap(),
+                world.api(Method::POST, "/sandboxes").json(&body).sent().await,
                 501,
             )
             .await;
@@ -262,18 +208,18 @@ fn what_is_not_served_is_refused_by_its_name() {
             .api(Method::POST, "/sandboxes")
             .json(&json!({"templateID": "mine"}));
         assert!(
-            refused(unknown.send().await.unwrap(), 404)
+            refused(unknown.sent().await, 404)
                 .await
                 .starts_with("template 'mine' not found")
         );
         let broken = world.api(Method::POST, "/sandboxes").body("{");
         assert!(
-            refused(broken.send().await.unwrap(), 400)
+            refused(broken.sent().await, 400)
                 .await
                 .starts_with("invalid body")
         );
         let nowhere = world.api(Method::GET, "/nothing");
-        refused(nowhere.send().await.unwrap(), 404).await;
+        refused(nowhere.sent().await, 404).await;
     });
 }
 
@@ -300,13 +246,13 @@ fn hosts_of_a_domain_name_their_sandbox() {
         let created = world
             .api(Method::POST, "/sandboxes")
             .json(&json!({"templateID": "mine", "timeout": 60}));
-        let created: Value = created.send().await.unwrap().json().await.unwrap();
+        let created: Value = created.read().await;
         assert_eq!(created["domain"], "cell.example");
         let id = created["sandboxID"].as_str().unwrap();
         cellblock_testkit::wait::until_ok(async || at("api.cell.example".to_owned()).send().await).await;
-        let daemon = at(format!("49983-{id}.cell.example")).send().await.unwrap();
+        let daemon = at(format!("49983-{id}.cell.example")).sent().await;
         assert_eq!(daemon.status(), 204);
-        let interpreter = at(format!("49999-{id}.cell.example")).send().await.unwrap();
+        let interpreter = at(format!("49999-{id}.cell.example")).sent().await;
         assert_eq!(
             (
                 interpreter.status().as_u16(),
@@ -314,7 +260,7 @@ fn hosts_of_a_domain_name_their_sandbox() {
             ),
             (200, "\"OK\"")
         );
-        let message = refused(at("evil.example".to_owned()).send().await.unwrap(), 404).await;
+        let message = refused(at("evil.example".to_owned()).sent().await, 404).await;
         assert!(message.contains("`evil.example`"), "{message}");
     });
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{MAX_UPLOAD, Sandbox, World, refused};
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 /// Messages of a stream, each of which has a head of five bytes.
 struct Messages {
@@ -64,9 +64,8 @@ impl World {
         request
             .header("content-type", "application/connect+json")
             .body(framed)
-            .send()
+            .sent()
             .await
-            .unwrap()
     }
 
     async fn command(&self, sandbox: &Sandbox, command: &str) -> (Vec<Value>, Value) {
@@ -93,9 +92,8 @@ fn the_home_is_one_place_for_code_commands_and_files() {
             .body("one");
         let put = put
             .header("content-type", "application/octet-stream")
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         let written: Value = put.json().await.unwrap();
         assert_eq!(
             written,
@@ -120,9 +118,8 @@ fn the_home_is_one_place_for_code_commands_and_files() {
         for path in ["c", "/home/user/c", "~/c", "/workspace/c"] {
             let read = world
                 .inside(&sandbox, Method::GET, &format!("/files?path={path}"))
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             assert_eq!(read.text().await.unwrap(), "two\n", "{path}");
         }
     });
@@ -136,9 +133,8 @@ fn files_that_cannot_be_read_or_written_are_refused_in_e2bs_words() {
         let get = async |path: &str| {
             world
                 .inside(&sandbox, Method::GET, &format!("/files?path={path}"))
-                .send()
+                .sent()
                 .await
-                .unwrap()
         };
         assert_eq!(
             refused(get("x").await, 404).await,
@@ -167,40 +163,29 @@ fn files_that_cannot_be_read_or_written_are_refused_in_e2bs_words() {
 
         let post = |path: &str| world.inside(&sandbox, Method::POST, path);
         let large = vec![0; usize::try_from(MAX_UPLOAD).unwrap() + 1];
-        let message = refused(post("/files?path=big").body(large).send().await.unwrap(), 413).await;
+        let message = refused(post("/files?path=big").body(large).sent().await, 413).await;
         assert!(message.contains("1048576 bytes"), "{message}");
         let broken = post("/files")
             .header("content-type", "multipart/form-data; boundary=x")
             .body("--x\r\nbroken");
-        assert!(
-            refused(broken.send().await.unwrap(), 400)
-                .await
-                .contains("multipart")
-        );
+        assert!(refused(broken.sent().await, 400).await.contains("multipart"));
         let packed = |encoding: &str, body: Vec<u8>| {
             post("/files?path=z")
                 .header("content-encoding", encoding)
                 .body(body)
         };
-        refused(packed("br", Vec::new()).send().await.unwrap(), 415).await;
-        refused(packed("gzip", b"x".to_vec()).send().await.unwrap(), 400).await;
+        refused(packed("br", Vec::new()).sent().await, 415).await;
+        refused(packed("gzip", b"x".to_vec()).sent().await, 400).await;
         // A small body that is a large file.
         let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         bomb.write_all(&vec![0; usize::try_from(MAX_UPLOAD).unwrap() + 1])
             .unwrap();
-        refused(packed("gzip", bomb.finish().unwrap()).send().await.unwrap(), 413).await;
+        refused(packed("gzip", bomb.finish().unwrap()).sent().await, 413).await;
         let mut small = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         small.write_all(b"plain").unwrap();
-        assert_eq!(
-            packed("gzip", small.finish().unwrap())
-                .send()
-                .await
-                .unwrap()
-                .status(),
-            200
-        );
+        assert_eq!(packed("gzip", small.finish().unwrap()).status().await, 200);
         assert_eq!(get("z").await.text().await.unwrap(), "plain");
-        refused(post("/files").body("x").send().await.unwrap(), 400).await;
+        refused(post("/files").body("x").sent().await, 400).await;
         assert_eq!(get("big").await.status(), 404);
     });
 }
@@ -219,9 +204,8 @@ fn a_multipart_body_writes_each_of_its_files() {
         let request = world.inside(&sandbox, Method::POST, "/files").body(body);
         let written = request
             .header("content-type", "multipart/form-data; boundary=x")
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         let written: Vec<Value> = written.json().await.unwrap();
         let paths: Vec<_> = written.iter().map(|it| it["path"].as_str().unwrap()).collect();
         assert_eq!(paths, ["/tmp/a", "/home/user/b/c"]);
@@ -239,17 +223,12 @@ fn a_signed_address_opens_one_file_without_a_token() {
         let put = world
             .inside(&sandbox, Method::POST, "/files?path=a")
             .body("one")
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(put.status(), 200);
         let get = async |query: String| {
             let request = world.http.get(world.url(&format!("/files?{query}")));
-            request
-                .header("e2b-sandbox-id", &sandbox.id)
-                .send()
-                .await
-                .unwrap()
+            request.header("e2b-sandbox-id", &sandbox.id).sent().await
         };
         let sign = |text: String| {
             let signature = STANDARD_NO_PAD.encode(Sha256::digest(text.as_bytes()));
@@ -474,7 +453,7 @@ fn commands_that_fail_or_cannot_start_say_so() {
         let request = request
             .header("content-type", "application/connect+json")
             .header("connect-timeout-ms", "300");
-        let (_, end) = Messages::of(request.send().await.unwrap()).all().await;
+        let (_, end) = Messages::of(request.sent().await).all().await;
         assert_eq!(end["error"]["code"], "deadline_exceeded");
         let listed = async || {
             let listed = world.call(&sandbox, "/process.Process/List", json!({})).await;
@@ -488,11 +467,7 @@ fn commands_that_fail_or_cannot_start_say_so() {
         };
         cellblock_testkit::wait::until_ok(listed).await;
         let proto = world.inside(&sandbox, Method::POST, "/process.Process/List");
-        let proto = proto
-            .header("content-type", "application/proto")
-            .send()
-            .await
-            .unwrap();
+        let proto = proto.header("content-type", "application/proto").sent().await;
         refused(proto, 415).await;
     });
 }
@@ -539,7 +514,7 @@ fn a_port_is_reached_by_headers() {
             let request = world
                 .inside(&sandbox, Method::GET, "/x.txt?q=1")
                 .header("e2b-sandbox-port", "8123");
-            request.send().await.unwrap()
+            request.sent().await
         };
         let message = refused(port().await, 502).await;
         assert!(message.contains("port is not open"), "{message}");

@@ -9,7 +9,7 @@ use cellblock_dialects::{DialectsOptions, E2bOptions};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::support::{KeyRing, Server};
+use crate::support::{Ask, KeyRing, Server};
 
 /// Upload limit of the servers.
 const MAX_UPLOAD: u64 = 1 << 20;
@@ -76,12 +76,7 @@ impl World {
         if body.get("templateID").is_none() {
             body["templateID"] = json!("base");
         }
-        let made = self
-            .api(Method::POST, "/v2/sandboxes")
-            .json(&body)
-            .send()
-            .await
-            .unwrap();
+        let made = self.api(Method::POST, "/v2/sandboxes").json(&body).sent().await;
         assert_eq!(made.status(), 201, "{:?}", made.text().await);
         let made: Value = made.json().await.unwrap();
         Sandbox {
@@ -95,9 +90,8 @@ impl World {
         let ran = self
             .inside(sandbox, Method::POST, "/execute")
             .json(&body)
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(ran.status(), 200, "{:?}", ran.text().await);
         let text = ran.text().await.unwrap();
         text.lines()
@@ -118,9 +112,8 @@ impl World {
     async fn call(&self, sandbox: &Sandbox, method: &str, body: Value) -> Response {
         self.inside(sandbox, Method::POST, method)
             .json(&body)
-            .send()
+            .sent()
             .await
-            .unwrap()
     }
 }
 

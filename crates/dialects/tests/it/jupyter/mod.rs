@@ -27,3 +27,16 @@ fn jupyter_kernel_client_runs_code() {
     require!(JupyterClients);
     block_on(async { suite("jupyter", "test_kernel_client", &server().await).await });
 }
+
+#[test]
+fn jupyter_server_uses_it_as_its_kernel_gateway() {
+    require!(JupyterClients);
+    block_on(async { suite("jupyter", "test_gateway", &server().await).await });
+}
+
+#[test]
+fn jupyter_lab_runs_a_notebook_in_a_browser() {
+    require!(JupyterClients);
+    require!(Chromium);
+    block_on(async { suite("jupyter", "test_lab", &server().await).await });
+}

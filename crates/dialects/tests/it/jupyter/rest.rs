@@ -4,7 +4,7 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::server;
-use crate::support::{KEYS, Server, block_on, client};
+use crate::support::{Ask, KEYS, Server, block_on, client};
 
 struct Ann<'a> {
     server: &'a Server,
@@ -28,7 +28,7 @@ impl<'a> Ann<'a> {
             Some(body) => request.json(&body),
             None => request,
         };
-        let response = request.send().await.unwrap();
+        let response = request.sent().await;
         let status = response.status();
         let text = response.text().await.unwrap();
         let read = if text.is_empty() {

@@ -14,10 +14,10 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
 use super::{CodeApi, code_api, options};
-use crate::support::{block_on, client, serve_with};
+use crate::support::{Ask, block_on, client, serve_with};
 
 async fn send(request: RequestBuilder) -> (StatusCode, Value) {
-    let answer = request.send().await.unwrap();
+    let answer = request.sent().await;
     (answer.status(), answer.json().await.unwrap())
 }
 
@@ -54,15 +54,7 @@ fn a_key_is_needed_where_there_are_keys_and_owns_its_files() {
             file["id"].as_str().unwrap(),
         );
         let place = api.url(&format!("/download/{session}/{id}"));
-        let of = async |key: &str| {
-            api.client
-                .get(&place)
-                .header("X-API-Key", key)
-                .send()
-                .await
-                .unwrap()
-                .status()
-        };
+        let of = async |key: &str| api.client.get(&place).header("X-API-Key", key).status().await;
         assert_eq!(of("key-a").await, StatusCode::OK);
         assert_eq!(of("key-b").await, StatusCode::NOT_FOUND);
     });

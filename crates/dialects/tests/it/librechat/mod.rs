@@ -11,7 +11,7 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Server, client, serve};
+use crate::support::{Ask, Server, client, serve};
 
 fn options() -> DialectsOptions {
     DialectsOptions {
@@ -39,7 +39,7 @@ impl CodeApi {
     }
 
     async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
-        let answer = self.client.post(self.url(path)).json(&body).send().await.unwrap();
+        let answer = self.client.post(self.url(path)).json(&body).sent().await;
         (answer.status(), answer.json().await.unwrap())
     }
 
@@ -55,18 +55,12 @@ impl CodeApi {
     }
 
     async fn get(&self, path: &str) -> (StatusCode, String) {
-        let answer = self.client.get(self.url(path)).send().await.unwrap();
+        let answer = self.client.get(self.url(path)).sent().await;
         (answer.status(), answer.text().await.unwrap())
     }
 
     async fn upload(&self, path: &str, form: Form) -> (StatusCode, Value) {
-        let answer = self
-            .client
-            .post(self.url(path))
-            .multipart(form)
-            .send()
-            .await
-            .unwrap();
+        let answer = self.client.post(self.url(path)).multipart(form).sent().await;
         (answer.status(), answer.json().await.unwrap())
     }
 

@@ -5,7 +5,7 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use super::code_api;
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 #[test]
 fn a_batch_says_of_each_file_what_came_of_it() {
@@ -75,11 +75,11 @@ fn a_stored_file_says_its_time_and_is_deleted_by_both_routes() {
                 "{known}"
             );
             let route = format!("/{}", route.replace("{s}", session).replace("{f}", id));
-            let deleted = api.client.delete(api.url(&route)).send().await.unwrap();
+            let deleted = api.client.delete(api.url(&route)).sent().await;
             assert_eq!(deleted.status(), StatusCode::OK);
             assert_eq!(api.get(&place).await.0, StatusCode::NOT_FOUND);
             assert_eq!(
-                api.client.delete(api.url(&route)).send().await.unwrap().status(),
+                api.client.delete(api.url(&route)).status().await,
                 StatusCode::NOT_FOUND
             );
         }

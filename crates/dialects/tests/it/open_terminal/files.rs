@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Chat, server};
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 fn names(listing: &Value) -> Vec<&str> {
     let entries = listing["entries"].as_array().unwrap().iter();
@@ -134,7 +134,7 @@ fn the_browser_uploads_moves_archives_and_deletes() {
             .request(Method::POST, "/files/upload?directory=/workspace/in")
             .header("content-type", "multipart/form-data; boundary=b")
             .body(form);
-        let uploaded: Value = upload.send().await.unwrap().json().await.unwrap();
+        let uploaded: Value = upload.read().await;
         assert_eq!(uploaded, json!({"path": "/workspace/in/x.bin", "size": 3}));
         chat.done("/files/mkdir", json!({"path": "out"})).await;
         let moved = json!({"source": "in/x.bin", "destination": "out/y.bin"});
@@ -143,9 +143,8 @@ fn the_browser_uploads_moves_archives_and_deletes() {
         assert_eq!(status, 404);
         let viewed = chat
             .request(Method::GET, "/files/view?path=/workspace/out/y.bin")
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert!(
             viewed.headers()["content-security-policy"]
                 .to_str()
@@ -156,7 +155,7 @@ fn the_browser_uploads_moves_archives_and_deletes() {
         let zip = chat
             .request(Method::POST, "/files/archive")
             .json(&json!({"paths": ["out"]}));
-        let zip = zip.send().await.unwrap();
+        let zip = zip.sent().await;
         assert_eq!(
             zip.headers()["content-disposition"],
             "attachment; filename=\"out.zip\""

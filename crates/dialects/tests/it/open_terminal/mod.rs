@@ -4,6 +4,7 @@ mod client;
 mod commands;
 mod files;
 mod isolation;
+mod notebooks;
 mod python;
 mod terminals;
 
@@ -12,7 +13,7 @@ use cellblock_dialects::open_terminal::OpenTerminalOptions;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
-use crate::support::{KEYS, Server, client};
+use crate::support::{Ask, KEYS, Server, client};
 
 /// A chat of one user of Open WebUI.
 #[derive(Clone, Debug)]
@@ -78,7 +79,7 @@ impl Chat {
 }
 
 async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
-    let response = request.send().await.unwrap();
+    let response = request.sent().await;
     let status = response.status();
     let text = response.text().await.unwrap();
     let answer = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: not JSON: {text}"));

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{Chat, server};
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 #[test]
 fn variables_stay_and_the_last_expression_is_shown() {
@@ -49,7 +49,7 @@ fn a_chart_becomes_a_picture_that_can_be_read_and_shown() {
             "{path}"
         );
         let read = chat.request(Method::GET, &format!("/files/read?path={path}"));
-        let read = read.send().await.unwrap();
+        let read = read.sent().await;
         assert_eq!(read.headers()["content-type"], "image/png");
         assert!(read.bytes().await.unwrap().starts_with(b"\x89PNG"));
         let shown = chat.read(&format!("/files/display?path={path}")).await;

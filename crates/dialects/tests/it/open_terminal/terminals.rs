@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use super::{Chat, server};
-use crate::support::{KEYS, Server, block_on};
+use crate::support::{Ask, KEYS, Server, block_on};
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
@@ -122,9 +122,8 @@ fn a_page_of_a_program_is_passed_on_in_an_origin_of_its_own() {
         cellblock_testkit::wait::until_ok(async || listens().await.then_some(()).ok_or("no port")).await;
         let page = chat
             .request(Method::GET, "/proxy/8123/index.html?a=b")
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(page.status(), 200);
         let policy = page.headers()["content-security-policy"]
             .to_str()
@@ -135,7 +134,7 @@ fn a_page_of_a_program_is_passed_on_in_an_origin_of_its_own() {
             "{policy}"
         );
         assert_eq!(page.text().await.unwrap(), "<h1>hello</h1>");
-        let root = chat.request(Method::GET, "/proxy/8123/").send().await.unwrap();
+        let root = chat.request(Method::GET, "/proxy/8123/").sent().await;
         assert_eq!(root.text().await.unwrap(), "<h1>hello</h1>");
         let bob = Chat {
             key: KEYS[1].0,

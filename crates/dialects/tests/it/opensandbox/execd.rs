@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{events, of, open, text};
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 #[test]
 fn code_that_raises_says_so_after_its_output() {
@@ -24,17 +24,11 @@ fn code_that_raises_says_so_after_its_output() {
         let empty = opened
             .request(Method::POST, "/code")
             .json(&json!({"code": " "}))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(empty.status(), StatusCode::BAD_REQUEST);
         let other = json!({"code": "x", "context": {"language": "java"}});
-        let other = opened
-            .request(Method::POST, "/code")
-            .json(&other)
-            .send()
-            .await
-            .unwrap();
+        let other = opened.request(Method::POST, "/code").json(&other).sent().await;
         let other: Value = other.json().await.unwrap();
         assert_eq!(other["code"], "UNSUPPORTED");
         for (language, code) in [
@@ -57,7 +51,7 @@ fn contexts_have_names_of_their_own_and_share_files() {
             let made = opened
                 .request(Method::POST, "/code/context")
                 .json(&json!({"language": "python"}));
-            let made: Value = made.send().await.unwrap().json().await.unwrap();
+            let made: Value = made.read().await;
             made["id"].as_str().unwrap().to_owned()
         };
         let run = async |id: &str, code: &str| {
@@ -80,36 +74,25 @@ fn contexts_have_names_of_their_own_and_share_files() {
 
         let list = async || -> Value {
             let listed = opened.request(Method::GET, "/code/contexts?language=python");
-            listed.send().await.unwrap().json().await.unwrap()
+            listed.read().await
         };
         assert_eq!(list().await.as_array().unwrap().len(), 2);
         let path = format!("/code/contexts/{one}");
         assert_eq!(
-            opened
-                .request(Method::DELETE, &path)
-                .send()
-                .await
-                .unwrap()
-                .status(),
+            opened.request(Method::DELETE, &path).status().await,
             StatusCode::OK
         );
         assert_eq!(
-            opened.request(Method::GET, &path).send().await.unwrap().status(),
+            opened.request(Method::GET, &path).status().await,
             StatusCode::NOT_FOUND
         );
         let gone = json!({"code": "x", "context": {"id": one}});
-        let gone = opened
-            .request(Method::POST, "/code")
-            .json(&gone)
-            .send()
-            .await
-            .unwrap();
+        let gone = opened.request(Method::POST, "/code").json(&gone).sent().await;
         assert_eq!(gone.status(), StatusCode::NOT_FOUND);
         let all = opened
             .request(Method::DELETE, "/code/contexts?language=python")
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(all.status(), StatusCode::OK);
         assert_eq!(list().await, json!([]));
     });
@@ -120,12 +103,7 @@ fn a_run_of_code_is_interrupted_by_its_id() {
     block_on(async {
         let opened = open().await;
         let request = json!({"code": "import time\nprint('on', flush=True)\ntime.sleep(100)"});
-        let mut answer = opened
-            .request(Method::POST, "/code")
-            .json(&request)
-            .send()
-            .await
-            .unwrap();
+        let mut answer = opened.request(Method::POST, "/code").json(&request).sent().await;
         let mut seen = String::new();
         while !seen.contains("on\\n") {
             seen.push_str(std::str::from_utf8(&answer.chunk().await.unwrap().unwrap()).unwrap());
@@ -133,12 +111,7 @@ fn a_run_of_code_is_interrupted_by_its_id() {
         let id = events(&seen)[0]["text"].as_str().unwrap().to_owned();
         let path = format!("/code?id={id}");
         assert_eq!(
-            opened
-                .request(Method::DELETE, &path)
-                .send()
-                .await
-                .unwrap()
-                .status(),
+            opened.request(Method::DELETE, &path).status().await,
             StatusCode::OK
         );
         let rest = events(&answer.text().await.unwrap());
@@ -148,12 +121,7 @@ fn a_run_of_code_is_interrupted_by_its_id() {
             "{rest:?}"
         );
         assert_eq!(
-            opened
-                .request(Method::DELETE, &path)
-                .send()
-                .await
-                .unwrap()
-                .status(),
+            opened.request(Method::DELETE, &path).status().await,
             StatusCode::NOT_FOUND
         );
         assert_eq!(
@@ -175,12 +143,8 @@ fn a_command_has_its_streams_apart_and_its_exit_code() {
         let id = events[0]["text"].as_str().unwrap().to_owned();
         let status: Value = opened
             .request(Method::GET, &format!("/command/status/{id}"))
-            .send()
-            .await
-            .unwrap()
-            .json()
-            .await
-            .unwrap();
+            .read()
+            .await;
         assert_eq!(
             (&status["running"], &status["exit_code"]),
             (&json!(false), &json!(3))
@@ -194,11 +158,7 @@ fn a_command_has_its_streams_apart_and_its_exit_code() {
             .events("/command", json!({"command": "sleep 100", "timeout": 200}))
             .await;
         assert_eq!(of(&late, "error").unwrap()["error"]["evalue"], "124");
-        let missing = opened
-            .request(Method::GET, "/command/status/p999")
-            .send()
-            .await
-            .unwrap();
+        let missing = opened.request(Method::GET, "/command/status/p999").sent().await;
         assert_eq!(missing.status(), StatusCode::NOT_FOUND);
     });
 }
@@ -213,7 +173,7 @@ fn a_command_in_the_background_keeps_its_output() {
         let id = begun[0]["text"].as_str().unwrap().to_owned();
         let logs = async |cursor: u64| {
             let path = format!("/command/{id}/logs?cursor={cursor}");
-            let answer = opened.request(Method::GET, &path).send().await.unwrap();
+            let answer = opened.request(Method::GET, &path).sent().await;
             let next: u64 = answer.headers()["execd-commands-tail-cursor"]
                 .to_str()
                 .unwrap()
@@ -229,20 +189,12 @@ fn a_command_in_the_background_keeps_its_output() {
         assert_eq!(logs(read.1).await, (String::new(), read.1));
         let stop = opened
             .request(Method::DELETE, &format!("/command?id={id}"))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(stop.status(), StatusCode::OK);
         loop {
             let path = format!("/command/status/{id}");
-            let status: Value = opened
-                .request(Method::GET, &path)
-                .send()
-                .await
-                .unwrap()
-                .json()
-                .await
-                .unwrap();
+            let status: Value = opened.request(Method::GET, &path).read().await;
             if status["running"] == false {
                 assert_ne!(status["exit_code"], 0);
                 break;
@@ -259,9 +211,8 @@ fn a_shell_keeps_its_variables_until_it_is_deleted() {
         let made = opened
             .request(Method::POST, "/session")
             .json(&json!({"cwd": "/tmp"}))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         let made: Value = made.json().await.unwrap();
         let id = made["session_id"].as_str().unwrap().to_owned();
         let run = async |command: &str| {
@@ -280,20 +231,14 @@ fn a_shell_keeps_its_variables_until_it_is_deleted() {
         assert!(of(&run("true").await, "error").is_none());
         let path = format!("/session/{id}");
         assert_eq!(
-            opened
-                .request(Method::DELETE, &path)
-                .send()
-                .await
-                .unwrap()
-                .status(),
+            opened.request(Method::DELETE, &path).status().await,
             StatusCode::OK
         );
         let gone = opened
             .request(Method::POST, &format!("{path}/run"))
             .json(&json!({"command": "x"}))
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(gone.status(), StatusCode::NOT_FOUND);
     });
 }

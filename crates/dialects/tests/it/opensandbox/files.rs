@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Opened, open};
-use crate::support::block_on;
+use crate::support::{Ask, block_on};
 
 async fn upload(opened: &Opened, path: &str, content: &'static str, mode: u32) -> StatusCode {
     let metadata = json!({"path": path, "mode": mode}).to_string();
@@ -13,7 +13,7 @@ async fn upload(opened: &Opened, path: &str, content: &'static str, mode: u32) -
         .part("metadata", Part::text(metadata).file_name("metadata"))
         .part("file", Part::text(content).file_name("file"));
     let sent = opened.request(Method::POST, "/files/upload").multipart(form);
-    sent.send().await.unwrap().status()
+    sent.status().await
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn files_are_written_read_and_changed() {
             upload(&opened, "/mnt/data/two.md", "two", 644).await,
             StatusCode::OK
         );
-        let get = async |path: &str| opened.request(Method::GET, path).send().await.unwrap();
+        let get = async |path: &str| opened.request(Method::GET, path).sent().await;
         let info: Value = get("/files/info?path=/workspace/a/one.txt&path=two.md")
             .await
             .json()
@@ -47,7 +47,7 @@ fn files_are_written_read_and_changed() {
                 Some(range) => request.header("Range", range),
                 None => request,
             };
-            let answer = request.send().await.unwrap();
+            let answer = request.sent().await;
             (answer.status().as_u16(), answer.text().await.unwrap())
         };
         let path = "/files/download?path=/workspace/a/one.txt";
@@ -68,15 +68,9 @@ fn files_are_changed_moved_found_and_removed() {
         let opened = open().await;
         upload(&opened, "/workspace/a/one.txt", "first", 755).await;
         upload(&opened, "/workspace/two.md", "two", 644).await;
-        let get = async |path: &str| opened.request(Method::GET, path).send().await.unwrap();
-        let post = async |path: &str, body: Value| {
-            opened
-                .request(Method::POST, path)
-                .json(&body)
-                .send()
-                .await
-                .unwrap()
-        };
+        let get = async |path: &str| opened.request(Method::GET, path).sent().await;
+        let post =
+            async |path: &str, body: Value| opened.request(Method::POST, path).json(&body).sent().await;
         let replaced = post(
             "/files/replace?verbose=true",
             json!({"/workspace/two.md": {"old": "two", "new": "2"}}),
@@ -135,14 +129,7 @@ fn files_are_changed_moved_found_and_removed() {
             get("/files/search?path=/workspace/none").await.status(),
             StatusCode::NOT_FOUND
         );
-        let delete = async |path: &str| {
-            opened
-                .request(Method::DELETE, path)
-                .send()
-                .await
-                .unwrap()
-                .status()
-        };
+        let delete = async |path: &str| opened.request(Method::DELETE, path).status().await;
         assert_eq!(delete("/files?path=/workspace/b/three.md").await, StatusCode::OK);
         assert_eq!(
             delete("/files?path=/workspace/b/three.md").await,
@@ -172,17 +159,15 @@ fn an_upload_beyond_the_limit_is_refused() {
         let sent = opened
             .request(Method::POST, "/files/upload")
             .multipart(form)
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(sent.status(), StatusCode::PAYLOAD_TOO_LARGE);
         let form = Form::new().part("file", Part::text("x").file_name("file"));
         let sent = opened
             .request(Method::POST, "/files/upload")
             .multipart(form)
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(sent.status(), StatusCode::BAD_REQUEST);
     });
 }

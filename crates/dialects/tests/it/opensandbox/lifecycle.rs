@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::hosting::Unmetered;
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{of, open, options, text};
-use crate::support::{block_on, client, serve, serve_with};
+use crate::support::{Ask, block_on, client, serve, serve_with};
 
 #[test]
 fn the_five_requests_of_litellm_run_code() {
@@ -27,17 +27,13 @@ fn the_five_requests_of_litellm_run_code() {
         let place = opened
             .served
             .url(&format!("/opensandbox/sandboxes/{}", opened.id));
-        let ended = opened.client.delete(&place).send().await.unwrap();
+        let ended = opened.client.delete(&place).sent().await;
         assert_eq!(ended.status(), StatusCode::NO_CONTENT);
-        let gone = opened.client.get(&place).send().await.unwrap();
+        let gone = opened.client.get(&place).sent().await;
         assert_eq!(gone.status(), StatusCode::NOT_FOUND);
         let gone: Value = gone.json().await.unwrap();
         assert_eq!(gone["code"], "SANDBOX_NOT_FOUND");
-        let ping = opened
-            .request(reqwest::Method::GET, "/ping")
-            .send()
-            .await
-            .unwrap();
+        let ping = opened.request(reqwest::Method::GET, "/ping").sent().await;
         assert_eq!(ping.status(), StatusCode::NOT_FOUND);
     });
 }
@@ -51,14 +47,13 @@ fn sandboxes_are_listed_by_pages_and_metadata() {
             let made = client
                 .post(served.url("/opensandbox/v1/sandboxes"))
                 .json(&request)
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             assert_eq!(made.status(), StatusCode::ACCEPTED);
         }
         let list = async |query: &str| -> Value {
             let url = served.url(&format!("/opensandbox/v1/sandboxes{query}"));
-            client.get(url).send().await.unwrap().json().await.unwrap()
+            client.get(url).read().await
         };
         let page = list("?page=2&pageSize=2").await;
         assert_eq!(page["items"].as_array().unwrap().len(), 1);
@@ -103,24 +98,19 @@ fn a_sandbox_ends_at_its_time_unless_it_is_renewed() {
         let answer = client
             .post(format!("{}/renew-expiration", place(&renewed)))
             .json(&renew)
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(answer.status(), StatusCode::OK);
-        while client.get(place(&short)).send().await.unwrap().status() == StatusCode::OK {
+        while client.get(place(&short)).status().await == StatusCode::OK {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        assert_eq!(
-            client.get(place(&renewed)).send().await.unwrap().status(),
-            StatusCode::OK
-        );
+        assert_eq!(client.get(place(&renewed)).status().await, StatusCode::OK);
         let past = json!({"expiresAt": "2020-01-01T00:00:00Z"});
         let refused = client
             .post(format!("{}/renew-expiration", place(&renewed)))
             .json(&past)
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
     });
 }
@@ -144,40 +134,51 @@ fn what_a_server_does_not_have_is_refused_by_name() {
             let answer = client
                 .post(served.url("/opensandbox/sandboxes"))
                 .json(&request)
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{request}");
             let answer: Value = answer.json().await.unwrap();
             assert!(answer["message"].as_str().unwrap().contains(named), "{answer}");
         }
         let opened = open().await;
-        for (action, code) in [
-            ("pause", "PAUSE_UNSUPPORTED"),
-            ("resume", "NOT_PAUSED"),
-            ("snapshots", "SNAPSHOT_UNSUPPORTED"),
-        ] {
+        for (action, code) in [("resume", "NOT_PAUSED"), ("snapshots", "SNAPSHOT_UNSUPPORTED")] {
             let place = format!("/opensandbox/v1/sandboxes/{}/{action}", opened.id);
-            let answer = opened
-                .client
-                .post(opened.served.url(&place))
-                .send()
-                .await
-                .unwrap();
+            let answer = opened.client.post(opened.served.url(&place)).sent().await;
             assert_eq!(answer.status(), StatusCode::CONFLICT);
             let answer: Value = answer.json().await.unwrap();
             assert_eq!(answer["code"], code);
         }
         let place = format!("/opensandbox/v1/sandboxes/{}/endpoints/18080", opened.id);
         let endpoint = opened.client.get(opened.served.url(&place));
-        let endpoint: Value = endpoint.send().await.unwrap().json().await.unwrap();
+        let endpoint: Value = endpoint.read().await;
         let policy = format!("http://{}/policy", endpoint["endpoint"].as_str().unwrap());
         let policy = opened
             .client
             .get(policy)
             .header("X-EXECD-ACCESS-TOKEN", &opened.token);
-        let policy: Value = policy.send().await.unwrap().json().await.unwrap();
-        assert_eq!(policy["code"], "PORT_UNSUPPORTED", "{policy}");
+        let policy: Value = policy.read().await;
+        assert_eq!(policy["code"], "UNSUPPORTED", "{policy}");
+        for (path, named) in [
+            (format!("/execd/{}/pty", opened.id), "terminals"),
+            (
+                format!("/execd/{}/v1/isolated/session", opened.id),
+                "isolated sessions",
+            ),
+            ("/v1/templates".to_owned(), "templates"),
+            (
+                format!("/v1/sandboxes/{}/diagnostics/logs", opened.id),
+                "diagnostics",
+            ),
+            (
+                format!("/v1/sandboxes/{}/endpoints/80?expires=1", opened.id),
+                "signed endpoints",
+            ),
+        ] {
+            let url = opened.served.url(&format!("/opensandbox{path}"));
+            let answer: Value = opened.client.get(url).read().await;
+            assert_eq!(answer["code"], "UNSUPPORTED", "{path}: {answer}");
+            assert!(answer["message"].as_str().unwrap().contains(named), "{answer}");
+        }
     });
 }
 
@@ -187,7 +188,7 @@ fn a_key_and_a_token_open_only_their_own_sandboxes() {
         let served = serve_with(options(), &["key-a", "key-b"], Arc::new(Unmetered)).await;
         let client = client();
         let sandboxes = served.url("/opensandbox/v1/sandboxes");
-        let none = client.post(&sandboxes).json(&json!({})).send().await.unwrap();
+        let none = client.post(&sandboxes).json(&json!({})).sent().await;
         assert_eq!(none.status(), StatusCode::UNAUTHORIZED);
         let mut tokens = Vec::new();
         for key in ["key-a", "key-b"] {
@@ -195,18 +196,16 @@ fn a_key_and_a_token_open_only_their_own_sandboxes() {
                 .post(&sandboxes)
                 .header("OPEN-SANDBOX-API-KEY", key)
                 .json(&json!({}))
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             let made: Value = made.json().await.unwrap();
             let id = made["id"].as_str().unwrap().to_owned();
             let endpoint = format!("{sandboxes}/{id}/endpoints/44772");
             let endpoint = client
                 .get(endpoint)
                 .header("OPEN-SANDBOX-API-KEY", key)
-                .send()
-                .await
-                .unwrap();
+                .sent()
+                .await;
             let endpoint: Value = endpoint.json().await.unwrap();
             tokens.push((
                 id,
@@ -218,13 +217,7 @@ fn a_key_and_a_token_open_only_their_own_sandboxes() {
         }
         let ping = async |id: &str, header: &str, secret: &str| {
             let url = served.url(&format!("/opensandbox/execd/{id}/ping"));
-            client
-                .get(url)
-                .header(header, secret)
-                .send()
-                .await
-                .unwrap()
-                .status()
+            client.get(url).header(header, secret).status().await
         };
         let [(a, token_a), (b, token_b)] = [&tokens[0], &tokens[1]];
         assert_eq!(ping(a, "X-EXECD-ACCESS-TOKEN", token_a).await, StatusCode::OK);
@@ -245,9 +238,72 @@ fn a_key_and_a_token_open_only_their_own_sandboxes() {
         let others = client
             .delete(format!("{sandboxes}/{b}"))
             .header("OPEN-SANDBOX-API-KEY", "key-a")
-            .send()
-            .await
-            .unwrap();
+            .sent()
+            .await;
         assert_eq!(others.status(), StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn a_program_that_listens_on_a_port_is_reached_at_its_endpoint() {
+    block_on(async {
+        let opened = open().await;
+        let place = format!("/opensandbox/v1/sandboxes/{}/endpoints/8123", opened.id);
+        let endpoint = opened.client.get(opened.served.url(&place));
+        let endpoint: Value = endpoint.read().await;
+        let base = format!("http://{}", endpoint["endpoint"].as_str().unwrap());
+        let get = async |path: &str, token: &str| {
+            let request = opened.client.get(format!("{base}{path}"));
+            let answer = request.header("X-EXECD-ACCESS-TOKEN", token).sent().await;
+            (answer.status(), answer.text().await.unwrap())
+        };
+        let (status, closed) = get("/", &opened.token).await;
+        assert_eq!(status, StatusCode::BAD_GATEWAY);
+        assert!(closed.contains("PORT_CLOSED"), "{closed}");
+        let command = "echo served > 'a b.txt'; exec python3 -m http.server 8123 --bind 127.0.0.1";
+        let request = json!({"command": command, "background": true});
+        opened.events("/command", request).await;
+        let page = cellblock_testkit::wait::until_ok(async || {
+            let (status, page) = get("/a%20b.txt?x=1", &opened.token).await;
+            if status == StatusCode::OK {
+                Ok(page)
+            } else {
+                Err(page)
+            }
+        })
+        .await;
+        assert_eq!(page, "served\n");
+        assert!(get("", &opened.token).await.1.contains("a%20b.txt"));
+        assert_eq!(get("/", "another").await.0, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn a_paused_sandbox_cannot_be_used_until_it_is_resumed() {
+    block_on(async {
+        let opened = open().await;
+        let place = opened
+            .served
+            .url(&format!("/opensandbox/v1/sandboxes/{}", opened.id));
+        let post = async |action: &str| {
+            let answer = opened.client.post(format!("{place}/{action}")).send().await;
+            answer.unwrap().status()
+        };
+        let about = async || -> Value { opened.client.get(&place).read().await };
+        opened.code("x = 42").await;
+        assert_eq!(post("pause").await, StatusCode::ACCEPTED);
+        assert_eq!(post("pause").await, StatusCode::CONFLICT);
+        assert_eq!(about().await["status"]["state"], "Paused");
+        let refused = opened.request(Method::GET, "/ping").sent().await;
+        assert_eq!(refused.status(), StatusCode::CONFLICT);
+        assert!(refused.text().await.unwrap().contains("SANDBOX_PAUSED"));
+        assert_eq!(post("resume").await, StatusCode::ACCEPTED);
+        assert_eq!(post("resume").await, StatusCode::CONFLICT);
+        let ran = opened.code("x").await;
+        assert_eq!(of(&ran, "result").unwrap()["results"]["text"], "42", "{ran:?}");
+        let changes = json!({"a": "1", "none": null});
+        let patch = opened.client.patch(format!("{place}/metadata")).json(&changes);
+        let about: Value = patch.read().await;
+        assert_eq!(about["metadata"], json!({"a": "1"}), "{about}");
     });
 }

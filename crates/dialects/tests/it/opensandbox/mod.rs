@@ -9,7 +9,7 @@ use cellblock_dialects::{DialectsOptions, OpenSandboxOptions};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Server, client, serve};
+use crate::support::{Ask, Server, client, serve};
 
 pub(crate) fn options() -> DialectsOptions {
     DialectsOptions {
@@ -41,22 +41,14 @@ pub(crate) async fn open() -> Opened {
     let made = client
         .post(served.url("/opensandbox/sandboxes"))
         .json(&request)
-        .send()
-        .await
-        .unwrap();
+        .sent()
+        .await;
     assert_eq!(made.status(), StatusCode::ACCEPTED);
     let made: Value = made.json().await.unwrap();
     assert_eq!(made["status"]["state"], "Running", "{made}");
     let id = made["id"].as_str().unwrap().to_owned();
     let place = format!("/opensandbox/sandboxes/{id}/endpoints/44772?use_server_proxy=false");
-    let endpoint: Value = client
-        .get(served.url(&place))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let endpoint: Value = client.get(served.url(&place)).read().await;
     let address = served.address;
     assert_eq!(endpoint["endpoint"], format!("{address}/opensandbox/execd/{id}"));
     Opened {
@@ -80,12 +72,7 @@ impl Opened {
 
     /// The events of a run.
     pub(crate) async fn events(&self, path: &str, request: Value) -> Vec<Value> {
-        let answer = self
-            .request(Method::POST, path)
-            .json(&request)
-            .send()
-            .await
-            .unwrap();
+        let answer = self.request(Method::POST, path).json(&request).sent().await;
         let status = answer.status();
         let text = answer.text().await.unwrap();
         assert_eq!(status, StatusCode::OK, "{text}");

@@ -2,10 +2,10 @@
 
 /// Makes text of bytes as they come. A character that is not complete waits for its rest; bytes that are not UTF-8 are replaced.
 #[derive(Debug, Default)]
-pub(super) struct Decoder(Vec<u8>);
+pub(crate) struct TextDecoder(Vec<u8>);
 
-impl Decoder {
-    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+impl TextDecoder {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.0.extend_from_slice(bytes);
         let whole = whole(&self.0);
         let text = String::from_utf8_lossy(&self.0[..whole]).into_owned();
@@ -14,7 +14,7 @@ impl Decoder {
     }
 
     /// Returns what is left.
-    pub(super) fn rest(&mut self) -> String {
+    pub(crate) fn rest(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.0)).into_owned()
     }
 }
@@ -38,7 +38,7 @@ mod tests {
         let all = "aé€😀\nz";
         for cut in 0..=all.len() {
             let (one, other) = all.as_bytes().split_at(cut);
-            let mut decoder = Decoder::default();
+            let mut decoder = TextDecoder::default();
             let text = decoder.push(one) + &decoder.push(other) + &decoder.rest();
             assert_eq!(text, all, "{cut}");
         }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_replaced() {
-        let mut decoder = Decoder::default();
+        let mut decoder = TextDecoder::default();
         assert_eq!(decoder.push(b"a\xffb"), "a\u{fffd}b");
         assert_eq!(decoder.push(b"\xf0\x9f"), "");
         assert_eq!(decoder.rest(), "\u{fffd}");
