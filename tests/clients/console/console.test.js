@@ -56,7 +56,9 @@ async function run(page, code, ended = "Completed") {
   const count = await page.locator(".run").count();
   const made = await start(page, code);
   await page.waitForFunction((count) => document.querySelectorAll(".run").length > count, count);
-  await made.locator(".status", { hasText: ended }).waitFor();
+  await made.locator(".status:not(.going)").waitFor();
+  const status = await made.locator(".status").innerText();
+  assert.ok(status.startsWith(ended), `${status} instead of ${ended}: ${(await made.innerText()).slice(0, 4000)}`);
   return made;
 }
 
@@ -296,6 +298,10 @@ test("the page works by keyboard and on a small screen", async () => {
   await page.locator(".run tbody tr").first().waitFor();
   await picture(page, "small");
   assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 375);
+  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await page.locator("table.sessions tbody tr").first().waitFor();
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 375, "the list of sessions");
+  await page.goBack();
   await page.locator(".cm-content").focus();
   await page.keyboard.press("Escape");
   await page.keyboard.press("Tab");

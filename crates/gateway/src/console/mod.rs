@@ -20,8 +20,6 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 
-pub(crate) use ticket::ConsoleTickets;
-
 use crate::state::Gateway;
 
 /// Where the console is.

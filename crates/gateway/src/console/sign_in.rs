@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use super::cookie;
 use super::ticket::ConsoleTicket;
 use crate::problem::Problem;
-use crate::server::Unidentified;
 use crate::sessions::body;
 use crate::state::{Caller, Gateway};
 
@@ -33,17 +32,9 @@ pub(super) async fn sign_in(
     own(&headers)?;
     let SignIn { key } = body::json(&headers, &body)?;
     let peer = peer.map(|Extension(ConnectInfo(peer))| peer);
-    let caller = gateway.identify(Some(key.trim()), "/console/sign-in", peer).await;
-    let Caller { owner } = caller.map_err(|why| match why {
-        Unidentified::NoKey(_, error) => Problem::new(
-            StatusCode::UNAUTHORIZED,
-            ErrorKind::InvalidRequestError,
-            "invalid_api_key",
-            error.message,
-        ),
-        Unidentified::Weak(error) => Problem::from(error),
-        Unidentified::Records(error) => Problem::from(error),
-    })?;
+    let Caller { owner } = gateway
+        .identify(Some(key.trim()), "/console/sign-in", peer)
+        .await?;
     if Caller::is_local(&owner) {
         // Nobody needs a key here.
         return Ok(StatusCode::NO_CONTENT.into_response());

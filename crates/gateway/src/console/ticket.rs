@@ -1,12 +1,9 @@
 //! What the cookie holds: a signed ticket that names a key, for a limited time. It never holds the key.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ring::hmac::Key;
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
 
 use crate::clock::now;
 use crate::problem::Problem;
@@ -18,16 +15,6 @@ use crate::state::Gateway;
 pub(super) const LIFE: Duration = Duration::from_hours(8);
 /// Name of the signing key in the records. Links to ports have another one, so that neither opens what the other does.
 const SECRET: SigningKey = SigningKey("console");
-/// Maximum number of tickets that are remembered as ended.
-const MAX_ENDED: usize = 100_000;
-
-/// What the tickets of a gateway share.
-#[derive(Debug, Default)]
-pub(crate) struct ConsoleTickets {
-    key: OnceCell<Key>,
-    /// Those that their owners have ended before their time, and when that is.
-    ended: Mutex<BTreeMap<String, u64>>,
-}
 
 /// Somebody who has signed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,23 +49,7 @@ impl ConsoleTicket {
 
     /// Ends it before its time.
     pub(super) fn end(self, gateway: &Gateway) {
-        let mut ended = gateway
-            .console
-            .ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let now = now();
-        ended.retain(|_, until| *until > now);
-        if ended.len() < MAX_ENDED {
-            ended.insert(self.id, self.until);
-        }
-    }
-}
-
-impl ConsoleTickets {
-    fn has_ended(&self, id: &str) -> bool {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.contains_key(id)
+        gateway.console.end(self.id, self.until);
     }
 }
 

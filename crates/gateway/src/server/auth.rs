@@ -82,6 +82,18 @@ pub enum Unidentified {
     Records(RecordsError),
 }
 
+impl From<Unidentified> for Problem {
+    fn from(why: Unidentified) -> Self {
+        let (status, error) = match why {
+            Unidentified::NoKey(_, error) => (StatusCode::UNAUTHORIZED, error),
+            Unidentified::Weak(error) => (StatusCode::FORBIDDEN, error),
+            Unidentified::Records(error) => return error.into(),
+        };
+        let code = error.code.unwrap_or_default();
+        Self::new(status, ErrorKind::InvalidRequestError, &code, error.message)
+    }
+}
+
 impl Gateway {
     /// Says who calls with a secret, or without one. A failure is counted, and logged with the path and the peer of the request.
     pub async fn identify(

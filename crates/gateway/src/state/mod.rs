@@ -1,6 +1,7 @@
 //! What the handlers of all routes share. The server is built from it, above the routes.
 
 mod caller;
+pub(crate) mod console;
 pub(crate) mod containers;
 mod forwarder;
 pub(crate) mod responses;
@@ -20,12 +21,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use caller::Caller;
+use console::ConsoleTickets;
 pub use containers::Containers;
 use forwarder::Forwarder;
 use sessions::Sessions;
 use slots::Slots;
 
-use crate::console::ConsoleTickets;
 use crate::engine::Engine;
 use crate::keys::Keys;
 use crate::models::Models;
