@@ -1,4 +1,4 @@
-//! What went wrong around a session: its kind, a status, and words for whoever asked. Each dialect has a form of its own for it.
+//! What went wrong around a session: its kind, a status, and words for the client. Each dialect has a form of its own for it.
 
 use axum::http::StatusCode;
 use cellblock_interpreter::Error;
