@@ -40,6 +40,8 @@ mod renamed;
 mod replicas;
 mod responses;
 mod retry;
+mod run_log;
+pub mod runs;
 pub mod server;
 mod sessions;
 mod state;

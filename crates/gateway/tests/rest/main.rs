@@ -21,6 +21,7 @@ mod prepared;
 mod processes;
 mod projects;
 mod remote;
+mod runs;
 mod stopping;
 mod support;
 mod terminals;
