@@ -1,6 +1,7 @@
 //! Records of the cells that `cellblock run` runs, for `cellblock runs`.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cellblock_gateway::records::RecordsPlace;
 use cellblock_gateway::runs::RecordedRuns;
@@ -8,9 +9,13 @@ use cellblock_image::Home;
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::run_record::{RunRecord, RunSink};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::config::Sources;
 use crate::error::Result;
+
+/// How long the end of a run waits for its records to be written.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Records on their way. The file is opened while the sandbox starts, so that nobody waits for it.
 #[derive(Debug)]
@@ -44,8 +49,14 @@ impl LocalRuns {
         Arc::<TakenRuns>::clone(&self.taken)
     }
 
-    /// Writes what was taken.
+    /// Writes what was taken, unless that takes long.
     pub(super) async fn write(self) {
+        if timeout(PATIENCE, self.written()).await.is_err() {
+            tracing::info!("the run is not recorded: its records could not be written in time");
+        }
+    }
+
+    async fn written(self) {
         let Ok(Some(runs)) = self.opening.await else {
             return;
         };
