@@ -24,6 +24,7 @@ pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod process;
 pub(crate) mod renamed;
+pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     Dataset(dataset::DatasetArgs),
     /// List, show and delete the volumes of a server, which outlive its sessions
     Volume(volume::VolumeArgs),
+    /// List, show, replay and export runs that were recorded
+    Runs(runs::RunsArgs),
     /// Serve tools over stdin and stdout to an MCP client that starts this command
     ///
     /// For agents on a desktop or in an IDE. The command and all its sessions end when the client

@@ -95,6 +95,7 @@ fn start(cli: CliArgs) -> ExitCode {
             Command::Connector(args) => commands::connector::run(args).await,
             Command::Dataset(args) => commands::dataset::run(args).await,
             Command::Volume(args) => commands::volume::run(args).await,
+            Command::Runs(args) => Box::pin(commands::runs::run(args)).await,
             Command::Tools(args) => commands::tools::run(args.command).await,
             Command::Session(args) => commands::session::run(args.command).await,
             Command::Warm(args) => commands::warm::run(args.command).await,

@@ -141,6 +141,7 @@ impl DialectHost {
             guard: self.guard,
             setup: wish.setup.into_iter().chain(self.setup.iter().cloned()).collect(),
             egress: self.egress.clone(),
+            runs: self.meter.runs(owner),
             ..SessionOptions::default()
         });
         Ok(place.fill(DialectSession {

@@ -41,6 +41,8 @@ mod renamed;
 mod replicas;
 mod responses;
 mod retry;
+mod run_log;
+pub mod runs;
 pub mod server;
 mod sessions;
 mod signed;

@@ -62,6 +62,12 @@ names! {
     Mounted
     /// A recorded tool result.
     Alias
+    /// A recorded run.
+    Run
+    /// Result of a replay.
+    Replay
+    /// A run with its code, its inputs and those before it.
+    RunExport
     /// A volume.
     Volume
     /// A dataset of a project, with its current version.
@@ -78,6 +84,8 @@ names! {
     DatasetVersionList
     ConnectorList
     VolumeList
+    /// Runs.
+    RunList
     /// What a function of a connector returned.
     ConnectorAnswer
 }

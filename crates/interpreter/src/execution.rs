@@ -7,7 +7,7 @@ use cellblock_sandbox::backend::Lack;
 use cellblock_sandbox::jail::protection::Report;
 use cellblock_sandbox::limits::NetworkPolicy;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use crate::connector::FetchRecord;
 pub use crate::finding::Finding;
@@ -53,7 +53,7 @@ pub struct Execution {
 }
 
 /// State of a session's variables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "State")]
 #[serde(rename_all = "snake_case")]
 pub enum VariablesState {
@@ -183,7 +183,7 @@ pub struct StreamText {
 }
 
 /// A file that a cell created or changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProducedFile {
     /// Its path in the sandbox.
     pub path: String,

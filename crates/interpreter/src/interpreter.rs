@@ -13,6 +13,7 @@ use crate::builder::InterpreterBuilder;
 use crate::connector::{FetchAllowance, GrantTerms};
 use crate::error::Result;
 use crate::picture::{self, Drawn, PictureFormat};
+use crate::run_record::RunImage;
 use crate::session::{Session, SessionOptions};
 use crate::shared::Shared;
 
@@ -107,6 +108,16 @@ impl Interpreter {
     /// The version of Python in sandboxes, such as `3.13.5`.
     pub fn python_version(&self) -> &str {
         &self.shared.base.manifest().python
+    }
+
+    /// The image that sandboxes start from.
+    pub fn image(&self) -> RunImage {
+        let manifest = self.shared.base.manifest();
+        RunImage {
+            name: manifest.name.clone(),
+            digest: manifest.id.clone(),
+            python: manifest.python.clone(),
+        }
     }
 
     /// The store of artifacts.

@@ -39,7 +39,9 @@ pub mod remote;
 #[cfg(feature = "walls")]
 pub use cellblock_walls as walls;
 pub mod render;
+pub mod replay;
 pub mod report;
+pub mod run_record;
 #[cfg(feature = "remote")]
 mod serve;
 pub mod session;

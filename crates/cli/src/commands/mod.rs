@@ -10,6 +10,7 @@ pub(crate) mod inside;
 pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod tools;

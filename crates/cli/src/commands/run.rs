@@ -21,7 +21,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 mod derivation;
+mod recording;
 
+use self::recording::LocalRuns;
 use super::image;
 use crate::args::RunArgs;
 use crate::artifact_store;
@@ -51,6 +53,7 @@ pub(crate) async fn run(args: RunArgs) -> ExitCode {
         Ok(mut run) => {
             let ended = run.finish(&args, &mut reports).await;
             warm = run.warm;
+            run.runs.write().await;
             ended
         }
         Err(error) => Err(error),
@@ -121,6 +124,8 @@ struct Run {
     preloaded: Vec<String>,
     /// What its session has.
     of_session: ToolsetSession,
+    /// Records of its cells.
+    runs: LocalRuns,
 }
 
 impl Run {
@@ -144,6 +149,7 @@ impl Run {
             warm: false,
             preloaded: Vec::new(),
             of_session: of_session(args)?,
+            runs: LocalRuns::begin(),
         })
     }
 
@@ -180,7 +186,8 @@ impl Run {
     /// Starts an interpreter, and its session unless the derivation toolset makes its own.
     async fn start(&mut self, args: &RunArgs, display: &Display) -> Result<(Interpreter, Option<Session>)> {
         let interpreter = self.interpreter(args, display).await?;
-        let options = mem::take(&mut self.of_session).options(interpreter.store())?;
+        let mut options = mem::take(&mut self.of_session).options(interpreter.store())?;
+        options.runs = Some(self.runs.sink());
         let session = (args.toolset.toolset != Some(DERIVATION)).then(|| interpreter.session(options));
         if !self.warm {
             display.wait_for("starting Python");

@@ -36,7 +36,7 @@ use cellblock_dialects::DialectsOptions;
 use cellblock_gateway::options::{
     AdvertisedUrl, AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions,
     HttpServerOptions, MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions,
-    ResponseOptions, SessionsOptions, VolumeOptions,
+    ResponseOptions, RunOptions, SessionsOptions, VolumeOptions,
 };
 use cellblock_image::Mirror;
 use cellblock_kubernetes::KubernetesOptions;
@@ -122,6 +122,7 @@ pub(crate) struct Settings {
     pub(crate) files: FileOptions,
     pub(crate) sessions: SessionsOptions,
     pub(crate) volumes: VolumeOptions,
+    pub(crate) runs: RunOptions,
     pub(crate) execute: ExecuteOptions,
     pub(crate) mcp: McpOptions,
     pub(crate) dialects: DialectsOptions,
@@ -171,6 +172,7 @@ impl Settings {
             files: self.files.clone(),
             sessions: self.sessions.clone(),
             volumes: self.volumes.clone(),
+            runs: self.runs,
             execute: self.execute.clone(),
             remote: self.remote,
             auth: self.auth,

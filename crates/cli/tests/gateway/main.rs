@@ -14,6 +14,7 @@ mod load;
 mod mcp;
 mod pages;
 mod refusals;
+mod runs;
 mod server;
 mod stop;
 mod volumes;

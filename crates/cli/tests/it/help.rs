@@ -20,6 +20,7 @@ fn the_short_help_fits_a_screen() -> Result<()> {
       connector  List, call and check the connectors of the configuration
       dataset    List, show, export and remove the datasets that code has published in a project
       volume     List, show and delete the volumes of a server, which outlive its sessions
+      runs       List, show, replay and export runs that were recorded
       mcp        Serve tools over stdin and stdout to an MCP client that starts this command
       tools      List tools, and call them in sessions that outlive a command
       session    Start, list and stop sessions that outlive a command

@@ -105,6 +105,7 @@ impl New {
             setup: gateway.options.cells.snippets.clone(),
             connectors: gateway.connectors(owner).await?,
             fetch_allowance: Some(gateway.fetch_allowance(owner)),
+            runs: gateway.run_sink(owner),
             project: project.transpose()?,
             ..SessionOptions::default()
         };

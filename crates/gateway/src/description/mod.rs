@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use crate::state::Gateway;
-use crate::{artifacts, connectors, execute, health, projects, sessions, volumes};
+use crate::{artifacts, connectors, execute, health, projects, runs, sessions, volumes};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -43,6 +43,10 @@ pub(crate) fn routes() -> Router<Gateway> {
         volumes::list,
         volumes::read,
         volumes::remove,
+        runs::list,
+        runs::read,
+        runs::again,
+        runs::export,
         sessions::create::create,
         sessions::manage::list,
         sessions::manage::get,
@@ -79,6 +83,7 @@ pub(crate) fn routes() -> Router<Gateway> {
     tags(
         (name = "sessions", description = "Cells that share variables and files, and tools that use them"),
         (name = "volumes", description = "Folders of files that outlive the sessions that write them"),
+        (name = "runs", description = "Records of what was run, and replays of it"),
         (name = "projects", description = "Datasets that sessions of a project share"),
         (name = "connectors", description = "Functions of the host that code of the caller's key can call"),
         (name = "artifacts", description = "Artifacts that code created, by their sha256"),

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::{connectors, sessions, volumes};
+use crate::{connectors, runs, sessions, volumes};
 
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {
@@ -39,6 +39,7 @@ pub(super) fn fill(document: &mut Value) {
             "DatasetVersion",
             "Connector",
             "Volume",
+            "Run",
         ];
         schemas.retain(|name, _| name.strip_suffix("List").is_none_or(|of| lists.contains(&of)));
     }
@@ -72,6 +73,9 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "DatasetVersion" => project::DatasetVersion,
         "Connector" => cellblock_interpreter::connector::Bundle,
         "Volume" => volumes::VolumeAnswer,
+        "Run" => runs::RunAnswer,
+        "Replay" => runs::ReplayAnswer,
+        "RunExport" => runs::RunExport,
         "ConnectorAnswer" => connectors::ConnectorAnswer,
     }
 }

@@ -89,6 +89,11 @@ pub(crate) fn forwarded(result: &'static str) {
     counter!(names::FORWARDED, "result" => result).increment(1);
 }
 
+/// Records of runs were written or lost.
+pub(crate) fn runs_recorded(result: &'static str, count: u64) {
+    counter!(names::RUN_RECORDS, "result" => result).increment(count);
+}
+
 /// A model was asked.
 fn asked(provider: &str, model: &str) {
     counter!(names::STEPS, "provider" => provider.to_owned(), "model" => bounded(model)).increment(1);

@@ -44,6 +44,7 @@ pub(super) const HTTP_SECONDS: &str = "cellblock_http_request_seconds";
 pub(super) const POOL_READY: &str = "cellblock_pool_ready";
 pub(super) const PROVIDER_ERRORS: &str = "cellblock_provider_errors_total";
 pub(super) const QUOTA_REJECTIONS: &str = "cellblock_quota_rejections_total";
+pub(super) const RUN_RECORDS: &str = "cellblock_run_records_total";
 pub(super) const SANDBOXES: &str = "cellblock_sandboxes";
 pub(super) const STEPS: &str = "cellblock_steps_total";
 pub(super) const TOKENS: &str = "cellblock_tokens_total";
@@ -180,6 +181,12 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         labels: &["quota"],
         help: "Requests rejected because a quota was used up.",
+    },
+    Metric {
+        name: RUN_RECORDS,
+        kind: Kind::Counter,
+        labels: &["result"],
+        help: "Records of runs: `written`, `dropped` because too many waited to be written, or `failed` because they could not be written.",
     },
     Metric {
         name: "cellblock_sandbox_seconds",

@@ -6,6 +6,7 @@ mod containers;
 mod http;
 mod keys;
 mod responses;
+mod runs;
 mod sessions;
 mod volumes;
 
@@ -25,6 +26,7 @@ pub use containers::{ContainerOptions, StickyKey};
 pub use http::{HttpServerOptions, MetricsOptions, TlsOptions};
 pub use keys::{AuthOptions, QuotaOptions, RemoteOptions};
 pub use responses::{FileOptions, ModelListOptions, ResponseOptions};
+pub use runs::RunOptions;
 pub use sessions::{ExecuteOptions, SessionsOptions};
 pub use volumes::VolumeOptions;
 
@@ -47,6 +49,8 @@ pub struct Options {
     pub sessions: SessionsOptions,
     /// Volumes.
     pub volumes: VolumeOptions,
+    /// Records of runs.
+    pub runs: RunOptions,
     /// The sandbox server.
     pub execute: ExecuteOptions,
     /// Sandboxes for other Cellblocks.
@@ -90,6 +94,7 @@ impl Default for Options {
             files: FileOptions::default(),
             sessions: SessionsOptions::default(),
             volumes: VolumeOptions::default(),
+            runs: RunOptions::default(),
             execute: ExecuteOptions::default(),
             remote: RemoteOptions::default(),
             auth: AuthOptions::default(),

@@ -21,6 +21,7 @@ pub(crate) mod places;
 pub(crate) mod rates;
 pub(crate) mod responses;
 pub(crate) mod results;
+mod runs;
 pub mod usage;
 mod volumes;
 pub(crate) mod whereabouts;
@@ -39,6 +40,7 @@ pub use database::{
 pub use error::RecordsError;
 pub(crate) use files::FileRow;
 pub(crate) use page::{Page, Paged};
+pub(crate) use runs::{RunRow, RunsOf};
 pub(crate) use volumes::{VolumeOpening, VolumeRemoval, VolumeRevision, VolumeRow, VolumeWriter};
 
 use database::postgres::{PostgresPool, WAIT};

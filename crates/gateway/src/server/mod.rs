@@ -35,7 +35,7 @@ pub use tls::TlsError;
 use crate::state::Gateway;
 use crate::{
     artifacts, connectors, console, containers, conversations, description, execute, files, health,
-    model_routes, preview, projects, remote, replicas, responses, sessions, volumes, welcome,
+    model_routes, preview, projects, remote, replicas, responses, runs, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -70,6 +70,7 @@ impl Gateway {
                     .layer(from_fn_with_state(state(), replicas::sessions)),
             )
             .merge(volumes::routes())
+            .merge(runs::routes())
             .merge(artifacts::routes())
             .merge(projects::routes())
             .merge(connectors::routes())

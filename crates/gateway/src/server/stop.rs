@@ -55,6 +55,7 @@ impl Serving {
         writing.abort();
         holding.abort();
         gateway.quotas.flush().await?;
+        gateway.runs.flush().await;
         crate::responses::release(&gateway).await;
         Ok(())
     }

@@ -138,6 +138,7 @@ pub(crate) async fn create(
         id: Some(id.clone()),
         connectors: connectors.clone(),
         fetch_allowance: Some(gateway.fetch_allowance(&caller.owner)),
+        runs: gateway.run_sink(&caller.owner),
         project,
         seen: request.seen,
         egress: gateway.options.egress.clone(),

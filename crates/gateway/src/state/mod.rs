@@ -15,6 +15,7 @@ use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
 use cellblock_interpreter::limits::NetworkPolicy;
+use cellblock_interpreter::run_record::RunSink;
 use ring::hmac::Key;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,7 @@ use crate::options::Options;
 use crate::quotas::{Allowance, OwnerFetches, Quotas};
 use crate::records::holders::HoldingGateway;
 use crate::records::{Records, RecordsError};
+use crate::run_log::RunLog;
 
 /// A gateway: what its routes share.
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ pub struct GatewayState {
     pub store: Store,
     /// Containers that are at hand.
     pub containers: Containers,
+    /// Records of runs on their way.
+    pub(crate) runs: RunLog,
     /// The sessions of its REST.
     pub(crate) sessions: Sessions,
     /// The key of links to ports, read when the first is made or opened.
@@ -102,6 +106,7 @@ impl Gateway {
             keys: Keys::new(records.clone()),
             quotas: Quotas::new(Allowance::from(&options.quotas), records.clone(), &id),
             id,
+            runs: RunLog::new(records.clone(), options.runs),
             sessions: Sessions::new(&options.sessions),
             preview_key: OnceCell::new(),
             console: ConsoleTickets::default(),
@@ -154,6 +159,11 @@ impl Gateway {
     /// Returns how much code of this owner may fetch with connectors.
     pub fn fetch_allowance(&self, owner: &str) -> Arc<dyn FetchAllowance> {
         Arc::new(OwnerFetches::new(self.quotas.clone(), owner.to_owned()))
+    }
+
+    /// Returns what takes records of this owner's runs, if they are kept.
+    pub fn run_sink(&self, owner: &str) -> Option<Arc<dyn RunSink>> {
+        self.runs.sink(owner)
     }
 
     /// The sandboxes; an error where code runs at a server that keeps nothing.

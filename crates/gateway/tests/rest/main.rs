@@ -23,6 +23,7 @@ mod preview_hosts;
 mod processes;
 mod projects;
 mod remote;
+mod runs;
 mod stopping;
 mod support;
 mod terminals;

@@ -9,6 +9,7 @@ use cellblock_sandbox::limits::NetworkPolicy;
 
 use super::Owner;
 use crate::connector::{Connector, FetchAllowance};
+use crate::run_record::RunSink;
 
 /// The requested resource, if it is known.
 pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
@@ -37,6 +38,11 @@ pub trait Meter: fmt::Debug + Send + Sync {
 
     /// Returns how much code of this owner may fetch with connectors; any amount by default.
     fn fetch_allowance(&self, _owner: &Owner) -> Option<Arc<dyn FetchAllowance>> {
+        None
+    }
+
+    /// Returns what takes records of this owner's runs; none are made by default.
+    fn runs(&self, _owner: &Owner) -> Option<Arc<dyn RunSink>> {
         None
     }
 

@@ -9,9 +9,9 @@ use cellblock_egress::EgressPolicy;
 use cellblock_protocol::{Guard, KernelOutcome, Rescue, ToKernel, Variable};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
-use cellblock_sandbox::jail::protection::Protection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::Request;
 use super::attribution::Made;
 use super::calls::{BuiltIn, CallLimits, HostMethods};
 use super::count::Counted;
@@ -22,12 +22,12 @@ use super::interrupts::Interrupted;
 use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::processes::Table;
+use super::recording::RunChain;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
 use super::volume::OpenVolume;
 use super::way_out::WayOut;
-use super::{Request, judge};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::connector::{Bundle, Connector, FetchAllowance, FetchRecord, GrantTerms, Grants};
@@ -38,6 +38,7 @@ use crate::input::Input;
 use crate::lineage::{EndedCell, Ledger, VariableOrigin};
 use crate::output::Output;
 use crate::project::{Project, ProjectMember};
+use crate::run_record::RunSink;
 use crate::shared::Shared;
 use crate::volume::SessionVolume;
 
@@ -73,6 +74,8 @@ pub struct SessionOptions {
     pub egress: Option<EgressPolicy>,
     /// Volume whose files it has in `/workspace/volume`.
     pub volume: Option<SessionVolume>,
+    /// Takes a record of each cell; none are made by default.
+    pub runs: Option<Arc<dyn RunSink>>,
 }
 
 /// Concludes a request with its result, which is its answer.
@@ -110,6 +113,7 @@ impl Default for SessionOptions {
             #[cfg(feature = "egress")]
             egress: None,
             volume: None,
+            runs: None,
         }
     }
 }
@@ -176,6 +180,8 @@ pub(super) struct Actor {
     pub(super) way_out: WayOut,
     /// Its volume.
     pub(super) volume: Option<OpenVolume>,
+    /// What the records of its runs say of what was before.
+    pub(super) chain: RunChain,
 }
 
 impl Actor {
@@ -230,11 +236,13 @@ impl Actor {
             processes,
             way_out: WayOut::default(),
             volume,
+            chain: RunChain::default(),
         }
     }
 
     pub(super) async fn serve(mut self, mut queue: mpsc::Receiver<Request>) {
         while let Some(request) = self.next(&mut queue).await {
+            self.chain.note(&request);
             match request {
                 Request::Execute {
                     cell,
@@ -244,8 +252,10 @@ impl Actor {
                 } => {
                     let toolset = binding.as_ref().map_or("interpreter", |_| "derivation");
                     let counted = Counted::begin(toolset, cell.code.as_bytes());
+                    let recording = self.recording(&cell, binding.as_deref());
                     let result = self.execute(cell, binding.as_ref(), events, &mut answer).await;
                     counted.cell(&result);
+                    self.record(recording, &result).await;
                     let _ = answer.send(self.conclude(result));
                 }
                 Request::Prepare { answer } => reply!(self, answer, self.prepare().await),
@@ -360,6 +370,7 @@ impl Actor {
         let grants = self.grants.clone();
         let host = self.offered(binding.is_some(), &grants, number, cell.producer.clone());
         let started = std::time::Instant::now();
+        self.chain.begin(started);
         let ran = self
             .run(&message, timeout, events, Some(asker), true, &*host)
             .await;
@@ -450,45 +461,6 @@ impl Actor {
     pub(super) fn number(&mut self) -> u64 {
         self.messages += 1;
         self.messages
-    }
-
-    /// Fails when Cellblock's own part of the sandbox is gone, rather than the kernel alone.
-    pub(super) async fn judge(&mut self, ran: &Ran, timeout: Duration) -> Result<judge::Verdict> {
-        let report = self.shared.backend.report();
-        let mut evidence = judge::Evidence {
-            ran,
-            timeout,
-            limits: &self.limits,
-            counted: judge::Counted {
-                memory: report.is_active(Protection::MemoryCgroup),
-                processes: report.is_active(Protection::ProcessCgroup),
-            },
-            usage: self.usage,
-            before: self.usage,
-            disks: Vec::new(),
-            files_kept: true,
-        };
-        if let (Some(sandbox), true) = (&self.sandbox, judge::needs_evidence(ran)) {
-            let usage = sandbox.usage().await;
-            let disks = sandbox.guest().disks().await;
-            evidence.usage = *usage.as_ref().unwrap_or(&self.usage);
-            let (disks, unanswered) = match disks {
-                Ok(disks) => (disks, None),
-                Err(error) => (Vec::new(), Some(error)),
-            };
-            let mut errors = usage.err().into_iter().chain(unanswered);
-            let gone = errors.find(|error| error.effect() == crate::error::Effect::Destroys);
-            evidence.files_kept = gone.is_none();
-            // Memory that ran out may have taken the guest along; everything else that ends it is not the cell's doing.
-            let by_memory = evidence.usage.memory_kills > evidence.before.memory_kills;
-            if let (End::Lost(_), false, Some(gone)) = (&ran.end, by_memory, gone) {
-                return Err(gone.into());
-            }
-            evidence.disks = disks;
-            self.usage = evidence.usage;
-        }
-        self.has_files &= evidence.files_kept;
-        Ok(judge::judge(&evidence))
     }
 
     pub(super) async fn run(

@@ -68,6 +68,7 @@ impl Actor {
     pub(super) async fn bind(&mut self, input: Input) -> Result<()> {
         // Opened first: what cannot be read must not cost a sandbox, nor replace what was bound.
         input.open(self.limits.data_bytes)?;
+        let digest = self.options.runs.as_ref().map(|_| self.digest(&input));
         self.ready().await?;
         let bound = match self.upload(&input).await {
             Ok(()) => self.bind_uploaded(&input, true).await,
@@ -77,6 +78,7 @@ impl Actor {
             self.restore_file(&input).await;
             return Err(refused);
         }
+        self.chain.bound(input.name(), digest);
         self.inputs.retain(|bound| bound.name() != input.name());
         self.inputs.push(input);
         self.furnished = true;

@@ -65,6 +65,7 @@ impl Actor {
             self.lost_files = Some(told(FILES_LOST));
         }
         (self.has_files, self.has_variables) = (false, false);
+        self.chain.lose();
         self.kernel = None;
         self.processes.lose();
         self.way_out.close();

@@ -85,6 +85,7 @@ impl McpSessions {
             setup: self.options.setup.clone(),
             connectors: connectors.clone(),
             fetch_allowance: self.options.meter.fetch_allowance(owner),
+            runs: self.options.meter.runs(owner),
             project: project.transpose()?,
             egress: self.options.egress.clone(),
             ..SessionOptions::default()

@@ -7,6 +7,7 @@ use cellblock_gateway::Gateway;
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
 use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit};
 use cellblock_interpreter::limits::NetworkPolicy;
+use cellblock_interpreter::run_record::RunSink;
 
 /// The quotas and grants of the gateway: a session is a sandbox of its owner, a cell is a cell.
 #[derive(Debug)]
@@ -56,6 +57,10 @@ impl Meter for Metered {
 
     fn fetch_allowance(&self, owner: &Owner) -> Option<Arc<dyn FetchAllowance>> {
         Some(self.0.fetch_allowance(owner.name()))
+    }
+
+    fn runs(&self, owner: &Owner) -> Option<Arc<dyn RunSink>> {
+        self.0.run_sink(owner.name())
     }
 
     fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()> {

@@ -1,0 +1,234 @@
+//! Records on their way into the database: a bounded queue that no cell waits for.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use cellblock_interpreter::run_record::{RunRecord, RunSink};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::metrics;
+use crate::options::RunOptions;
+use crate::records::{Records, RunRow};
+
+/// Maximum number and size of records that wait to be written; more are dropped.
+const WAITING: usize = 1024;
+const WAITING_BYTES: usize = 32 << 20;
+/// Records that are written in one transaction.
+const AT_ONCE: usize = 64;
+/// How often records that are too old are removed.
+const SWEEP: Duration = Duration::from_mins(1);
+/// How long a reader waits for records that are not written yet.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Writes records of runs.
+#[derive(Clone, Debug)]
+pub(crate) struct RunLog(Arc<LogState>);
+
+#[derive(Debug)]
+struct LogState {
+    records: Records,
+    options: RunOptions,
+    /// Started by the first record.
+    queue: OnceLock<mpsc::Sender<Step>>,
+    /// Bytes that wait.
+    bytes: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Write(Box<RunRow>),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Takes the records of one owner's runs.
+#[derive(Debug)]
+struct OwnerRuns {
+    log: RunLog,
+    owner: String,
+}
+
+impl RunLog {
+    pub(crate) fn new(records: Records, options: RunOptions) -> Self {
+        Self(Arc::new(LogState {
+            records,
+            options,
+            queue: OnceLock::new(),
+            bytes: Arc::default(),
+        }))
+    }
+
+    /// Returns what takes the records of an owner's runs, if any are kept.
+    pub(crate) fn sink(&self, owner: &str) -> Option<Arc<dyn RunSink>> {
+        (self.0.options.keep > 0).then(|| {
+            let (log, owner) = (self.clone(), owner.to_owned());
+            Arc::new(OwnerRuns { log, owner }) as Arc<dyn RunSink>
+        })
+    }
+
+    /// Waits until all records that were taken are written, for a few seconds.
+    pub(crate) async fn flush(&self) {
+        let Some(queue) = self.0.queue.get() else { return };
+        let (done, written) = oneshot::channel();
+        let flushed = async {
+            if queue.send(Step::Flush(done)).await.is_ok() {
+                let _ = written.await;
+            }
+        };
+        if timeout(FLUSH, flushed).await.is_err() {
+            tracing::warn!("records of runs are written slowly; a reader may miss the newest");
+        }
+    }
+
+    fn queue(&self) -> &mpsc::Sender<Step> {
+        self.0.queue.get_or_init(|| {
+            let (sender, receiver) = mpsc::channel(WAITING);
+            let writer = Writer {
+                records: self.0.records.clone(),
+                options: self.0.options,
+                bytes: Arc::clone(&self.0.bytes),
+                swept: None,
+            };
+            tokio::spawn(writer.run(receiver));
+            sender
+        })
+    }
+
+    fn take(&self, row: RunRow) {
+        let bytes = &self.0.bytes;
+        let size = row.record.len();
+        let before = bytes.fetch_add(size, Ordering::Relaxed);
+        let full = before + size > WAITING_BYTES;
+        if full || self.queue().try_send(Step::Write(Box::new(row))).is_err() {
+            bytes.fetch_sub(size, Ordering::Relaxed);
+            metrics::runs_recorded("dropped", 1);
+        }
+    }
+}
+
+impl RunSink for OwnerRuns {
+    fn record(&self, record: RunRecord) {
+        match record.to_json() {
+            Ok(json) => self.log.take(RunRow {
+                owner: self.owner.clone(),
+                created_ms: record.started_ms,
+                session: record.session,
+                id: record.id,
+                record: json,
+            }),
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "write the record of a run"
+                );
+                metrics::runs_recorded("failed", 1);
+            }
+        }
+    }
+}
+
+struct Writer {
+    records: Records,
+    options: RunOptions,
+    bytes: Arc<AtomicUsize>,
+    /// When old records were removed last.
+    swept: Option<Instant>,
+}
+
+impl Writer {
+    /// Writes until the log is gone.
+    async fn run(mut self, mut steps: mpsc::Receiver<Step>) {
+        loop {
+            let mut taken = Vec::new();
+            let received = timeout(SWEEP, steps.recv_many(&mut taken, AT_ONCE)).await;
+            if received == Ok(0) {
+                return;
+            }
+            let mut rows = Vec::new();
+            let mut waiting = Vec::new();
+            for step in taken {
+                match step {
+                    Step::Write(row) => rows.push(*row),
+                    Step::Flush(done) => waiting.push(done),
+                }
+            }
+            self.write(rows).await;
+            for done in waiting {
+                // Nobody may wait any more.
+                let _ = done.send(());
+            }
+            if self.swept.is_none_or(|at| at.elapsed() >= SWEEP) {
+                self.swept = Some(Instant::now());
+                self.sweep().await;
+            }
+        }
+    }
+
+    async fn write(&self, rows: Vec<RunRow>) {
+        let count = rows.len() as u64;
+        if count == 0 {
+            return;
+        }
+        let size: usize = rows.iter().map(|row| row.record.len()).sum();
+        let written = self.records.add_runs(rows, self.options.keep).await;
+        self.bytes.fetch_sub(size, Ordering::Relaxed);
+        if let Err(error) = &written {
+            tracing::error!(error = error as &dyn std::error::Error, "write records of runs");
+        }
+        metrics::runs_recorded(if written.is_ok() { "written" } else { "failed" }, count);
+    }
+
+    async fn sweep(&self) {
+        if let Err(error) = self.records.forget_runs(self.options.oldest_ms()).await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "remove old records of runs"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: usize, size: usize) -> RunRow {
+        RunRow {
+            id: format!("run_{id}"),
+            owner: "ann".to_owned(),
+            session: "s".to_owned(),
+            created_ms: i64::MAX,
+            record: "x".repeat(size),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_drops_records_and_takes_others_afterward() {
+        let records = Records::in_memory().unwrap();
+        let log = RunLog::new(records.clone(), RunOptions::default());
+        // The writer does not run before this task waits.
+        for id in 0..=WAITING {
+            log.take(row(id, 1));
+        }
+        log.flush().await;
+        let written = records.all_runs(None, 2 * WAITING).await.unwrap();
+        assert_eq!(written.len(), RunOptions::default().keep);
+        assert_eq!(written[0].id, format!("run_{}", WAITING - 1));
+        log.take(row(9999, WAITING_BYTES + 1));
+        log.take(row(5000, 1));
+        log.flush().await;
+        let written = records.all_runs(None, 1).await.unwrap();
+        assert_eq!(written[0].id, "run_5000");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_recorded_if_no_runs_are_kept() {
+        let options = RunOptions {
+            keep: 0,
+            ..RunOptions::default()
+        };
+        let log = RunLog::new(Records::in_memory().unwrap(), options);
+        assert!(log.sink("ann").is_none());
+    }
+}

@@ -1,0 +1,51 @@
+//! What is looked at before a cell is judged: the sandbox's usage and its disks.
+
+use std::time::Duration;
+
+use cellblock_sandbox::jail::protection::Protection;
+
+use super::actor::Actor;
+use super::judge;
+use super::run::{End, Ran};
+use crate::error::Result;
+
+impl Actor {
+    /// Fails when Cellblock's own part of the sandbox is gone, rather than the kernel alone.
+    pub(super) async fn judge(&mut self, ran: &Ran, timeout: Duration) -> Result<judge::Verdict> {
+        let report = self.shared.backend.report();
+        let mut evidence = judge::Evidence {
+            ran,
+            timeout,
+            limits: &self.limits,
+            counted: judge::Counted {
+                memory: report.is_active(Protection::MemoryCgroup),
+                processes: report.is_active(Protection::ProcessCgroup),
+            },
+            usage: self.usage,
+            before: self.usage,
+            disks: Vec::new(),
+            files_kept: true,
+        };
+        if let (Some(sandbox), true) = (&self.sandbox, judge::needs_evidence(ran)) {
+            let usage = sandbox.usage().await;
+            let disks = sandbox.guest().disks().await;
+            evidence.usage = *usage.as_ref().unwrap_or(&self.usage);
+            let (disks, unanswered) = match disks {
+                Ok(disks) => (disks, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            let mut errors = usage.err().into_iter().chain(unanswered);
+            let gone = errors.find(|error| error.effect() == crate::error::Effect::Destroys);
+            evidence.files_kept = gone.is_none();
+            // Memory that ran out may have taken the guest along; everything else that ends it is not the cell's doing.
+            let by_memory = evidence.usage.memory_kills > evidence.before.memory_kills;
+            if let (End::Lost(_), false, Some(gone)) = (&ran.end, by_memory, gone) {
+                return Err(gone.into());
+            }
+            evidence.disks = disks;
+            self.usage = evidence.usage;
+        }
+        self.has_files &= evidence.files_kept;
+        Ok(judge::judge(&evidence))
+    }
+}

@@ -1,0 +1,297 @@
+//! Records of a session's runs, where somebody takes them.
+//!
+//! A record names the run before it in the same sandbox, and what else has changed the sandbox since its first run: that is what a replay
+//! has to repeat, or cannot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::time::{Instant, SystemTime};
+
+use cellblock_artifact::{About, Kind};
+use cellblock_sandbox::limits::NetworkPolicy;
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
+
+use super::Request;
+use super::actor::Actor;
+use crate::binding::Binding;
+use crate::cell::Cell;
+use crate::error::Result;
+use crate::execution::{Execution, VariablesState};
+use crate::handle::mint;
+use crate::input::Input;
+use crate::run_record::{
+    MAX_CODE, RunCall, RunDependency, RunDurations, RunInput, RunMade, RunRecord, RunSetup, RunSnippet,
+    RunStream, hex, sha256,
+};
+
+/// Maximum size of an input that is put into the artifact store, so that its runs can be replayed. Larger ones are only hashed.
+const STORED_INPUT: u64 = 8 << 20;
+/// Bytes that are hashed at once.
+const PART: usize = 64 << 10;
+
+/// What was before the next run.
+#[derive(Debug, Default)]
+pub(super) struct RunChain {
+    now: ChainState,
+    /// When the code of the run that is recorded began to run, and what was before it.
+    begun: Option<(Instant, ChainState)>,
+    inputs: BTreeMap<String, InputDigest>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ChainState {
+    /// Sandboxes that the session has lost.
+    lost: u64,
+    parent: Option<String>,
+    reset: bool,
+    depends_on: BTreeSet<RunDependency>,
+}
+
+/// The hash and the size of an input.
+#[derive(Debug)]
+enum InputDigest {
+    Hashing(JoinHandle<Option<(String, u64)>>),
+    Hashed(Option<(String, u64)>),
+}
+
+/// A run that is going to be recorded.
+#[derive(Debug)]
+pub(super) struct Recording {
+    record: RunRecord,
+    since: Instant,
+}
+
+impl RunChain {
+    /// Notes what a request changes beside cells.
+    pub(super) fn note(&mut self, request: &Request) {
+        let dependency = match request {
+            Request::WriteFile { .. }
+            | Request::PutFile { .. }
+            | Request::ReplaceFile { .. }
+            | Request::EditFile { .. }
+            | Request::RemoveFile { .. } => RunDependency::Files,
+            Request::Command { .. } => RunDependency::Commands,
+            Request::Attach { .. } => RunDependency::Processes,
+            Request::AddDataset { .. } => RunDependency::Datasets,
+            Request::Reset { .. } => {
+                self.now.reset = true;
+                return;
+            }
+            _ => return,
+        };
+        self.now.depends_on.insert(dependency);
+    }
+
+    /// Notes that the code of a cell begins to run.
+    pub(super) fn begin(&mut self, at: Instant) {
+        self.begun = Some((at, self.now.clone()));
+    }
+
+    /// Notes an input, whose hash may still be computed.
+    pub(super) fn bound(&mut self, name: &str, digest: Option<JoinHandle<Option<(String, u64)>>>) {
+        if let Some(digest) = digest {
+            self.inputs.insert(name.to_owned(), InputDigest::Hashing(digest));
+        }
+    }
+
+    /// Notes that the sandbox is gone with all that was in it.
+    pub(super) fn lose(&mut self) {
+        self.now = ChainState {
+            lost: self.now.lost + 1,
+            ..ChainState::default()
+        };
+    }
+
+    async fn input(&mut self, name: &str) -> Option<(String, u64)> {
+        let bound = self.inputs.get_mut(name)?;
+        if let InputDigest::Hashing(digest) = bound {
+            *bound = InputDigest::Hashed(digest.await.ok().flatten());
+        }
+        match bound {
+            InputDigest::Hashed(digest) => digest.clone(),
+            InputDigest::Hashing(_) => None,
+        }
+    }
+}
+
+impl Actor {
+    /// Begins the record of a run, if somebody takes it. Nothing is recorded of code that is only checked.
+    pub(super) fn recording(&mut self, cell: &Cell, binding: Option<&Binding>) -> Option<Recording> {
+        self.options.runs.as_ref().filter(|_| !cell.dry_run)?;
+        self.chain.begun = None;
+        let since = Instant::now();
+        let started = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
+        let report = self.sandbox_report();
+        let name = format!("<cell {}>", self.cells + 1);
+        let results = binding.map(|_| RunDependency::ToolResults);
+        let record = RunRecord {
+            id: mint("run_"),
+            session: self.id.clone(),
+            cell: 0,
+            started_ms: i64::try_from(started.as_millis()).unwrap_or(i64::MAX),
+            code: (cell.code.len() <= MAX_CODE).then(|| cell.code.clone()),
+            code_sha256: sha256(cell.code.as_bytes()),
+            call: RunCall {
+                name: cell.name.clone().unwrap_or(name),
+                line: cell.line,
+                language: cell.language,
+                mode: cell.mode,
+                echo: cell.echo,
+                store: cell.store,
+                collect_files: cell.collect_files,
+                last: cell.last,
+                timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+                requirements: cell.requirements.clone(),
+            },
+            setup: self.recorded_setup(),
+            inputs: Vec::new(),
+            image: crate::run_record::RunImage {
+                name: self.shared.base.manifest().name.clone(),
+                digest: report.image,
+                python: self.shared.base.manifest().python.clone(),
+            },
+            layers: Vec::new(),
+            backend: report.backend,
+            wall: report.wall,
+            protections: object(&report.protections),
+            limits: object(&self.limits),
+            network: report.network.name().to_owned(),
+            parent: None,
+            parent_checkpoint: None,
+            after_reset: false,
+            depends_on: results.into_iter().chain(self.always_there()).collect(),
+            replay_of: None,
+            fetches: Vec::new(),
+            outcome: String::new(),
+            state: VariablesState::Kept,
+            error: None,
+            outputs: Vec::new(),
+            stdout: RunStream::default(),
+            stderr: RunStream::default(),
+            files: Vec::new(),
+            durations: RunDurations::default(),
+        };
+        Some(Recording { record, since })
+    }
+
+    /// Completes a record, and hands it over before the run's end is reported: who looks for it then finds it.
+    pub(super) async fn record(&mut self, recording: Option<Recording>, result: &Result<Execution>) {
+        let (Some(recording), Some(sink)) = (recording, self.options.runs.clone()) else {
+            return;
+        };
+        let Recording { mut record, since } = recording;
+        let begun = self.chain.begun.take();
+        let prepared = begun.as_ref().map(|(at, _)| at.saturating_duration_since(since));
+        let before = begun.map_or_else(|| self.chain.now.clone(), |(_, before)| before);
+        let lost = before.lost;
+        record.parent = before.parent;
+        record.after_reset = before.reset;
+        record.depends_on.extend(before.depends_on);
+        record.depends_on.sort_unstable();
+        record.layers.clone_from(&self.layers);
+        let mut inputs: Vec<_> = self
+            .inputs
+            .iter()
+            .map(|it| (it.name.clone(), it.format))
+            .collect();
+        inputs.sort_by(|one, other| one.0.cmp(&other.0));
+        for (name, format) in inputs {
+            let digest = self.chain.input(&name).await;
+            let (sha256, bytes) = digest.map_or((None, 0), |(sha256, bytes)| (Some(sha256), bytes));
+            record.inputs.push(RunInput {
+                name,
+                format,
+                sha256,
+                bytes,
+            });
+        }
+        let took = since.elapsed();
+        RunMade {
+            result,
+            prepared,
+            took,
+        }
+        .complete(&mut record);
+        // A cell that took its sandbox along is nobody's parent.
+        if prepared.is_some() && self.chain.now.lost == lost {
+            self.chain.now.parent = Some(record.id.clone());
+            self.chain.now.reset = false;
+        }
+        sink.record(record);
+    }
+
+    /// Computes the hash of an input while it is copied into the sandbox, and stores a small one.
+    pub(super) fn digest(&self, input: &Input) -> JoinHandle<Option<(String, u64)>> {
+        let opened = input.open(self.limits.data_bytes);
+        let store = self.shared.store.clone();
+        tokio::spawn(async move {
+            let read = tokio::task::spawn_blocking(move || {
+                let mut content = opened.ok()?;
+                let (mut hash, mut bytes, mut kept) = (Sha256::new(), 0, Vec::new());
+                let mut part = vec![0; PART];
+                loop {
+                    let length = content.read(&mut part).ok()?;
+                    if length == 0 {
+                        break;
+                    }
+                    hash.update(&part[..length]);
+                    bytes += length as u64;
+                    if bytes <= STORED_INPUT {
+                        kept.extend_from_slice(&part[..length]);
+                    }
+                }
+                Some((hex(&hash.finalize()), bytes, kept))
+            });
+            let (text, bytes, kept) = read.await.ok().flatten()?;
+            if bytes <= STORED_INPUT {
+                let about = About {
+                    kind: Kind::Dataset,
+                    media_type: "application/octet-stream".to_owned(),
+                    origin: None,
+                };
+                if let Err(error) = store.put(kept, &about).await {
+                    tracing::warn!(%error, "store an input of a run; it cannot be replayed");
+                }
+            }
+            Some((text, bytes))
+        })
+    }
+
+    fn recorded_setup(&self) -> RunSetup {
+        let snippets = self.options.setup.iter().map(|snippet| RunSnippet {
+            name: snippet.name.clone(),
+            sha256: sha256(snippet.code.as_bytes()),
+            code: snippet.guarded.then(|| snippet.code.clone()),
+        });
+        RunSetup {
+            prelude: self.options.prelude.clone(),
+            guard: self.options.guard,
+            rescue: self.options.rescue,
+            snippets: snippets.collect(),
+        }
+    }
+
+    /// What every run of the session can use beside what its record has.
+    fn always_there(&self) -> impl Iterator<Item = RunDependency> + use<> {
+        let project = self.options.project.is_some() || self.member.is_some();
+        let egress = self.limits.network == NetworkPolicy::Egress;
+        [
+            (project, RunDependency::Project),
+            (self.volume.is_some(), RunDependency::Volume),
+            (egress, RunDependency::Egress),
+        ]
+        .into_iter()
+        .filter_map(|(there, dependency)| there.then_some(dependency))
+    }
+}
+
+/// Something that is written as a JSON object.
+fn object(value: &impl serde::Serialize) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(object)) => object,
+        _ => Map::new(),
+    }
+}
