@@ -14,7 +14,7 @@ use super::access::{Caller, Opened};
 use super::error::Problem;
 use super::sandbox::{HeldSandbox, State};
 use crate::instant::instant;
-use crate::presented::path;
+use crate::presented::{FORWARDED_HOST, header, path};
 
 /// Sandboxes in one page of a list, unless another number is requested.
 const PAGE: usize = 20;
@@ -142,7 +142,8 @@ pub(super) async fn endpoint(
     let path = path(&parts);
     let own = path.find("/sandboxes/").map_or("", |at| &path[..at]);
     let own = own.strip_suffix("/v1").unwrap_or(own);
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    // Another server may have forwarded the request.
+    let host = header(&headers, FORWARDED_HOST).or_else(|| header(&headers, HOST.as_str()));
     let host = host.ok_or_else(|| Problem::invalid("the request has no `Host` header"))?;
     let place = if port == EXECD_PORT {
         format!("execd/{id}")

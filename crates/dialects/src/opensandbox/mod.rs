@@ -27,6 +27,7 @@ mod tree;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::request::Parts;
 use axum::routing::{any, delete, get, post};
 use cellblock_interpreter::hosting::HostingLimits;
 
@@ -38,6 +39,15 @@ use sandbox::State;
 
 /// Port of the daemon that clients expect in each sandbox.
 const EXECD_PORT: u16 = 44772;
+
+/// Returns the id of the sandbox whose execd or port a request is for.
+pub(crate) fn named(parts: &Parts) -> Option<String> {
+    let mut path = parts.uri.path().split('/').skip(2);
+    match path.next()? {
+        "execd" | "ports" => path.next().map(str::to_owned),
+        _ => None,
+    }
+}
 
 /// Returns the routes of both parts.
 pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router {

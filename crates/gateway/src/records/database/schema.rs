@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/gateways.sql"),
     include_str!("../migrations/volumes.sql"),
     include_str!("../migrations/replicas.sql"),
+    include_str!("../migrations/homes.sql"),
 ];
 
 /// Words of `SQLite` in the migrations, and those of Postgres.
