@@ -15,6 +15,15 @@ pub trait Doorkeeper: fmt::Debug + Send + Sync {
         path: &'a str,
         peer: Option<SocketAddr>,
     ) -> Pin<Box<dyn Future<Output = Result<Owner, NoEntry>> + Send + 'a>>;
+
+    /// Asks whether the sessions of an owner, or of another name under which a dialect keeps things, are in this server. If not, the answer to
+    /// the request is of no interest: the program around sends the request to the server that has them.
+    fn at_home<'a>(
+        &'a self,
+        _name: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NoEntry>> + Send + 'a>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Why nobody is let in, as a fragment for the dialect's own form of an error.

@@ -9,7 +9,7 @@ use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::hosting::{Denied, Held, HostingError, HostingLimits, Meter, Owner, Permit};
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
-use cellblock_interpreter::{Error, Interpreter};
+use cellblock_interpreter::{Error, Interpreter, mint};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -45,6 +45,8 @@ pub struct DialectTerms {
     pub max_cell_timeout: Duration,
     /// What goes on without a client and is waited for at the end.
     pub tasks: TaskTracker,
+    /// What ids of sandboxes begin with, by which another server finds this one, if there may be others.
+    pub mark: Option<String>,
     /// Canceled when the server begins to stop.
     pub stopping: CancellationToken,
     /// Canceled when what runs has to end.
@@ -104,7 +106,19 @@ impl DialectHost {
         path: &str,
         peer: Option<SocketAddr>,
     ) -> Result<Owner, NoEntry> {
-        self.doorkeeper.owner(secret, path, peer).await
+        let owner = self.doorkeeper.owner(secret, path, peer).await?;
+        self.at_home(owner.name()).await?;
+        Ok(owner)
+    }
+
+    /// Ends a request of a name whose sessions are in another server.
+    pub(crate) async fn at_home(&self, name: &str) -> Result<(), NoEntry> {
+        self.doorkeeper.at_home(name).await
+    }
+
+    /// Returns a new id, which names this server if there may be others.
+    pub(crate) fn mint(&self, prefix: &str) -> String {
+        mint(&format!("{prefix}{}", self.mark.as_deref().unwrap_or_default()))
     }
 
     /// Asks to run a cell or a command; what is given is held while it runs.

@@ -33,6 +33,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use axum::Router;
+use axum::http::request::Parts;
 
 pub use door::{Doorkeeper, NoEntry};
 pub use host::{DialectError, DialectHost, DialectTerms, SessionWish};
@@ -48,6 +49,8 @@ pub struct Served {
     pub path: &'static str,
     /// The routes, without that path.
     pub routes: Router,
+    /// Finds the id of a sandbox, or of a login, in a request that may present no key. It begins with the mark of its server.
+    pub named: fn(&Parts) -> Option<String>,
 }
 
 /// A dialect cannot listen at an address of its own.
@@ -68,21 +71,25 @@ pub struct DialectListenError {
 ///
 /// A dialect with addresses of its own listens at them already, or fails.
 pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Served>, DialectListenError> {
-    let all = [
+    let all: [(_, _, _, fn(&Parts) -> Option<String>); 5] = [
         (
             "/e2b",
             "e2b",
             options.e2b.as_ref().map(|it| e2b::routes(host, it)).transpose()?,
+            e2b::named,
         ),
         (
             "/jupyter",
             "jupyter",
             options.jupyter.as_ref().map(|it| jupyter::routes(host, it)),
+            jupyter::named,
         ),
         (
             "/librechat",
             "librechat",
             options.librechat.as_ref().map(|it| librechat::routes(host, it)),
+            // Each request presents a key or a token.
+            |_| None,
         ),
         (
             "/open-terminal",
@@ -91,6 +98,7 @@ pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Serve
                 .open_terminal
                 .as_ref()
                 .map(|it| open_terminal::routes(host, it)),
+            open_terminal::named,
         ),
         (
             "/opensandbox",
@@ -99,10 +107,12 @@ pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Serve
                 .opensandbox
                 .as_ref()
                 .map(|it| opensandbox::routes(host, it)),
+            opensandbox::named,
         ),
     ];
-    let served = all.into_iter().map(|(path, setting, routes)| Served {
+    let served = all.into_iter().map(|(path, setting, routes, named)| Served {
         path,
+        named,
         routes: routes.unwrap_or_else(|| off::routes(setting)),
     });
     Ok(served.collect())

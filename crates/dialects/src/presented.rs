@@ -7,6 +7,9 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 
+/// The host by which the client reached the server that has forwarded its request. A client that sends it is told what it has sent.
+pub(crate) const FORWARDED_HOST: &str = "cellblock-forwarded-host";
+
 /// Returns the secret of an `Authorization` header with one of these schemes, which are in lower case.
 pub(crate) fn secret<'a>(headers: &'a HeaderMap, schemes: &[&str]) -> Option<&'a str> {
     let (scheme, secret) = headers

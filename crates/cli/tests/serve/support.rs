@@ -96,6 +96,17 @@ impl Server {
         ask(self.address, "POST", path, &body.to_string())
     }
 
+    /// Asks with these headers.
+    pub(crate) fn ask(&self, call: &str, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
+        let (method, path) = call.split_once(' ').unwrap();
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        ask_with(self.address, method, path, headers, &body)
+    }
+
     /// Posts a message of MCP; gives that of its answer which answers it.
     pub(crate) fn message(&self, path: &str, body: &Value) -> (u16, Value) {
         let (status, body) = ask_text(self.address, "POST", path, &body.to_string());
@@ -177,14 +188,27 @@ fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, Value
 
 /// Asks once, over a connection of its own.
 fn ask_text(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
+    ask_with(address, method, path, &[], body)
+}
+
+fn ask_with(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let length = body.len();
     // A client of MCP takes both; the others get events when they ask for them.
-    let more = match path {
-        "/mcp" => "accept: application/json, text/event-stream\r\n",
-        _ => "",
+    let mut more = match path {
+        "/mcp" => "accept: application/json, text/event-stream\r\n".to_owned(),
+        _ => String::new(),
     };
+    for (name, value) in headers {
+        more += &format!("{name}: {value}\r\n");
+    }
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n{body}"

@@ -46,6 +46,7 @@ pub(crate) async fn host(max_network: NetworkPolicy) -> DialectHost {
         max_body: 10 << 20,
         max_upload: 1 << 30,
         max_cell_timeout: Duration::from_mins(10),
+        mark: None,
         tasks: tokio_util::task::TaskTracker::new(),
         stopping: tokio_util::sync::CancellationToken::new(),
         ending: tokio_util::sync::CancellationToken::new(),

@@ -30,6 +30,7 @@ use crate::DialectListenError;
 use crate::host::DialectHost;
 
 pub use options::E2bOptions;
+pub(crate) use place::marked as named;
 
 use state::E2b;
 

@@ -17,6 +17,9 @@ pub(super) const ENVD: u16 = 49983;
 /// Port of the interpreter.
 pub(super) const CODE: u16 = 49999;
 
+/// What ids of sandboxes begin with.
+pub(super) const ID: &str = "i";
+
 /// Says that a request came to an address of debug mode, with its port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DebugPort(pub(super) u16);
@@ -120,6 +123,12 @@ fn running(e2b: &E2b, id: &str) -> Answer<HeldSandbox> {
         held.kept.live(life.timeout, false);
     }
     Ok(held)
+}
+
+/// Returns the id of a request's sandbox from where its server is named.
+pub(crate) fn marked(parts: &Parts) -> Option<String> {
+    let (id, _) = named(&parts.headers);
+    Some(id?.strip_prefix(ID)?.to_owned())
 }
 
 /// Returns the sandbox and the port that headers name: E2B's own, or the host.

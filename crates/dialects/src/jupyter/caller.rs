@@ -42,7 +42,7 @@ struct Login {
 }
 
 impl Logins {
-    fn add(&self, key: String, xsrf: String) -> String {
+    fn add(&self, cookie: String, key: String, xsrf: String) -> String {
         let mut logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         logins.retain(|_, login| login.until > now);
@@ -52,7 +52,6 @@ impl Logins {
                 logins.remove(&oldest);
             }
         }
-        let cookie = mint("");
         let until = now + LASTS;
         logins.insert(cookie.clone(), Login { key, xsrf, until });
         cookie
@@ -75,19 +74,30 @@ impl Logins {
     }
 }
 
+/// Returns the token of a request.
+fn token(parts: &Parts) -> Option<String> {
+    let token = secret(&parts.headers, &["token", "bearer"]).map(str::to_owned);
+    let query = parts.uri.query().unwrap_or_default().as_bytes();
+    let mut pairs = url::form_urlencoded::parse(query);
+    let token = token.or_else(|| {
+        pairs
+            .find(|(name, _)| name == "token")
+            .map(|(_, token)| token.into_owned())
+    });
+    token.filter(|token| !token.is_empty())
+}
+
+/// Returns the login of a request without a token.
+pub(crate) fn named(parts: &Parts) -> Option<String> {
+    let cookie = cookie(&parts.headers, LOGIN).map(str::to_owned);
+    cookie.filter(|_| token(parts).is_none())
+}
+
 impl FromRequestParts<Jupyter> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, jupyter: &Jupyter) -> Result<Self, Problem> {
-        let query = parts.uri.query().unwrap_or_default().as_bytes();
-        let mut pairs = url::form_urlencoded::parse(query);
-        let token = secret(&parts.headers, &["token", "bearer"]).map(str::to_owned);
-        let token = token.or_else(|| {
-            pairs
-                .find(|(name, _)| name == "token")
-                .map(|(_, token)| token.into_owned())
-        });
-        let token = match token.filter(|token| !token.is_empty()) {
+        let token = match token(parts) {
             Some(token) => Some(token),
             None => jupyter.logins.key(&parts.headers)?.filter(|key| !key.is_empty()),
         };
@@ -135,7 +145,11 @@ pub(super) async fn login(
         .host
         .owner(password.as_deref(), "/login", Some(peer))
         .await?;
-    let cookie = jupyter.logins.add(password.unwrap_or_default(), xsrf.to_owned());
+    let cookie = jupyter.logins.add(
+        jupyter.host.mint(""),
+        password.unwrap_or_default(),
+        xsrf.to_owned(),
+    );
     let cookie = format!("{LOGIN}={cookie}; Path=/; HttpOnly; SameSite=Strict");
     // The client follows it to a route of its own server.
     let headers = AppendHeaders([(SET_COOKIE, cookie), (LOCATION, "api".to_owned())]);
@@ -168,7 +182,7 @@ mod tests {
     #[test]
     fn a_login_counts_only_with_the_token_that_no_other_site_reads() {
         let logins = Logins::default();
-        let login = logins.add("key".to_owned(), "x".to_owned());
+        let login = logins.add(mint(""), "key".to_owned(), "x".to_owned());
         let mut headers = HeaderMap::new();
         headers.insert(COOKIE, format!("{LOGIN}={login}").parse().unwrap());
         assert!(logins.key(&headers).is_err());

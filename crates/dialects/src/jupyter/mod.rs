@@ -25,6 +25,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+pub(crate) use caller::named;
 pub use options::JupyterOptions;
 
 use self::caller::Caller;

@@ -90,13 +90,16 @@ impl FromRequestParts<State> for Caller {
                 Problem::unauthorized("a token is required; send it as `Authorization: Bearer <token>`")
             })?;
             let user = verifier.verify(token, chrono::Utc::now().timestamp())?;
+            let tenant = format!("tenant {}", user.tenant);
+            // Users of a tenant share the files of its agents.
+            state.host.at_home(&tenant).await?;
             return Ok(Self {
                 owner: Owner::new(format!(
                     "librechat:{}:{}",
                     plain(&user.tenant),
                     plain(&user.subject)
                 )),
-                tenant: format!("tenant {}", user.tenant),
+                tenant,
             });
         }
         let peer = presented::peer(&parts.extensions);

@@ -27,6 +27,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{any, delete, get, post};
 
 pub use options::OpenTerminalOptions;
+pub(crate) use terminals::named;
 
 use self::chat::OpenTerminal;
 use self::problem::Problem;

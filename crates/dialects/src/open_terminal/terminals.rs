@@ -11,6 +11,7 @@ use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use axum::response::Response;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::session::processes::{
@@ -79,7 +80,8 @@ pub(super) async fn create(
         terminal: Some(SIZE),
         ..ProcessOrder::default()
     };
-    Ok(Json(about(&held.session.processes().start(order).await?)))
+    let started = held.session.processes().start(order).await?;
+    Ok(Json(about(&terminal, &started)))
 }
 
 /// `GET /api/terminals`.
@@ -88,7 +90,12 @@ pub(super) async fn list(State(terminal): State<OpenTerminal>, caller: Caller) -
     let all = held
         .map(|held| held.session.processes().list())
         .unwrap_or_default();
-    Json(all.iter().filter(|it| is_live(it)).map(about).collect())
+    Json(
+        all.iter()
+            .filter(|it| is_live(it))
+            .map(|it| about(&terminal, it))
+            .collect(),
+    )
 }
 
 /// `GET /api/terminals/{id}`, which is a WebSocket if the request asks for one.
@@ -99,6 +106,7 @@ pub(super) async fn open(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
+    let id = inside(&id).to_owned();
     if let Ok(upgrade) = upgrade {
         let tasks = terminal.host.tasks.clone();
         let upgrade = upgrade.max_message_size(MAX_INPUT).max_frame_size(MAX_INPUT);
@@ -109,7 +117,9 @@ pub(super) async fn open(
     let secret = crate::presented::secret(&headers, &["bearer"]);
     let owner = terminal.host.owner(secret, "/api/terminals", Some(peer)).await?;
     let (_, report) = find(&terminal, &Caller::new(owner, &headers, None)?, &id)?;
-    Ok(axum::response::IntoResponse::into_response(Json(about(&report))))
+    Ok(axum::response::IntoResponse::into_response(Json(about(
+        &terminal, &report,
+    ))))
 }
 
 /// `DELETE /api/terminals/{id}`.
@@ -118,8 +128,9 @@ pub(super) async fn delete(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let (held, _) = find(&terminal, &caller, &id)?;
-    held.session.processes().signal(&id, ProcessSignal::KILL).await?;
+    let id = inside(&id);
+    let (held, _) = find(&terminal, &caller, id)?;
+    held.session.processes().signal(id, ProcessSignal::KILL).await?;
     Ok(Json(json!({"status": "deleted"})))
 }
 
@@ -174,13 +185,32 @@ fn is_live(report: &ProcessReport) -> bool {
     report.terminal && report.state == ProcessState::Running
 }
 
-fn about(report: &ProcessReport) -> Value {
+/// Returns the id of the terminal that a WebSocket is for: its key comes later.
+pub(crate) fn named(parts: &Parts) -> Option<String> {
+    let (_, id) = parts.uri.path().split_once("/api/terminals/")?;
+    Some(id.to_owned())
+}
+
+/// Returns the id of a terminal as clients know it: it names this server if there may be others.
+fn shown(terminal: &OpenTerminal, id: &str) -> String {
+    match &terminal.host.mark {
+        Some(mark) => format!("{mark}.{id}"),
+        None => id.to_owned(),
+    }
+}
+
+/// Returns the id of a terminal in its sandbox.
+fn inside(id: &str) -> &str {
+    id.split_once('.').map_or(id, |(_, id)| id)
+}
+
+fn about(terminal: &OpenTerminal, report: &ProcessReport) -> Value {
     let created = i64::try_from(report.started_unix_ms)
         .ok()
         .and_then(DateTime::from_timestamp_millis);
     let created = created.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true));
     // Its number in the sandbox is not known here.
-    json!({"id": report.id, "created_at": created, "pid": null})
+    json!({"id": shown(terminal, &report.id), "created_at": created, "pid": null})
 }
 
 /// Serves a connection, from its first message to its end.

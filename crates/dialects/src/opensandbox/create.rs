@@ -62,7 +62,7 @@ pub(super) async fn create(
     request.check()?;
     let lifetime = request.lifetime(state.options.max_lifetime)?;
     let network = request.network()?;
-    let id = mint("");
+    let id = state.host.mint("");
     let mut given = Map::new();
     given.insert("entrypoint".to_owned(), json!(request.entrypoint));
     if let Some(image) = request.image {

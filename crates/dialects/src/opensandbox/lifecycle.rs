@@ -19,7 +19,7 @@ use super::sandbox::{HeldSandbox, Sandbox, State, lock};
 use super::{EGRESS_PORT, EXECD_PORT};
 use crate::forward::{Unforwarded, forward};
 use crate::instant::instant;
-use crate::presented::path;
+use crate::presented::{FORWARDED_HOST, header, path};
 
 /// Sandboxes in one page of a list, unless another number is requested.
 const PAGE: usize = 20;
@@ -191,7 +191,8 @@ pub(super) async fn endpoint(
             "signed endpoints are not supported; leave `expires` out, and send the header of the answer",
         ));
     }
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    // Another server may have forwarded the request.
+    let host = header(&headers, FORWARDED_HOST).or_else(|| header(&headers, HOST.as_str()));
     let host = host.ok_or_else(|| Problem::invalid("the request has no `Host` header"))?;
     let place = if port == EXECD_PORT {
         format!("execd/{id}")

@@ -28,6 +28,7 @@ mod tree;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::Uri;
+use axum::http::request::Parts;
 use axum::routing::{any, delete, get, patch, post};
 use cellblock_interpreter::hosting::HostingLimits;
 
@@ -40,6 +41,15 @@ use sandbox::State;
 const EXECD_PORT: u16 = 44772;
 /// Port of the program that clients ask about network policies.
 const EGRESS_PORT: u16 = 18080;
+
+/// Returns the id of the sandbox whose execd or port a request is for.
+pub(crate) fn named(parts: &Parts) -> Option<String> {
+    let mut path = parts.uri.path().split('/').skip(2);
+    match path.next()? {
+        "execd" | "ports" => path.next().map(str::to_owned),
+        _ => None,
+    }
+}
 
 /// Returns the routes of both parts.
 pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router {

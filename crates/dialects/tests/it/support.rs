@@ -115,6 +115,7 @@ impl Server {
             max_body: 1 << 20,
             max_upload: 4 << 20,
             max_cell_timeout: Duration::from_mins(2),
+            mark: None,
             tasks: TaskTracker::new(),
             stopping: ending.clone(),
             ending,

@@ -144,7 +144,7 @@ pub(super) const METRICS: &[Metric] = &[
         name: FORWARDED,
         kind: Kind::Counter,
         labels: &["result"],
-        help: "Requests forwarded to the server that has their session, container or response: `answered`, `unreachable` if it accepts no connection, or `failed`.",
+        help: "Requests forwarded to the server that has their session, container, response or sandbox: `answered`, `unreachable` if it accepts no connection, or `failed`.",
     },
     Metric {
         name: HTTP_SECONDS,

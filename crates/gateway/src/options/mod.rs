@@ -20,6 +20,8 @@ use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{MAX_CELL_TIMEOUT, NetworkPolicy};
 
+use crate::records::holders::LEASE;
+
 pub use advertise::{AdvertisedUrl, AdvertisedUrlError};
 pub use cells::CellOptions;
 pub use containers::{ContainerOptions, StickyKey};
@@ -37,6 +39,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Address at which other gateways reach this one. Gateways that share records forward requests to it.
     pub advertise: Option<AdvertisedUrl>,
+    /// How long a gateway that shares its records may be silent before the others take it for ended; all of them have the same.
+    pub lease: Duration,
     /// Limits and rules of a turn.
     pub turn: TurnOptions,
     /// Stored and background responses.
@@ -88,6 +92,7 @@ impl Default for Options {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             advertise: None,
+            lease: LEASE,
             turn: TurnOptions::default(),
             responses: ResponseOptions::default(),
             containers: ContainerOptions::default(),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Allowance, ExceededQuota, Quota, SOON, until_tomorrow};
+use super::{Allowance, ExceededQuota, Quota, until_tomorrow};
+use crate::records::places::PlaceKind;
 use crate::records::usage::{self, Used};
 use crate::records::{Database, DatabaseError};
 
@@ -25,8 +26,8 @@ pub(super) struct Account {
     pub(super) used: Used,
     /// The part of it that is not written.
     unwritten: Used,
-    pub(super) cells: u32,
-    pub(super) sandboxes: u32,
+    cells: u32,
+    sandboxes: u32,
     rate: Rate,
     fetch_rate: Rate,
     /// Cells that wait for their turn, one after the other.
@@ -110,16 +111,26 @@ impl Account {
         self.allowance.most(quota)
     }
 
-    /// Whether one more cell may run now, as far as this gateway knows.
-    pub(super) fn may_run(&self) -> Result<(), ExceededQuota> {
-        let refused = |quota, most, seconds| Err(ExceededQuota { quota, most, seconds });
-        let most = self.most(Quota::ConcurrentCells);
-        if u64::from(self.cells) >= most {
-            return refused(Quota::ConcurrentCells, most, SOON);
+    /// How many there are here at once.
+    pub(super) fn at_once(&mut self, kind: PlaceKind) -> &mut u32 {
+        match kind {
+            PlaceKind::Sandboxes => &mut self.sandboxes,
+            PlaceKind::Cells => &mut self.cells,
         }
-        let most = self.most(Quota::CellSecondsPerDay);
+    }
+
+    /// Counts one less.
+    pub(super) fn free(&mut self, kind: PlaceKind) {
+        let count = self.at_once(kind);
+        *count = count.saturating_sub(1);
+    }
+
+    /// Whether the day has time left for a cell.
+    pub(super) fn has_time(&self) -> Result<(), ExceededQuota> {
+        let (quota, most) = (Quota::CellSecondsPerDay, self.most(Quota::CellSecondsPerDay));
         if self.used.cell_millis / 1000 >= most {
-            return refused(Quota::CellSecondsPerDay, most, until_tomorrow());
+            let seconds = until_tomorrow();
+            return Err(ExceededQuota { quota, most, seconds });
         }
         Ok(())
     }

@@ -6,15 +6,15 @@
 //! permit.done(execution.duration);                             // or dropped: then the time that it was held counts
 //! ```
 //!
-//! What runs is counted in memory, what was used on a day in the records, which are written to every few seconds. Sandboxes, and what is begun in
-//! a minute, are counted in memory, and in the records if several gateways share them.
+//! What was used on a day is counted in the records, which are written to every few seconds. Sandboxes, cells that run, and what is begun in a
+//! minute are counted in memory, and in the records if several gateways share them.
 
+mod at_once;
 mod fetches;
 mod ledger;
 mod metered;
 mod permit;
 mod results;
-mod sandboxes;
 #[cfg(test)]
 mod tests;
 
@@ -117,24 +117,22 @@ impl Quotas {
 
     async fn try_cell(&self, owner: &str) -> Result<Result<CellPermit, ExceededQuota>, RecordsError> {
         self.load(owner).await?;
-        if let Err(refused) = self.ledger().account(owner).may_run() {
+        if let Err(refused) = self.ledger().account(owner).has_time() {
             return Ok(Err(refused));
         }
+        let permit = match self.enter_cell(owner).await? {
+            Ok(permit) => permit,
+            Err(refused) => return Ok(Err(refused)),
+        };
         if let Err(refused) = self.pace(owner, Quota::CellsPerMinute).await? {
+            permit.withdraw();
             return Ok(Err(refused));
         }
-        let mut ledger = self.ledger();
-        let account = ledger.account(owner);
-        // Another cell may have begun while the records were asked.
-        if let Err(refused) = account.may_run() {
-            return Ok(Err(refused));
-        }
-        account.cells += 1;
-        account.add(Used {
+        self.ledger().account(owner).add(Used {
             cells: 1,
             ..Used::default()
         });
-        Ok(Ok(CellPermit::new(self.clone(), owner.to_owned())))
+        Ok(Ok(permit))
     }
 
     /// Counts something that is begun, if a quota per minute has room for it.

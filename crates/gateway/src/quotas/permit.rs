@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Quotas;
+use crate::records::places::PlaceKind;
 use crate::records::usage::Used;
 
 /// Leave to run one cell or command. When it is dropped its place is free, and the time that it took is counted.
@@ -13,6 +14,7 @@ pub struct CellPermit {
     owner: String,
     since: Instant,
     took: Option<Duration>,
+    is_withdrawn: bool,
 }
 
 impl CellPermit {
@@ -22,7 +24,13 @@ impl CellPermit {
             owner,
             since: Instant::now(),
             took: None,
+            is_withdrawn: false,
         }
+    }
+
+    /// Another quota has no room for the cell, which does not begin. Nobody is woken for the place: nobody may have waited for it.
+    pub(super) fn withdraw(mut self) {
+        self.is_withdrawn = true;
     }
 
     /// The cell begins only now: what it waited does not count.
@@ -38,15 +46,24 @@ impl CellPermit {
 
 impl Drop for CellPermit {
     fn drop(&mut self) {
+        if self.is_withdrawn {
+            *self
+                .quotas
+                .ledger()
+                .account(&self.owner)
+                .at_once(PlaceKind::Cells) -= 1;
+            return self.quotas.leave(&self.owner, PlaceKind::Cells);
+        }
         let took = self.took.unwrap_or_else(|| self.since.elapsed());
         let cell_millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.quotas.give_back(&self.owner, |account| {
-            account.cells = account.cells.saturating_sub(1);
+            account.free(PlaceKind::Cells);
             account.add(Used {
                 cell_millis,
                 ..Used::default()
             });
         });
+        self.quotas.leave(&self.owner, PlaceKind::Cells);
     }
 }
 
@@ -67,8 +84,8 @@ impl SandboxPermit {
 impl Drop for SandboxPermit {
     fn drop(&mut self) {
         self.quotas.give_back(&self.owner, |account| {
-            account.sandboxes = account.sandboxes.saturating_sub(1);
+            account.free(PlaceKind::Sandboxes);
         });
-        self.quotas.leave(&self.owner);
+        self.quotas.leave(&self.owner, PlaceKind::Sandboxes);
     }
 }

@@ -8,10 +8,8 @@ use std::time::Duration;
 use super::database::{Database, DatabaseClock, DatabaseResult, DatabaseRow, params};
 use super::{responses, volumes};
 
-/// How long a lease holds, by the clock of the database.
-const LEASE: Duration = Duration::from_secs(30);
-/// How often it is renewed.
-pub(crate) const RENEWAL: Duration = Duration::from_secs(5);
+/// How long a lease holds, by the clock of the database, unless the gateway's options say otherwise.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// A gateway that has something in its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +20,13 @@ pub(crate) struct HoldingGateway {
 }
 
 /// Begins or renews the lease of a gateway, and fails the responses of gateways that have none any more. Returns how many.
-pub(crate) fn renew(database: &mut Database, holder: &HoldingGateway) -> DatabaseResult<usize> {
+pub(crate) fn renew(
+    database: &mut Database,
+    holder: &HoldingGateway,
+    lease: Duration,
+) -> DatabaseResult<usize> {
     match database.clock()? {
-        Some(clock) => renew_at(database, holder, clock),
+        Some(clock) => renew_at(database, holder, lease, clock),
         None => Ok(0),
     }
 }
@@ -32,12 +34,13 @@ pub(crate) fn renew(database: &mut Database, holder: &HoldingGateway) -> Databas
 pub(super) fn renew_at(
     database: &mut Database,
     holder: &HoldingGateway,
+    lease: Duration,
     clock: DatabaseClock,
 ) -> DatabaseResult<usize> {
     let transaction = database.transaction()?;
     // Of two gateways, one fails a response.
     transaction.lock("gateways")?;
-    let lease = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
+    let lease = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let sql = "INSERT INTO gateways (id, expires_ms, address) VALUES (?1, ?2, ?3) \
                ON CONFLICT (id) DO UPDATE SET expires_ms = excluded.expires_ms, address = excluded.address";
     let expires = clock.now_ms.saturating_add(lease);
@@ -46,8 +49,12 @@ pub(super) fn renew_at(
     let failed = if clock.up_ms > lease {
         let sql = "DELETE FROM gateways WHERE expires_ms < ?1";
         if transaction.execute(sql, params![clock.now_ms])? > 0 {
-            let gone = "DELETE FROM places WHERE NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = places.gateway)";
-            transaction.execute(gone, &[])?;
+            for table in ["places", "homes"] {
+                let gone = format!(
+                    "DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = {table}.gateway)"
+                );
+                transaction.execute(&gone, &[])?;
+            }
         }
         let gone = "NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = volumes.holder)";
         volumes::lose(&transaction, gone)?;
@@ -63,14 +70,19 @@ pub(super) fn renew_at(
 /// Ends the lease of a gateway.
 pub(crate) fn release(database: &Database, holder: &str) -> DatabaseResult<()> {
     database.execute("DELETE FROM places WHERE gateway = ?1", params![holder])?;
+    database.execute("DELETE FROM homes WHERE gateway = ?1", params![holder])?;
     database.execute("DELETE FROM gateways WHERE id = ?1", params![holder])?;
     Ok(())
 }
 
 /// Does what is needed when a gateway starts: fails the responses that nobody writes any more. Returns how many.
-pub(crate) fn start(database: &mut Database, holder: &HoldingGateway) -> DatabaseResult<usize> {
+pub(crate) fn start(
+    database: &mut Database,
+    holder: &HoldingGateway,
+    lease: Duration,
+) -> DatabaseResult<usize> {
     if database.clock()?.is_some() {
-        return renew(database, holder);
+        return renew(database, holder, lease);
     }
     let transaction = database.transaction()?;
     volumes::lose(&transaction, "1 = 1")?;
@@ -113,6 +125,29 @@ pub(crate) fn of_response(
                WHERE responses.id = ?1 AND responses.owner = ?2 AND gateways.address IS NOT NULL \
                AND (?3 = 0 OR responses.status IN ('queued', 'in_progress'))";
     database.first(sql, params![id, owner, unfinished], read)
+}
+
+/// Returns the gateway that has an owner's sessions behind a path. If none that lives has them, it is this one from now on.
+pub(crate) fn home(
+    database: &Database,
+    path: &str,
+    owner: &str,
+    own: &str,
+) -> DatabaseResult<Option<HoldingGateway>> {
+    let find = || {
+        let sql = "SELECT gateways.id, gateways.address FROM homes JOIN gateways ON gateways.id = homes.gateway \
+                   WHERE homes.path = ?1 AND homes.owner = ?2";
+        database.first(sql, params![path, owner], read)
+    };
+    if let Some(found) = find()? {
+        return Ok(Some(found));
+    }
+    // Of two gateways that do this at once, the second one finds the first.
+    let sql = "INSERT INTO homes (path, owner, gateway) VALUES (?1, ?2, ?3) \
+               ON CONFLICT (path, owner) DO UPDATE SET gateway = excluded.gateway \
+               WHERE NOT EXISTS (SELECT 1 FROM gateways WHERE gateways.id = homes.gateway)";
+    database.execute(sql, params![path, owner, own])?;
+    find()
 }
 
 fn read(row: &DatabaseRow<'_>) -> DatabaseResult<HoldingGateway> {
@@ -161,7 +196,12 @@ mod tests {
     async fn renewed(records: &Records, holder: &'static str, up_ms: i64) -> usize {
         let renewed = records.with(move |database| {
             let clock = database.clock()?.unwrap();
-            renew_at(database, &gateway(holder), DatabaseClock { up_ms, ..clock })
+            renew_at(
+                database,
+                &gateway(holder),
+                LEASE,
+                DatabaseClock { up_ms, ..clock },
+            )
         });
         renewed.await.unwrap()
     }
@@ -170,9 +210,36 @@ mod tests {
     async fn unfinished_responses_of_a_file_fail_when_its_gateway_starts() {
         let records = Records::in_memory().unwrap();
         begin(&records, "r1", "gone").await;
-        let started = records.with(|database| start(database, &gateway("one")));
+        let started = records.with(|database| start(database, &gateway("one"), LEASE));
         assert_eq!(started.await.unwrap(), 1);
         assert_eq!(status(&records, "r1").await, "failed");
+    }
+
+    #[tokio::test]
+    async fn the_first_gateway_that_is_asked_is_an_owners_home_until_it_ends() {
+        require!(Postgres);
+        let database = PostgresDatabase::create().await;
+        let records = database.records().await;
+        for holder in ["one", "two"] {
+            let started = records.with(move |database| start(database, &gateway(holder), LEASE));
+            started.await.unwrap();
+        }
+        let at = async |path: &'static str, owner: &'static str, own: &'static str| {
+            let found = records.with(move |database| home(database, path, owner, own));
+            found.await.unwrap().unwrap().id
+        };
+        assert_eq!(at("/mcp", "ann", "one").await, "one");
+        assert_eq!(at("/mcp", "ann", "two").await, "one");
+        assert_eq!(at("/e2b", "ann", "two").await, "two");
+        assert_eq!(at("/mcp", "eve", "two").await, "two");
+        let expire = "UPDATE gateways SET expires_ms = 0 WHERE id = 'one'";
+        records.with(|database| database.batch(expire)).await.unwrap();
+        renewed(&records, "two", i64::MAX).await;
+        assert_eq!(at("/mcp", "ann", "two").await, "two");
+        // A gateway that stops in order leaves nothing behind.
+        records.with(|database| release(database, "two")).await.unwrap();
+        let left = records.with(|database| database.exists("SELECT 1 FROM homes", &[]));
+        assert!(!left.await.unwrap());
     }
 
     #[tokio::test]
@@ -183,7 +250,7 @@ mod tests {
         for holder in ["one", "two"] {
             assert_eq!(
                 records
-                    .with(move |database| start(database, &gateway(holder)))
+                    .with(move |database| start(database, &gateway(holder), LEASE))
                     .await
                     .unwrap(),
                 0

@@ -18,7 +18,7 @@ use hyper::body::Frame;
 use hyper::upgrade::OnUpgrade;
 use reqwest::Url;
 
-use super::{FORWARDED_BY, unreachable};
+use super::{FORWARDED_BY, FORWARDED_HOST, unreachable};
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
 use crate::relay::{PassedOn, join, set_upgrade};
@@ -93,8 +93,13 @@ pub(super) fn url(holder: &HoldingGateway, path: &str) -> Result<Url, ApiError> 
 
 /// The headers that go on to another gateway.
 pub(super) fn carried(headers: &HeaderMap, gateway: &Gateway) -> HeaderMap {
+    let host = headers.get(HOST).cloned();
     let mut headers = headers.clone();
     drop_own(&mut headers);
+    // Some answers tell the client where to send more requests.
+    if let Some(host) = host {
+        headers.insert(FORWARDED_HOST, host);
+    }
     if let Ok(id) = HeaderValue::from_str(&gateway.id) {
         headers.insert(FORWARDED_BY, id);
     }

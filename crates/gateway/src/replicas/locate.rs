@@ -24,10 +24,15 @@ pub(super) enum Whereabouts {
 /// Returns a new id of a session. If other gateways share the records, it names this one.
 pub(crate) fn mint_session(gateway: &Gateway) -> String {
     if gateway.records.is_shared() {
-        Ids::random().mint(&format!("sess_{}", &gateway.id[..NAMED]))
+        Ids::random().mint(&format!("sess_{}", mark(gateway)))
     } else {
         Ids::random().mint("sess")
     }
+}
+
+/// Returns the characters by which ids name this gateway.
+pub(super) fn mark(gateway: &Gateway) -> &str {
+    &gateway.id[..NAMED]
 }
 
 /// Returns the beginning of the id of a session's gateway.
@@ -49,6 +54,30 @@ pub(super) async fn session(gateway: &Gateway, owner: &str, id: &str) -> Result<
         .with(move |database| holders::beginning_with(database, &start))
         .await?;
     Ok(found.map_or(Whereabouts::Lost, Whereabouts::At))
+}
+
+/// Returns where something is whose id begins with its gateway.
+pub(super) async fn marked(gateway: &Gateway, id: &str) -> Result<Whereabouts, RecordsError> {
+    let is_mark = |start: &&str| start.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let start = id.get(..NAMED).filter(is_mark);
+    let Some(start) = start.filter(|start| !gateway.id.starts_with(start)) else {
+        return Ok(Whereabouts::Here);
+    };
+    let start = start.to_owned();
+    elsewhere(gateway, move |database| holders::beginning_with(database, &start)).await
+}
+
+/// Returns where an owner's sessions behind a path are. If they are nowhere yet, they are here from now on. A gateway that others do not reach
+/// keeps what it has to itself.
+pub(super) async fn home(gateway: &Gateway, path: &str, owner: &str) -> Result<Whereabouts, RecordsError> {
+    if gateway.options.advertise.is_none() {
+        return Ok(Whereabouts::Here);
+    }
+    let (path, owner, own) = (path.to_owned(), owner.to_owned(), gateway.id.clone());
+    elsewhere(gateway, move |database| {
+        holders::home(database, &path, &owner, &own)
+    })
+    .await
 }
 
 /// One whose gateway has ended is looked for here: its files are in the records.

@@ -83,7 +83,7 @@ pub(crate) async fn responses(
     go(&gateway, place, request, next).await
 }
 
-fn may_forward(gateway: &Gateway, request: &Request) -> bool {
+pub(super) fn may_forward(gateway: &Gateway, request: &Request) -> bool {
     gateway.records.is_shared() && !request.headers().contains_key(FORWARDED_BY)
 }
 
@@ -92,7 +92,7 @@ fn first(params: Params) -> Option<String> {
     params.iter().next().map(|(_, id)| id.to_owned())
 }
 
-async fn go(
+pub(super) async fn go(
     gateway: &Gateway,
     place: Result<Whereabouts, RecordsError>,
     request: Request,

@@ -13,6 +13,9 @@ use crate::state::Gateway;
 /// How often old responses are looked for.
 const HOUR: Duration = Duration::from_hours(1);
 
+/// How often a lease is renewed while it holds.
+const RENEWALS: u32 = 6;
+
 /// What is logged of responses that nobody writes any more.
 const LOST: &str = "a process ended while responses were being written";
 
@@ -21,13 +24,14 @@ pub(crate) async fn hold(gateway: Gateway) {
     if !gateway.records.is_shared() {
         return;
     }
-    let mut pace = tokio::time::interval(holders::RENEWAL);
+    let lease = gateway.options.lease;
+    let mut pace = tokio::time::interval(lease / RENEWALS);
     loop {
         pace.tick().await;
         let own = gateway.holder();
         match gateway
             .records
-            .with(move |database| holders::renew(database, &own))
+            .with(move |database| holders::renew(database, &own, lease))
             .await
         {
             Ok(0) => {}
@@ -57,10 +61,10 @@ pub(crate) async fn release(gateway: &Gateway) {
 
 /// Fails the responses that ran when the process ended last time, and deletes old ones, now and every hour until the gateway stops.
 pub(crate) async fn start(gateway: &Gateway) -> Result<(), RecordsError> {
-    let own = gateway.holder();
+    let (own, lease) = (gateway.holder(), gateway.options.lease);
     let broken = gateway
         .records
-        .with(move |database| holders::start(database, &own))
+        .with(move |database| holders::start(database, &own, lease))
         .await?;
     if broken > 0 {
         tracing::warn!(responses = broken, "{LOST}");

@@ -55,7 +55,7 @@ impl Gateway {
             let mounts = mounts
                 .iter()
                 .filter(move |mount| mount.has_own_keys() == own_keys);
-            mounts.fold(Router::new(), |router, mount| router.merge(mount.route()))
+            mounts.fold(Router::new(), |router, mount| router.merge(mount.route(self)))
         };
         let state = || self.clone();
         let served = Router::new()

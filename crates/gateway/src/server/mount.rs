@@ -1,17 +1,20 @@
 //! Services of other crates behind all that stands before the gateway's own routes.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::HeaderName;
 use axum::http::header::CONTENT_LENGTH;
-use axum::middleware::Next;
+use axum::http::request::Parts;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::ApiError;
 use tower::Service;
 
+use crate::replicas::{MountedAt, mounted};
 use crate::state::Gateway;
 
 /// Builds the response to a rejected request from its reason.
@@ -21,8 +24,9 @@ pub type Form = fn(&str) -> String;
 /// extensions unless it reads keys itself. It bounds their bodies itself.
 #[derive(Clone, Debug)]
 pub struct Mount {
-    path: String,
+    path: Arc<str>,
     route: Router<Gateway>,
+    named: Option<fn(&Parts) -> Option<String>>,
     form: Option<Form>,
     read: Vec<HeaderName>,
     written: Vec<HeaderName>,
@@ -34,7 +38,8 @@ impl Mount {
     /// gateway's own.
     pub fn below(path: &str, routes: Router) -> Self {
         Self {
-            path: path.to_owned(),
+            path: path.into(),
+            named: None,
             form: None,
             route: Router::new().nest_service(path, routes),
             read: Vec::new(),
@@ -51,13 +56,21 @@ impl Mount {
         S::Future: Send + 'static,
     {
         Self {
-            path: path.to_owned(),
+            path: path.into(),
+            named: None,
             form: None,
             route: Router::new().route_service(path, service),
             read: Vec::new(),
             written: Vec::new(),
             own_keys: false,
         }
+    }
+
+    /// Finds in requests that present no key the id of a session, which begins with the [mark](Gateway::mark) of the gateway that made it.
+    #[must_use]
+    pub fn naming(mut self, named: fn(&Parts) -> Option<String>) -> Self {
+        self.named = Some(named);
+        self
     }
 
     /// Tells its clients in this form, as JSON, why the gateway did not let a request through to it.
@@ -75,8 +88,15 @@ impl Mount {
         self
     }
 
-    pub(super) fn route(&self) -> Router<Gateway> {
-        self.route.clone()
+    /// Its route, behind what sends requests to the gateway that has their sessions.
+    pub(super) fn route(&self, gateway: &Gateway) -> Router<Gateway> {
+        let at = MountedAt {
+            gateway: gateway.clone(),
+            path: Arc::clone(&self.path),
+            named: self.named,
+            own_keys: self.own_keys,
+        };
+        self.route.clone().layer(from_fn_with_state(at, mounted))
     }
 
     /// Whether it says itself who calls.
@@ -109,7 +129,7 @@ pub(super) fn refused(mut response: Response, error: &ApiError) -> Response {
 pub(super) async fn speak(State(mounts): State<Vec<Mount>>, request: Request, next: Next) -> Response {
     let mut mounts = mounts.iter();
     let form = mounts
-        .find(|mount| mount.path == request.uri().path())
+        .find(|mount| *mount.path == *request.uri().path())
         .and_then(|mount| mount.form);
     let mut response = next.run(request).await;
     if let Some(form) = form

@@ -1,8 +1,10 @@
-//! Two gateways over one Postgres: what lives in one of them is used through the other.
+//! Gateways over one Postgres: what lives in one of them is used through the others.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod chaos;
 mod ends;
+mod mounted;
 mod quotas;
 mod responses;
 mod sessions;

@@ -1,11 +1,13 @@
 //! Quotas that gateways share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_agent::provider::scripted::Scripted;
 use cellblock_testkit::require;
 use cellblock_testkit::wait::until_ok;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::support::{block_on, code, pair_with};
 
@@ -68,5 +70,49 @@ fn a_quota_per_minute_holds_over_all_gateways() {
                 "{message}"
             );
         }
+    });
+}
+
+#[test]
+fn cells_that_run_at_once_are_counted_over_all_gateways() {
+    require!(Postgres);
+    block_on(async {
+        let pair = pair_with(Arc::new(Scripted::new([])), |options| {
+            options.quotas.concurrent_cells = Some(1);
+        })
+        .await;
+        let (one, two) = (&pair.one, &pair.two);
+        let (session, other) = (one.session().await, two.session().await);
+        let endless =
+            json!({"code": "print('on', flush=True)\nwhile True: pass", "timeout": 120, "stream": true});
+        let mut stream = one.start(&format!("{session}/cells"), &endless).await;
+        let mut text = String::new();
+        while !text.contains("cell.stdout") {
+            let chunk = timeout(Duration::from_mins(1), stream.chunk()).await.unwrap();
+            text += &String::from_utf8_lossy(&chunk.unwrap().unwrap());
+        }
+        let cells = format!("{other}/cells");
+        let refused = two.post(&cells, &json!({"code": "1"})).await;
+        assert_eq!(code(&refused), (429, "rate_limit_exceeded"));
+        let message = refused.1["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("`concurrent_cells`") && message.contains("its limit is 1"),
+            "{message}"
+        );
+        let stopped = two.post(&format!("{session}/interrupt"), &json!({})).await;
+        assert_eq!(stopped.0, 200, "{}", stopped.1);
+        until_ok(async || match two.post(&cells, &json!({"code": "1"})).await {
+            (200, _) => Ok(()),
+            (_, told) => Err(told),
+        })
+        .await;
+        // Nothing is left of cells that have ended.
+        until_ok(
+            async || match pair.exists("SELECT 1 FROM places WHERE cells > 0").await {
+                false => Ok(()),
+                true => Err("a cell is still counted"),
+            },
+        )
+        .await;
     });
 }

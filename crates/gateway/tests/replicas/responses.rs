@@ -55,6 +55,36 @@ fn a_container_keeps_its_variables_whichever_gateway_is_asked() {
 }
 
 #[test]
+fn a_message_goes_on_in_the_container_of_another_gateway() {
+    require!(Postgres);
+    block_on(async {
+        let answers = [
+            runs("c1", "x = 41; print(x)"),
+            says("done"),
+            runs("c2", "x += 1; print(x)"),
+            says("done"),
+        ];
+        let pair = pair(answers).await;
+        let mut asked = json!({
+            "model": "m", "max_tokens": 1000,
+            "messages": [{"role": "user", "content": "go"}],
+            "tools": [{"type": "code_execution_20250825", "name": "code_execution"}],
+        });
+        let (status, first) = pair.one.post("/v1/messages", &asked).await;
+        assert_eq!(status, 200, "{first}");
+        asked["container"] = first["container"]["id"].clone();
+        asked["stream"] = json!(true);
+        let stream = pair.two.start("/v1/messages", &asked).await;
+        assert_eq!(stream.headers()["content-type"], "text/event-stream");
+        let text = stream.text().await.unwrap();
+        assert!(
+            text.contains("\"stdout\":\"42\\n\"") && text.contains("message_stop"),
+            "{text}"
+        );
+    });
+}
+
+#[test]
 fn a_conversation_goes_on_in_its_container_through_another_gateway() {
     require!(Postgres);
     block_on(async {

@@ -1,4 +1,4 @@
-//! Two gateways that share a database, a folder of artifacts and a model, and a client of each.
+//! Gateways that share a database, a folder of artifacts and a model, and a client of each.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use cellblock_agent::provider::scripted::{Scripted, ScriptedAnswer};
 use cellblock_artifact::Store;
 use cellblock_gateway::keys::KeyTerms;
 use cellblock_gateway::records::{PostgresUrl, Records};
+use cellblock_gateway::server::Mount;
 use cellblock_gateway::{Gateway, Models, Options};
 use cellblock_interpreter::Interpreter;
 use cellblock_sandbox::pool::PoolConfig;
@@ -66,6 +67,17 @@ pub(crate) async fn replica(
     interpreter: Arc<Interpreter>,
     change: impl FnOnce(&mut Options),
 ) -> (Gateway, SocketAddr) {
+    replica_with(url, provider, interpreter, change, |_| Vec::new()).await
+}
+
+/// The same with services beside its routes.
+pub(crate) async fn replica_with(
+    url: &PostgresUrl,
+    provider: Arc<dyn Provider>,
+    interpreter: Arc<Interpreter>,
+    change: impl FnOnce(&mut Options),
+    mounts: impl FnOnce(&Gateway) -> Vec<Mount>,
+) -> (Gateway, SocketAddr) {
     // Only the first has to install it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -79,7 +91,7 @@ pub(crate) async fn replica(
     let records = Records::connect(url).await.unwrap();
     let models = Models::default().with("m", provider);
     let gateway = Gateway::new(options, records, models, interpreter);
-    let serving = gateway.start(listener, &[]).await.unwrap();
+    let serving = gateway.start(listener, &mounts(&gateway)).await.unwrap();
     // It may stop after its database.
     tokio::spawn(async move { serving.run().await.ok() });
     (gateway, address)
@@ -114,6 +126,11 @@ pub(crate) async fn pair_with(provider: Arc<dyn Provider>, change: impl Fn(&mut 
 }
 
 impl Pair {
+    /// Whether a statement finds a row in the records.
+    pub(crate) async fn exists(&self, statement: &'static str) -> bool {
+        exists(&self.gateways[0], statement.to_owned()).await
+    }
+
     /// Runs a statement in the records.
     pub(crate) async fn sql(&self, statement: String) {
         let records = &self.gateways[0].records;
@@ -131,6 +148,15 @@ impl Drop for Pair {
             gateway.stop();
         }
     }
+}
+
+/// Whether a statement finds a row in a gateway's records.
+pub(crate) async fn exists(gateway: &Gateway, statement: String) -> bool {
+    let records = &gateway.records;
+    records
+        .with(move |database| database.exists(&statement, &[]))
+        .await
+        .unwrap()
 }
 
 /// Makes a key.

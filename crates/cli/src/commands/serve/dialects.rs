@@ -30,12 +30,15 @@ pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Result<Vec
         max_body: set.http.max_body,
         max_upload: set.sessions.max_upload,
         max_cell_timeout: set.max_cell_timeout,
+        mark: gateway.mark().map(str::to_owned),
         tasks: gateway.tasks.clone(),
         stopping: gateway.stopping.clone(),
         ending: gateway.ending.clone(),
     });
     let served = cellblock_dialects::routes(&host, options)?.into_iter();
-    Ok(served.map(|it| Mount::below(it.path, it.routes)).collect())
+    Ok(served
+        .map(|it| Mount::below(it.path, it.routes).naming(it.named))
+        .collect())
 }
 
 /// The gateway's keys.
@@ -66,6 +69,22 @@ impl Doorkeeper for Keys {
                     Unidentified::Weak(error) => NoEntry::Forbidden(error.message),
                     Unidentified::Records(error) => NoEntry::Unavailable(error.to_string()),
                 })
+        })
+    }
+
+    fn at_home<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NoEntry>> + Send + 'a>> {
+        Box::pin(async move {
+            match self.0.at_home(name).await {
+                Ok(true) => Ok(()),
+                // Nobody reads it: the gateway sends the request there.
+                Ok(false) => Err(NoEntry::Unavailable(
+                    "another server has these sessions".to_owned(),
+                )),
+                Err(error) => Err(NoEntry::Unavailable(error.to_string())),
+            }
         })
     }
 }

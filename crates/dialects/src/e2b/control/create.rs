@@ -20,7 +20,7 @@ use super::super::code::Contexts;
 use super::super::envd::Daemon;
 use super::super::error::{Answer, Problem};
 use super::super::paths::HOME;
-use super::super::place::Caller;
+use super::super::place::{Caller, ID};
 use super::super::sandbox::{HeldSandbox, Life, Sandbox};
 use super::super::secret::Token;
 use super::super::state::{E2b, FOREVER};
@@ -79,7 +79,7 @@ pub(super) async fn create(
         serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("invalid body: {error}")))?;
     request.check(&e2b)?;
     let timeout = lifetime(&e2b, request.timeout.unwrap_or(TIMEOUT))?;
-    let held = open(&e2b, owner, &mint("i"), request, timeout).await?;
+    let held = open(&e2b, owner, &e2b.host.mint(ID), request, timeout).await?;
     Ok((StatusCode::CREATED, Json(Connected::of(&e2b, &held))))
 }
 

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/volumes.sql"),
     include_str!("../migrations/replicas.sql"),
     include_str!("../migrations/runs.sql"),
+    include_str!("../migrations/homes.sql"),
 ];
 
 /// Words of `SQLite` in the migrations, and those of Postgres.
