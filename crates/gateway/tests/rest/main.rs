@@ -7,6 +7,7 @@ mod backends;
 mod bad_input;
 mod browser;
 mod cells;
+mod checkpoints;
 mod connectors;
 mod execute;
 mod files;
