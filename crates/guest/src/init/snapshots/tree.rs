@@ -66,7 +66,7 @@ impl State {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         let since =
             |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-        let changed = (stat.st_ctime, nanoseconds(stat.st_ctime_nsec));
+        let changed = (stat.st_ctime, stat.st_ctime_nsec.cast_signed());
         let age = since(now.tv_sec, now.tv_nsec) - since(changed.0, changed.1);
         (age > SETTLED_NS).then_some(Self {
             inode: stat.st_ino,
@@ -78,13 +78,7 @@ impl State {
 }
 
 pub(super) fn modified(stat: &Stat) -> (i64, i64) {
-    (stat.st_mtime, nanoseconds(stat.st_mtime_nsec))
-}
-
-#[expect(clippy::allow_attributes, reason = "the type depends on the machine")]
-#[allow(clippy::cast_possible_wrap, reason = "it is below a billion")]
-const fn nanoseconds(part: u64) -> i64 {
-    part as i64
+    (stat.st_mtime, stat.st_mtime_nsec.cast_signed())
 }
 
 pub(super) fn mode(stat: &Stat) -> Mode {
