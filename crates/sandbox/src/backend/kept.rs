@@ -1,6 +1,6 @@
 //! Kept copies of kernels, from which a session can go on any number of times.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use cellblock_jail::fds;
@@ -60,10 +60,10 @@ impl KeptKernel {
     }
 
     /// Orders it to make a kernel with these channels.
-    pub(super) fn order(&self, channel: OwnedFd, spare: OwnedFd) -> Result<()> {
+    pub(super) fn order(&self, channel: BorrowedFd<'_>, spare: BorrowedFd<'_>) -> Result<()> {
         let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        fds::hand_over(self.writer.as_ref(), &order, &[channel.as_fd(), spare.as_fd()]).map_err(|error| {
+        fds::hand_over(self.writer.as_ref(), &order, &[channel, spare]).map_err(|error| {
             SandboxErrorKind::Launcher {
                 action: "reach a kept copy of a kernel",
                 reason: cellblock_jail::error::chain(&error),

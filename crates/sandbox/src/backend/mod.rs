@@ -241,9 +241,13 @@ impl Kernel {
         let Hold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a copy that another machine has"));
         };
-        kept.order(channel.1, next_spare.1)?;
-        *spare = next_spare.0;
-        let (read, writer) = channel.0.into_split();
+        let (channel, theirs) = channel;
+        let (next_spare, next_spare_in) = next_spare;
+        kept.order(theirs.as_fd(), next_spare_in.as_fd())?;
+        // Our copies would hide its end.
+        drop((theirs, next_spare_in));
+        *spare = next_spare;
+        let (read, writer) = channel.into_split();
         self.frames = FrameReader::new(Incoming::new(read), "kernel");
         self.writer = writer;
         self.hello(RESCUE_LIMIT, "a kept copy of a kernel").await

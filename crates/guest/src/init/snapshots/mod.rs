@@ -73,7 +73,9 @@ impl Snapshots {
             }
         }
         if let Err(refusal) = result {
-            trees.into_iter().for_each(|tree| release(&mut arena, tree));
+            for tree in trees {
+                release(&mut arena, tree);
+            }
             self.arena = Some(arena);
             return Err(refusal);
         }
@@ -123,7 +125,9 @@ impl Snapshots {
         let (Some(arena), Some(trees)) = (&mut self.arena, self.kept.remove(&number)) else {
             return;
         };
-        trees.into_iter().for_each(|tree| release(arena, tree));
+        for tree in trees {
+            release(arena, tree);
+        }
         if self.kept.is_empty() {
             self.arena = None;
         }

@@ -136,7 +136,7 @@ impl Restoring<'_> {
             Kind::File {
                 content,
                 inode,
-                links,
+                shared,
                 state,
             } => {
                 let mut found = found;
@@ -147,7 +147,7 @@ impl Restoring<'_> {
                     }
                     // Writing into a file with other names would change these, too.
                     let regular = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
-                    let alone = u64::from(there.st_nlink) == 1 || (*links > 1 && there.st_ino == *inode);
+                    let alone = there.st_nlink == 1 || (*shared && there.st_ino == *inode);
                     if !regular || !alone {
                         unlinkat(&parent, &name, AtFlags::empty())?;
                         found = None;

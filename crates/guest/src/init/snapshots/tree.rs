@@ -43,7 +43,8 @@ pub(super) enum Kind {
     File {
         content: Content,
         inode: u64,
-        links: u64,
+        /// Whether it had other names.
+        shared: bool,
         /// State of the file that has this content; `None` if it is too young to tell.
         state: Option<State>,
     },
@@ -183,11 +184,11 @@ impl Saving<'_> {
                     .map_err(|e| self.named(&path, e))?
             }
         };
-        let (inode, links) = (stat.st_ino, u64::from(stat.st_nlink));
+        let (inode, shared) = (stat.st_ino, stat.st_nlink > 1);
         let kind = Kind::File {
             content,
             inode,
-            links,
+            shared,
             state,
         };
         self.enter(path, stat, kind)
