@@ -10,15 +10,14 @@ use crate::support::{block_on, session};
 const SEARCH: &str = r#"
 import ctypes, os
 pattern = bytes(range(200, 216)) * 4
-found, denied = [], 0
+found = []
 def look(path):
-    global denied
     try:
         with open(path, 'rb') as file:
             if pattern in file.read(1 << 24):
                 found.append(path)
     except OSError:
-        denied += 1
+        pass
 for pid in filter(str.isdigit, os.listdir('/proc')):
     try:
         for name in os.listdir(f'/proc/{pid}/fd'):
@@ -26,19 +25,20 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
             if os.path.isfile(path):
                 look(path)
     except OSError:
-        denied += 1
+        pass
 for root in ('/workspace', '/tmp', '/dev/shm'):
     for folder, _, names in os.walk(root):
         for name in names:
             look(os.path.join(folder, name))
 libc = ctypes.CDLL(None, use_errno=True)
 attached = libc.ptrace(16, 1, None, None) == 0
-try:
-    open('/proc/1/mem', 'rb').close()
-    attached = True
-except OSError:
-    pass
-f'{len(found)} {attached} {denied > 0}'
+for reach in (lambda: open('/proc/1/mem', 'rb').close(), lambda: os.listdir('/proc/1/fd')):
+    try:
+        reach()
+        attached = True
+    except OSError:
+        pass
+f'{len(found)} {attached}'
 "#;
 
 #[test]
@@ -61,9 +61,9 @@ fn files_of_a_checkpoint_are_out_of_reach_of_code() {
                 assert!(shown.contains(expected), "{shown}");
             }
         };
-        searched("1 False True").await;
+        searched("1 False").await;
         session.remove_file("/workspace/kept").await.unwrap();
-        searched("0 False True").await;
+        searched("0 False").await;
         session.roll_back("c1").await.unwrap();
         assert_eq!(session.read_file("/workspace/kept").await.unwrap(), content);
     });
