@@ -16,6 +16,7 @@ use crate::toolset::ToolsetArgs;
 use cellblock_settings::Size;
 
 pub(crate) mod artifact;
+pub(crate) mod checkpoint;
 pub(crate) mod config;
 pub(crate) mod connector;
 pub(crate) mod dataset;

@@ -58,6 +58,10 @@ names! {
     ProcessOutput
     /// A signed link to a port.
     PortLink
+    /// A checkpoint that was just made.
+    NewCheckpoint
+    /// The result of a rollback.
+    RolledBack
     /// A dataset.
     Mounted
     /// A recorded tool result.
@@ -78,6 +82,7 @@ names! {
     MountedList
     ProcessList
     PortList
+    CheckpointList
     ToolList
     AliasList
     PublishedDatasetList

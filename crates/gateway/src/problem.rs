@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_interpreter::Error;
 use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::session::checkpoints::CheckpointError;
 use cellblock_interpreter::session::ports::PortError;
 use cellblock_interpreter::session::processes::ProcessError;
 
@@ -119,6 +120,21 @@ impl Problem {
         }
     }
 
+    fn of_checkpoint(error: &CheckpointError) -> Self {
+        let message = error.to_string();
+        let status = match error {
+            CheckpointError::NotFound { .. } => return Self::missing(error.code(), message),
+            CheckpointError::Unsupported { .. }
+            | CheckpointError::InvalidName { .. }
+            | CheckpointError::NameTaken { .. } => StatusCode::BAD_REQUEST,
+            CheckpointError::Refused { .. }
+            | CheckpointError::Files { .. }
+            | CheckpointError::Ended { .. }
+            | CheckpointError::Lost { .. } => StatusCode::CONFLICT,
+        };
+        Self::new(status, ErrorKind::InvalidRequestError, error.code(), message)
+    }
+
     /// We failed; the log says how.
     pub(crate) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error, action, "a request failed");
@@ -212,6 +228,9 @@ impl From<Error> for Problem {
         }
         if let Error::Port(error) = &error {
             return Self::of_port(error);
+        }
+        if let Error::Checkpoint(error) = &error {
+            return Self::of_checkpoint(error);
         }
         let refused = error.refusal().map(|(code, _)| code.to_owned());
         match (error.blame(), refused.as_deref()) {

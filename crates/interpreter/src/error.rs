@@ -1,5 +1,6 @@
 //! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
+use crate::checkpoint_error::CheckpointError;
 use crate::port_error::PortError;
 use crate::process_error::ProcessError;
 
@@ -74,6 +75,9 @@ pub enum Error {
     /// A port of a session that could not be reached.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// A checkpoint of a session that could not be made or used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// The proxy of a session with `network: egress` could not be made.
     #[cfg(feature = "egress")]
     #[error("make the session's proxy")]
@@ -115,6 +119,7 @@ impl Error {
             | Self::NoFile { .. }
             | Self::Process(_)
             | Self::Port(_)
+            | Self::Checkpoint(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Blame::Caller,
@@ -158,6 +163,7 @@ impl Error {
             | Self::NoFile { .. }
             | Self::Process(_)
             | Self::Port(_)
+            | Self::Checkpoint(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Retry::Never,

@@ -16,6 +16,7 @@ mod base;
 mod binding;
 pub mod builder;
 pub mod cell;
+mod checkpoint_error;
 pub mod connector;
 pub mod contract;
 pub mod error;

@@ -76,7 +76,7 @@ pub fn no_origin(name: &str) -> String {
 }
 
 /// The origins of a session's variables.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger(BTreeMap<String, VariableOrigin>);
 
 /// A cell that has ended.

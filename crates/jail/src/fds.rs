@@ -60,12 +60,11 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>])
     }
 }
 
-/// Writes some bytes and one descriptor to a stream socket, completely or not at all.
-pub fn hand_over(stream: impl AsFd, bytes: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Writes some bytes and one or two descriptors to a stream socket, completely or not at all.
+pub fn hand_over(stream: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let rights = [fd];
-    ancillary.push(SendAncillaryMessage::ScmRights(&rights));
+    ancillary.push(SendAncillaryMessage::ScmRights(fds));
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     let sent =
         sendmsg(stream, &[IoSlice::new(bytes)], &mut ancillary, flags).during("hand over a descriptor")?;

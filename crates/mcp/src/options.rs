@@ -65,6 +65,9 @@ pub struct Options {
     /// Maximum timeout that a call can set.
     #[serde(skip)]
     pub max_cell_timeout: Duration,
+    /// Whether the backend of its sessions has checkpoints, whose tools are offered then.
+    #[serde(skip)]
+    pub checkpoints: bool,
     /// Asked before a session is made and code is run.
     #[serde(skip)]
     pub meter: Arc<dyn Meter>,
@@ -125,6 +128,7 @@ impl Default for Options {
             egress: None,
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
+            checkpoints: false,
             meter: Arc::new(Unmetered),
             guard: Guard::default(),
             setup: Vec::new(),

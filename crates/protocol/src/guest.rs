@@ -31,9 +31,9 @@ pub enum ToGuest {
         /// Repeated in the response.
         #[serde(default)]
         request: u64,
-        /// A process of the sandbox to be spared: its kernel.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        except: Option<u32>,
+        /// Processes of the sandbox to be spared: its kernel, and kept copies of kernels.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        except: Vec<u32>,
     },
     /// Runs a command.
     Exec {
@@ -222,6 +222,30 @@ pub enum ToGuest {
         /// The file.
         path: String,
     },
+    /// Saves a snapshot of `/workspace` and `/tmp`, except for datasets. Nothing may run in the
+    /// sandbox meanwhile. Answered by `saved`.
+    Save {
+        /// Repeated in the response.
+        request: u64,
+        /// Number of the snapshot.
+        snapshot: u64,
+        /// Maximum number of bytes to copy.
+        limit: u64,
+    },
+    /// Makes the files equal to a snapshot, which is kept. Nothing may run in the sandbox meanwhile.
+    Restore {
+        /// Repeated in the response.
+        request: u64,
+        /// The snapshot.
+        snapshot: u64,
+    },
+    /// Removes a snapshot, if there is one of this number.
+    Discard {
+        /// Repeated in the response.
+        request: u64,
+        /// The snapshot.
+        snapshot: u64,
+    },
     /// Requests the resource usage.
     Stats {
         /// Repeated in the response.
@@ -251,6 +275,9 @@ impl MessageSet for ToGuest {
         "read",
         "write",
         "remove",
+        "save",
+        "restore",
+        "discard",
         "stats",
     ];
 }
@@ -336,6 +363,16 @@ pub enum FromGuest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stamp: Option<FileStamp>,
     },
+    /// Answers `save`.
+    Saved {
+        /// The request.
+        request: u64,
+        /// Number of files and links in the snapshot.
+        files: u64,
+        /// Number of bytes that were copied: files that had not changed since the last snapshot were
+        /// not.
+        bytes: u64,
+    },
     /// Answers a request that has no other response.
     Ok {
         /// The request.
@@ -363,7 +400,8 @@ pub enum FromGuest {
 
 impl MessageSet for FromGuest {
     const TYPES: &'static [&'static str] = &[
-        "hello", "started", "stream", "exited", "output", "files", "ports", "content", "ok", "error", "stats",
+        "hello", "started", "stream", "exited", "output", "files", "ports", "content", "saved", "ok",
+        "error", "stats",
     ];
 }
 

@@ -138,8 +138,15 @@ pub enum ToKernel {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CallError>,
     },
+    /// Keeps a copy of the kernel, answered by `kept`. Sent with a socket attached, on which the copy
+    /// waits for `take_over`. A copy answers it there, too, to show that it waits.
+    Checkpoint {
+        /// Number of the request.
+        cell: u64,
+    },
     /// Makes a standby the kernel. Sent on the spare channel, with the spare channel of the next
-    /// standby attached.
+    /// standby attached. Sent to a kept copy on its own socket, with a channel and a spare channel
+    /// attached, it makes a copy of that copy the kernel.
     TakeOver {},
 }
 
@@ -154,6 +161,7 @@ impl MessageSet for ToKernel {
         "variables",
         "reset",
         "answer",
+        "checkpoint",
         "take_over",
     ];
 }
@@ -435,10 +443,24 @@ pub enum FromKernel {
         #[serde(default)]
         refused: Option<String>,
     },
+    /// Answers `checkpoint`.
+    Kept {
+        /// Number of the request.
+        cell: u64,
+        /// Process id of the copy in the sandbox.
+        #[serde(default)]
+        pid: Option<u32>,
+        /// The reason why there is no copy.
+        #[serde(default)]
+        refused: Option<String>,
+        /// Estimate of the memory that the copy takes up at first, in bytes.
+        #[serde(default)]
+        bytes: u64,
+    },
 }
 
 impl MessageSet for FromKernel {
-    const TYPES: &'static [&'static str] = &["hello", "output", "done", "call", "standby"];
+    const TYPES: &'static [&'static str] = &["hello", "output", "done", "call", "standby", "kept"];
 }
 
 /// Outcome of a request, from the kernel's view.

@@ -140,7 +140,7 @@ impl Sandbox for RemoteSandbox {
         Box::pin(self.kernel(None))
     }
 
-    fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>> {
+    fn rescue<'a>(&'a self, ended: Kernel, pid: u32, _kept: &'a [u32]) -> BoxFuture<'a, Result<Kernel>> {
         // Unread output is dropped with its pipes.
         drop(ended);
         Box::pin(self.kernel(Some(pid)))

@@ -19,6 +19,7 @@ use crate::incoming::Incoming;
 
 mod command;
 mod connection;
+mod snapshot;
 
 pub use command::{CommandEvent, GuestLink, KeptOutput, RunningCommand, SandboxCommand};
 pub use connection::{SandboxConnection, SandboxListener, SandboxStream};
@@ -135,6 +136,7 @@ fn answered(message: &mut FromGuest) -> Option<&mut u64> {
         | FromGuest::Output { request, .. }
         | FromGuest::Ports { request, .. }
         | FromGuest::Content { request, .. }
+        | FromGuest::Saved { request, .. }
         | FromGuest::Ok { request }
         | FromGuest::Error { request, .. }
         | FromGuest::Stats { request, .. } => Some(request),
@@ -192,17 +194,16 @@ impl Guest {
 
     /// Kills every process except the guest; files stay.
     pub async fn kill_all(&self) -> Result<()> {
-        self.kill(None).await
+        self.kill_all_but(&[]).await
     }
 
-    /// Kills every process except the guest and one other; files stay.
-    pub async fn kill_all_but(&self, pid: u32) -> Result<()> {
-        self.kill(Some(pid)).await
-    }
-
-    async fn kill(&self, except: Option<u32>) -> Result<()> {
+    /// Kills every process except the guest and some others; files stay.
+    pub async fn kill_all_but(&self, pids: &[u32]) -> Result<()> {
         self.ask(
-            ToGuest::KillAll { request: 0, except },
+            ToGuest::KillAll {
+                request: 0,
+                except: pids.to_vec(),
+            },
             None,
             "end the processes below",
             "/",
@@ -543,6 +544,7 @@ async fn hear(waiting: &Mutex<Waiting>, mut frame: Frame<FromGuest>) -> Result<(
         | FromGuest::Output { request, .. }
         | FromGuest::Ports { request, .. }
         | FromGuest::Content { request, .. }
+        | FromGuest::Saved { request, .. }
         | FromGuest::Ok { request }
         | FromGuest::Error { request, .. }
         | FromGuest::Stats { request, .. } => {
@@ -581,6 +583,9 @@ fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
         | ToGuest::Read { request, .. }
         | ToGuest::Write { request, .. }
         | ToGuest::Remove { request, .. }
+        | ToGuest::Save { request, .. }
+        | ToGuest::Restore { request, .. }
+        | ToGuest::Discard { request, .. }
         | ToGuest::Stats { request } => Some(request),
     }
 }

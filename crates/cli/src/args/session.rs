@@ -7,6 +7,7 @@ use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
+use super::checkpoint::{CellArgs, CheckpointArgs, KeepArgs};
 use super::parse_memory;
 use super::process::{AttachArgs, InputArgs, OutputArgs, ProcessArgs, ProgramArgs, parse_wait};
 use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
@@ -60,6 +61,30 @@ pub(crate) enum SessionCommand {
         #[arg(value_name = "ID")]
         session: SessionId,
     },
+    /// Run Python code in a session, as its next cell, and show what it displays
+    ///
+    /// Variables stay for the next cell. Exits like `cellblock run`.
+    Run(CellArgs),
+    /// Keep the variables and files of a session as they are now, and print only the checkpoint's ID
+    ///
+    /// A session keeps at most 8 checkpoints; the oldest makes room. Threads, child processes,
+    /// sockets and mapped files cannot be kept: the command names them and changes nothing.
+    Checkpoint(KeepArgs),
+    /// List the checkpoints of a session
+    Checkpoints {
+        /// ID of the session
+        #[arg(value_name = "ID")]
+        session: SessionId,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make the variables and files of a session what they were at a checkpoint
+    ///
+    /// Ends all processes of the session. All checkpoints are kept, also later ones.
+    Rollback(CheckpointArgs),
+    /// Drop a checkpoint and free its memory
+    DropCheckpoint(CheckpointArgs),
     /// Run a program in a session's sandbox, beside its tools
     ///
     /// Shows the output of the program until it ends; Ctrl-C ends it. Exits with 0 if its exit code

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::Lack;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::project::check_name;
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook};
@@ -25,7 +26,10 @@ pub(crate) async fn run(args: McpArgs) -> ExitCode {
 }
 
 async fn serve(args: McpArgs) -> Result<()> {
-    let options = options(&args)?;
+    let mut options = options(&args)?;
+    // Where there is no backend, the start says so.
+    let backend = args.wall.backend().await;
+    options.checkpoints = backend.is_ok_and(|kind| !kind.lacks().contains(&Lack::Checkpoints));
     let stop = stop_at_signals()?;
     let args = Arc::new(args);
     let engine = LazyInterpreter::starting(move || {

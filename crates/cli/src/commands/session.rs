@@ -28,6 +28,7 @@ use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
 
 mod attach;
+mod cells;
 pub(crate) mod host;
 mod process;
 
@@ -52,6 +53,11 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
             as_csv,
         } => add_dataset(&session, &dataset, as_csv).await,
         SessionCommand::Prompt { session } => prompt(&session).await,
+        SessionCommand::Run(args) => return error::ended(cells::run(&args).await),
+        SessionCommand::Checkpoint(args) => cells::checkpoint(&args).await,
+        SessionCommand::Checkpoints { session, json } => cells::list(&session, json).await,
+        SessionCommand::Rollback(args) => cells::roll_back(&args).await,
+        SessionCommand::DropCheckpoint(args) => cells::drop_checkpoint(&args).await,
         SessionCommand::Exec(args) => return error::ended(process::exec(&args).await),
         SessionCommand::Attach(args) => return error::ended(attach::attach(&args).await),
         SessionCommand::Ps { session, json } => process::list(&session, json).await,

@@ -18,6 +18,7 @@ use super::wire::Ask;
 use crate::error::{Error, Result};
 
 pub(crate) mod answers;
+mod cells;
 pub(crate) mod connection;
 pub(crate) mod detach;
 pub(crate) mod process;

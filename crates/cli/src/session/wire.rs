@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::session::checkpoints::{Checkpoint, NewCheckpoint, RolledBack};
 use cellblock_interpreter::session::processes::{ProcessReport, TerminalSize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::plan::{SessionDataset, SessionPlan, WarmPlan};
+use crate::exit_code::ExitCode;
 use crate::session_error::{MAX_MESSAGE, Told};
 
 /// Counts up when a command could not understand the host of another program version.
@@ -59,6 +61,8 @@ pub(crate) enum Ask {
     Prompt,
     /// Something about processes beside tools.
     Process { what: ProcessAsk },
+    /// A cell run, or something about checkpoints, in its turn.
+    Session { what: SessionAsk },
     /// A file to appear in `/tmp/data`.
     AddDataset { dataset: SessionDataset },
     /// A sandbox of a warm host. Once accepted, the connection carries the messages of `cellblock_remote`.
@@ -93,6 +97,22 @@ pub(crate) enum ProcessAsk {
     Wait { id: String, limit: Duration },
 }
 
+/// What a command wants of the kernel of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum SessionAsk {
+    /// A cell run.
+    Run { code: String, timeout: Option<Duration> },
+    /// A checkpoint made.
+    Checkpoint { name: Option<String> },
+    /// To know which checkpoints there are.
+    Checkpoints,
+    /// The state of a checkpoint back.
+    RollBack { checkpoint: String },
+    /// A checkpoint dropped; answered with the others.
+    DropCheckpoint { checkpoint: String },
+}
+
 /// What a host answers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
@@ -113,6 +133,14 @@ pub(crate) enum HostAnswer {
     Processes { processes: Vec<ProcessReport> },
     /// What is known of a process's output; the output itself came before, as stdout.
     ProcessOutput { next: u64, lost: u64, eof: bool },
+    /// How a cell ended.
+    Ran { ran: Box<RanCell> },
+    /// The new checkpoint.
+    Checkpoint { kept: Box<NewCheckpoint> },
+    /// The checkpoints that there are.
+    Checkpoints { checkpoints: Vec<Checkpoint> },
+    /// The session is as it was at the checkpoint.
+    RolledBack { back: Box<RolledBack> },
     /// Where the dataset is.
     AddedDataset { added: AddedDataset },
     /// The host has given everything back.
@@ -152,6 +180,19 @@ pub(crate) struct WarmState {
     /// Memory of the host and everything below it in bytes, with shared pages divided among their users; `None` if the system does not
     /// report it.
     pub(crate) memory_bytes: Option<u64>,
+}
+
+/// A cell that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RanCell {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// Its outputs as text.
+    pub(crate) outputs: Vec<String>,
+    /// What was left out, and how it ended.
+    pub(crate) notes: Vec<String>,
+    /// What `session run` exits with.
+    pub(crate) code: ExitCode,
 }
 
 /// Where a dataset is in the sandbox.

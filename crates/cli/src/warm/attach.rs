@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use cellblock_artifact::Store;
 use cellblock_image::{Home, OpenImage};
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::builder::Lack;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::remote::{LocalConfig, RemoteBackend, unreachable};
 use cellblock_sandbox::jail::protection::Demands;
@@ -95,7 +96,7 @@ impl Wanted<'_> {
             name: name.clone(),
             backend: "process",
             wall: None,
-            lacks: &[],
+            lacks: &[Lack::Checkpoints],
             sends_layers: false,
             open: std::sync::Arc::new(move || {
                 let (place, name) = (place.clone(), name.clone());

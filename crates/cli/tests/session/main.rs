@@ -1,5 +1,6 @@
 //! Sessions that outlive a command, as shell scripts use them.
 
+mod checkpoints;
 mod ends;
 mod guide;
 mod processes;

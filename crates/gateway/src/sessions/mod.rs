@@ -7,6 +7,7 @@ pub(crate) mod aliases;
 pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod cells;
+pub(crate) mod checkpoints;
 pub(crate) mod create;
 pub(crate) mod datasets;
 pub(crate) mod files;
@@ -24,7 +25,7 @@ mod volume;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 
 use crate::state::Gateway;
 
@@ -45,6 +46,14 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/sessions/{id}/aliases", get(aliases::list).post(aliases::add))
         .route("/v1/sessions/{id}/cells", get(cells::list).post(run::run))
         .route("/v1/sessions/{id}/cells/{cell}", get(cells::get))
+        .route(
+            "/v1/sessions/{id}/checkpoints",
+            get(checkpoints::list).post(checkpoints::create),
+        )
+        .route(
+            "/v1/sessions/{id}/checkpoints/{checkpoint}",
+            delete(checkpoints::delete),
+        )
         .route("/v1/sessions/{id}/files", get(files::list))
         .route("/v1/sessions/{id}/interrupt", post(manage::interrupt))
         .route("/v1/sessions/{id}/ports", get(ports::list))
@@ -74,6 +83,7 @@ pub(crate) fn routes() -> Router<Gateway> {
             post(processes::wait),
         )
         .route("/v1/sessions/{id}/reset", post(manage::reset))
+        .route("/v1/sessions/{id}/rollback", post(checkpoints::roll_back))
         .route("/v1/sessions/{id}/tools", get(tools::list))
         .route("/v1/sessions/{id}/tools/{name}", post(tools::call))
         .route("/v1/sessions/{id}/variables", get(variables::list))

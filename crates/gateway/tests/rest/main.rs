@@ -7,6 +7,7 @@ mod backends;
 mod bad_input;
 mod browser;
 mod cells;
+mod checkpoints;
 mod connectors;
 mod console;
 mod execute;

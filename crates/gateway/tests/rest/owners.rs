@@ -31,6 +31,9 @@ fn objects_of_other_owners_are_not_found() {
             (Method::GET, "/aliases"),
             (Method::POST, "/aliases"),
             (Method::GET, "/variables"),
+            (Method::GET, "/checkpoints"),
+            (Method::POST, "/checkpoints"),
+            (Method::DELETE, "/checkpoints/c1"),
         ] {
             let request = two.request(method.clone(), &format!("{session}{path}"));
             let request = request.header("content-type", "application/json").body("{}");

@@ -7,20 +7,20 @@ pub(super) fn all() -> bool {
     !signal(-1, libc::SIGKILL)
 }
 
-/// Kills all other processes except a kernel and those below `wardens`; returns whether there were
-/// none.
+/// Kills all other processes except the spared ones and those below `wardens`; returns whether there
+/// were none.
 ///
 /// First all of them are stopped, so that none can fork. Then each is killed by its pid and the
-/// kernel continues. A process that hides from `/proc` by making itself undumpable is missed: this
+/// spared ones, a kernel and its kept copies, continue. A process that hides from `/proc` by making itself undumpable is missed: this
 /// cleans up after user code, it is not a security boundary.
-pub(super) fn all_but(kernel: Option<u32>, wardens: &[i32]) -> bool {
-    let kernel = kernel.and_then(|pid| i32::try_from(pid).ok());
+pub(super) fn all_but(spared: &[u32], wardens: &[i32]) -> bool {
+    let spared: Vec<i32> = spared.iter().filter_map(|pid| i32::try_from(*pid).ok()).collect();
     if wardens.is_empty() {
         signal(-1, libc::SIGSTOP);
     }
     let mut others = Vec::new();
     loop {
-        let fresh: Vec<i32> = visible(kernel, wardens)
+        let fresh: Vec<i32> = visible(&spared, wardens)
             .into_iter()
             .filter(|pid| !others.contains(pid))
             .collect();
@@ -35,16 +35,16 @@ pub(super) fn all_but(kernel: Option<u32>, wardens: &[i32]) -> bool {
     for pid in &others {
         signal(*pid, libc::SIGKILL);
     }
-    if let Some(kernel) = kernel.filter(|pid| *pid > 1) {
-        signal(kernel, libc::SIGCONT);
+    for pid in spared.iter().filter(|pid| **pid > 1) {
+        signal(*pid, libc::SIGCONT);
     }
     others.is_empty()
 }
 
 /// Lists the living processes to be killed.
-fn visible(kernel: Option<i32>, wardens: &[i32]) -> Vec<i32> {
+fn visible(spared: &[i32], wardens: &[i32]) -> Vec<i32> {
     let mut others = processes();
-    others.retain(|pid| *pid > 1 && Some(*pid) != kernel && !wardens.contains(pid) && lives(*pid));
+    others.retain(|pid| *pid > 1 && !spared.contains(pid) && !wardens.contains(pid) && lives(*pid));
     // Twice, because a process whose parent ends while they are listed seems to belong to nobody.
     for _ in 0..2 {
         if others.is_empty() {

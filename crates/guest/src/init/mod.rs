@@ -27,6 +27,7 @@ use connections::Connections;
 use kept::Waiter;
 use log::Log;
 use path::{Refusal, Roots};
+use snapshots::Snapshots;
 
 mod channel;
 mod command;
@@ -38,6 +39,7 @@ mod kill;
 mod list;
 mod log;
 mod path;
+mod snapshots;
 mod stats;
 mod streams;
 mod warden;
@@ -61,6 +63,7 @@ pub fn serve(channel: OwnedFd, inside: Inside, environment: &[String]) -> Result
         commands: Vec::new(),
         waiters: Vec::new(),
         connections: Connections::default(),
+        snapshots: Snapshots::default(),
         environment: environment
             .iter()
             .filter_map(|variable| variable.split_once('='))
@@ -89,6 +92,7 @@ struct Guest {
     commands: Vec<Command>,
     waiters: Vec<Waiter>,
     connections: Connections,
+    snapshots: Snapshots,
     environment: BTreeMap<String, String>,
 }
 
@@ -150,7 +154,7 @@ impl Guest {
                 }
                 Ok(())
             }
-            ToGuest::KillAll { request, except } => self.kill_all(request, except),
+            ToGuest::KillAll { request, except } => self.kill_all(request, &except),
             ToGuest::Exec {
                 exec,
                 argv,
@@ -217,6 +221,19 @@ impl Guest {
                 let done = files::remove(&self.roots, &path);
                 self.finish(request, done)
             }
+            ToGuest::Save {
+                request,
+                snapshot,
+                limit,
+            } => self.save(request, snapshot, limit),
+            ToGuest::Restore { request, snapshot } => {
+                let done = self.snapshots.restore(&self.roots, snapshot);
+                self.finish(request, done)
+            }
+            ToGuest::Discard { request, snapshot } => {
+                self.snapshots.remove(snapshot);
+                self.finish(request, Ok(()))
+            }
             ToGuest::Stats { request } => self
                 .channel
                 .send(&stats::message(request, self.has_file_systems()), &[]),
@@ -243,6 +260,25 @@ impl Guest {
         let stamp = list::stamp();
         match list::list(&self.roots, root, since.unwrap_or(0), most) {
             Ok(listing) => self.channel.send(&listing.into_message(request, stamp), &[]),
+            Err(refusal) => self.refuse(request, refusal),
+        }
+    }
+
+    fn save(&mut self, request: u64, snapshot: u64, limit: u64) -> Result<()> {
+        if self.dir.is_some() {
+            // Other rooms' processes share the file systems.
+            let reason = "a sandbox without namespaces keeps no snapshots of its files";
+            return self.refuse(request, Refusal::new("unsupported", reason));
+        }
+        match self.snapshots.save(&self.roots, snapshot, limit) {
+            Ok(saved) => self.channel.send(
+                &FromGuest::Saved {
+                    request,
+                    files: saved.files,
+                    bytes: saved.bytes,
+                },
+                &[],
+            ),
             Err(refusal) => self.refuse(request, refusal),
         }
     }
@@ -281,9 +317,9 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the room except this one, the spared one and kept commands, and
+    /// Kills every process of the room except this one, the spared ones and kept commands, and
     /// answers when they are gone.
-    fn kill_all(&mut self, request: u64, except: Option<u32>) -> Result<()> {
+    fn kill_all(&mut self, request: u64, except: &[u32]) -> Result<()> {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         loop {
             // Because the guest is the first process of its pid namespace, -1 reaches all others
@@ -291,7 +327,7 @@ impl Guest {
             // ended by its parent.
             let wardens = self.wardens();
             let none_left = match (self.dir.is_some(), except) {
-                (false, None) if wardens.is_empty() => kill::all(),
+                (false, []) if wardens.is_empty() => kill::all(),
                 (false, spared) => kill::all_but(spared, &wardens),
                 (true, _) => tree::end_own(&wardens),
             };

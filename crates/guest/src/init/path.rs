@@ -86,6 +86,18 @@ impl Roots {
         })
     }
 
+    /// Returns roots that a test has opened.
+    #[cfg(test)]
+    pub(super) fn of(workspace: OwnedFd, tmp: OwnedFd, data: OwnedFd) -> Self {
+        let shown = data.try_clone().expect("a descriptor can be duplicated");
+        Self {
+            workspace,
+            tmp,
+            shown,
+            data,
+        }
+    }
+
     /// Finds the root of an absolute path for reading. `..` is rejected rather than resolved.
     pub(super) fn place(&self, path: &str) -> Result<Place<'_>, Refusal> {
         self.find(path, &self.shown)

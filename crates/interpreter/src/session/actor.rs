@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Request;
 use super::attribution::Made;
 use super::calls::{BuiltIn, CallLimits, HostMethods};
+use super::checkpoints::Checkpoints;
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
@@ -132,6 +133,8 @@ pub(super) struct Actor {
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
     pub(super) kernel: Option<Kernel>,
     pub(super) standby: Standby,
+    /// Kept copies of kernels, with their checkpoints.
+    pub(super) kept: Checkpoints,
     /// Whether the inputs' files are in the sandbox.
     pub(super) furnished: bool,
     pub(super) inputs: Vec<Input>,
@@ -211,6 +214,7 @@ impl Actor {
             sandbox: None,
             kernel: None,
             standby: Standby::default(),
+            kept: Checkpoints::default(),
             furnished: false,
             inputs: Vec::new(),
             datasets: Vec::new(),
@@ -303,6 +307,7 @@ impl Actor {
                 Request::EditFile { path, change, answer } => {
                     reply_saved!(self, answer, self.edit_file(&path, &change).await);
                 }
+                Request::Checkpoint(request) => self.answer_checkpoint(request).await,
                 Request::Attach { answer } => reply!(self, answer, self.attach().await),
                 Request::Close { answer } => {
                     let closed = self.close().await;

@@ -26,7 +26,7 @@ const IGNORED: [&str; 4] = ["__pycache__", ".cache", ".config", ".matplotlib"];
 const MAX_NAME: usize = 512;
 
 /// What was collected before.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Collected {
     stamps: [Option<u64>; ROOTS.len()],
     /// Size and time of files that were collected, to tell those that a coarse clock reports twice.

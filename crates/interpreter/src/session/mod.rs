@@ -28,6 +28,7 @@ mod attribution;
 mod calls;
 mod change;
 mod check;
+pub mod checkpoints;
 mod command;
 mod count;
 mod dataset;
@@ -77,6 +78,7 @@ pub use setup::SetupSnippet;
 pub use until::until;
 
 use actor::Actor;
+use checkpoints::CheckpointRequest;
 use interrupts::Interrupts;
 use spool::Spooled;
 
@@ -216,6 +218,7 @@ pub(crate) enum Request {
         change: Change,
         answer: oneshot::Sender<Result<Edited>>,
     },
+    Checkpoint(CheckpointRequest),
     /// Makes the sandbox for processes, if there is none.
     Attach {
         answer: oneshot::Sender<Result<GuestLink>>,

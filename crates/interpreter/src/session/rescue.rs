@@ -37,20 +37,27 @@ impl Execution {
 impl Actor {
     /// Replaces the kernel, which has ended, by its standby if there is one.
     pub(super) async fn rescue(&mut self) -> Aftermath {
+        let refuge = match self.options.rescue {
+            Rescue::Off => Err(Aftermath::Lost(None)),
+            Rescue::Idle | Rescue::On => match self.standby.refuge() {
+                // The next request makes one, and binds the inputs.
+                Refuge::New => Err(Aftermath::Rescued),
+                Refuge::None(why) => Err(Aftermath::Lost(Some(why))),
+                Refuge::Process(pid) => Ok(pid),
+            },
+        };
         let ended = self.kernel.take();
-        if self.options.rescue == Rescue::Off {
-            return Aftermath::Lost(None);
-        }
-        let pid = match self.standby.refuge() {
-            // The next request makes one, and binds the inputs.
-            Refuge::New => return Aftermath::Rescued,
-            Refuge::None(why) => return Aftermath::Lost(Some(why)),
-            Refuge::Process(pid) => pid,
+        let pid = match refuge {
+            Ok(pid) => pid,
+            Err(aftermath) => {
+                self.kept.set_aside(ended);
+                return aftermath;
+            }
         };
         let (Some(sandbox), Some(ended)) = (&self.sandbox, ended) else {
             return Aftermath::Lost(None);
         };
-        match sandbox.rescue(ended, pid).await {
+        match sandbox.rescue(ended, pid, &self.kept.pids()).await {
             Ok(kernel) => {
                 self.kernel = Some(kernel);
                 self.interrupts.unseen = false;
@@ -62,6 +69,7 @@ impl Actor {
                     error = &error as &dyn std::error::Error,
                     "a standby did not take over"
                 );
+                self.kept.lose_output();
                 Aftermath::Lost(Some("the standby was killed, too".to_owned()))
             }
         }

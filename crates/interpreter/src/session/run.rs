@@ -194,7 +194,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                             }
                         }
                         FromKernel::Standby { changes, pid, refused } => terms.standby.heard(changes, pid, refused),
-                        FromKernel::Hello { .. } => {}
+                        FromKernel::Hello { .. } | FromKernel::Kept { .. } => {}
                     }
                 }
             },
@@ -247,7 +247,8 @@ const fn number_of(message: &ToKernel) -> u64 {
         | ToKernel::Get { cell, .. }
         | ToKernel::Bind { cell, .. }
         | ToKernel::Variables { cell }
-        | ToKernel::Reset { cell } => *cell,
+        | ToKernel::Reset { cell }
+        | ToKernel::Checkpoint { cell } => *cell,
         ToKernel::Configure { .. } | ToKernel::Answer { .. } | ToKernel::TakeOver {} => 0,
     }
 }

@@ -67,6 +67,7 @@ impl Actor {
         (self.has_files, self.has_variables) = (false, false);
         self.chain.lose();
         self.kernel = None;
+        self.unreported.extend(self.kept.lose());
         self.processes.lose();
         self.way_out.close();
         if let Some(volume) = &mut self.volume {
@@ -132,6 +133,7 @@ impl Actor {
         self.run_exit_handlers().await;
         self.save_volume_at_end().await;
         self.kernel = None;
+        self.unreported.extend(self.kept.lose());
         self.processes.lose();
         self.way_out.close();
         match self.sandbox.take() {
@@ -265,6 +267,7 @@ impl Actor {
             write_frame(&mut kernel.writer, message, &[]).await?;
         }
         self.lineage.clear();
+        self.kept.begin();
         self.standby = Standby::default();
         self.standby.sent(message, 0);
         self.kernel = Some(kernel);
@@ -277,7 +280,8 @@ impl Actor {
         let too_many =
             matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);
         if let (true, Some(sandbox), Some(kernel)) = (too_many, &self.sandbox, &self.kernel) {
-            if let Err(error) = sandbox.guest().kill_all_but(kernel.pid).await {
+            let spared = self.kept.with(Some(kernel));
+            if let Err(error) = sandbox.guest().kill_all_but(&spared).await {
                 tracing::info!(error = &error as &dyn std::error::Error, "processes are left");
             }
             kernel.discard_written();
@@ -296,7 +300,7 @@ impl Actor {
     async fn revive(&mut self) -> Option<Kernel> {
         let sandbox = self.sandbox.as_ref()?;
         let revived = async {
-            sandbox.guest().kill_all().await?;
+            sandbox.guest().kill_all_but(&self.kept.pids()).await?;
             sandbox.start_kernel().await
         };
         match revived.await {

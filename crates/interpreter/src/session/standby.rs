@@ -9,7 +9,7 @@ use cellblock_protocol::text::acts;
 const REASON: usize = 120;
 
 /// Follows one kernel.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Standby {
     /// Messages to the kernel that changed its state, with the one that is being answered.
     changes: u64,
@@ -40,7 +40,7 @@ enum Author {
     Cell(u64),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Told {
     changes: u64,
     pid: Option<u32>,
@@ -82,6 +82,7 @@ impl Standby {
             | ToKernel::Check { .. }
             | ToKernel::Variables { .. }
             | ToKernel::Answer { .. }
+            | ToKernel::Checkpoint { .. }
             | ToKernel::TakeOver {} => {}
         }
     }
@@ -114,6 +115,19 @@ impl Standby {
             author_before: self.author_before,
             ..Self::default()
         };
+    }
+
+    /// Returns what a copy of the idle kernel starts with: the same state, without a standby.
+    pub(super) fn of_a_copy(&self) -> Self {
+        Self {
+            changes: self.changes,
+            before: self.changes,
+            cell: self.cell,
+            cell_before: self.cell,
+            author: self.author,
+            author_before: self.author,
+            ..Self::default()
+        }
     }
 
     /// Notes that nothing is being answered: what comes now is lost with the kernel.

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use cellblock_interpreter::Cell;
 use cellblock_interpreter::builder::{BackendKind, Lack};
 use cellblock_interpreter::execution::{Outcome, Resource, VariablesState};
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::checkpoints::CheckpointError;
+use cellblock_interpreter::{Cell, Error};
 use cellblock_testkit::workspace_root;
 
 use crate::backend::backend;
@@ -55,6 +56,13 @@ async fn has(lack: Lack) -> bool {
             let session = rescuing(|_| {}).await;
             run(&session, "kept = 1").await;
             run(&session, "import os\nos._exit(1)").await.state == VariablesState::Rescued
+        }
+        Lack::Checkpoints => {
+            let session = session().await;
+            let kept = session.checkpoint(None).await;
+            let unavailable = matches!(&kept, Err(Error::Checkpoint(CheckpointError::Unsupported { .. })));
+            assert!(unavailable || kept.is_ok(), "{kept:?}");
+            kept.is_ok()
         }
         Lack::Requirements => {
             let cell = Cell::new("import tabulate").with_requirements(["tabulate"]);

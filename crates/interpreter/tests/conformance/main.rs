@@ -10,6 +10,8 @@ mod place;
 mod backend;
 mod bad_inputs;
 mod capabilities;
+mod checkpoints;
+mod checkpoints_model;
 mod connectors;
 mod derivation;
 mod display;

@@ -38,8 +38,8 @@ pub(crate) fn machine_lacks(what: &str, module: &str) -> bool {
 
 /// What the backend declares to lack.
 pub(crate) fn declared() -> &'static [Lack] {
-    // The sandboxes at the other end of the connection are those of the process backend.
-    backend().parse().map_or(&[], BackendKind::lacks)
+    // The sandboxes at the other end of the connection are those of the process backend, and kept kernels cannot be reached over it.
+    backend().parse().map_or(&[Lack::Checkpoints], BackendKind::lacks)
 }
 
 /// Starts what `builder` describes, with its sandboxes in the backend of this run.

@@ -7,6 +7,7 @@
 #[path = "../conformance/backend.rs"]
 mod backend;
 mod bait;
+mod checkpoints;
 mod commands;
 mod contained;
 mod neighbors;

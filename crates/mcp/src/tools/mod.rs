@@ -21,6 +21,7 @@ use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::hosting::Permit;
 
 mod cell;
+mod checkpoints;
 mod datasets;
 mod derivation;
 mod files;
@@ -110,6 +111,16 @@ impl OfferedTool {
                 Box::pin(files::list(server, call))
             }),
         ]);
+        if options.checkpoints {
+            tools.extend([
+                Self::own(checkpoints::keep_definition(), |server, call| {
+                    Box::pin(checkpoints::keep(server, call))
+                }),
+                Self::own(checkpoints::back_definition(), |server, call| {
+                    Box::pin(checkpoints::back(server, call))
+                }),
+            ]);
+        }
         // A derivation's code runs under contracts only.
         if options.toolsets.iter().any(|kind| !kind.on_results) {
             tools.extend([

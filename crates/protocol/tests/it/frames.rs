@@ -111,7 +111,7 @@ fn unknown_fields_are_ignored_and_missing_ones_have_defaults() {
         reset,
         ToGuest::KillAll {
             request: 0,
-            except: None
+            except: Vec::new()
         }
     );
 }

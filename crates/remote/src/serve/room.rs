@@ -89,7 +89,7 @@ impl Room {
                 };
                 let ended = ended.ok_or_else(|| RemoteRefusal::request("there was no kernel"))?;
                 let sandbox = self.sandbox()?;
-                let kernel = unless_killed(sandbox, sandbox.rescue(ended, pid), killed).await?;
+                let kernel = unless_killed(sandbox, sandbox.rescue(ended, pid, &[]), killed).await?;
                 Ok(self.carry(kernel, stream))
             }
             Ask::Upload { stream, bytes } => self.expect(stream, bytes),

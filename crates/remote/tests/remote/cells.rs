@@ -161,7 +161,7 @@ fn a_standby_takes_over_and_unread_output_is_dropped() {
         .await;
         let pid = standby(&mut lease.kernel).await;
         assert_eq!(ended(&lease.kernel).await, Ending::Exited(3));
-        let mut kernel = lease.sandbox.rescue(lease.kernel, pid).await.unwrap();
+        let mut kernel = lease.sandbox.rescue(lease.kernel, pid, &[]).await.unwrap();
         assert_eq!(kernel.pid, pid);
         let mut buffer = [0; 100];
         assert!(

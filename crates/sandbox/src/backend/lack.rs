@@ -12,6 +12,8 @@ use super::BackendKind;
 pub enum Lack {
     /// Variables do not survive a kernel that dies.
     Rescue,
+    /// Sessions cannot keep checkpoints of their variables and files.
+    Checkpoints,
     /// Packages that a cell requires cannot be added.
     Requirements,
     /// Sessions cannot have higher limits than the backend.
@@ -30,8 +32,9 @@ pub enum Lack {
 
 impl Lack {
     /// Everything that a backend can lack.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Rescue,
+        Self::Checkpoints,
         Self::Requirements,
         Self::HigherLimits,
         Self::WarmOtherLimits,
@@ -45,6 +48,7 @@ impl Lack {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rescue => "rescue",
+            Self::Checkpoints => "checkpoints",
             Self::Requirements => "requirements",
             Self::HigherLimits => "higher_limits",
             Self::WarmOtherLimits => "warm_other_limits",
@@ -59,6 +63,7 @@ impl Lack {
     pub const fn otherwise(self) -> &'static str {
         match self {
             Self::Rescue => "variables survive a kernel that dies",
+            Self::Checkpoints => "a session can go back to a checkpoint of its variables and files",
             Self::Requirements => "a cell can require packages",
             Self::HigherLimits => "a session can have higher limits than the backend",
             Self::WarmOtherLimits => "a session with other limits starts as fast",
@@ -79,6 +84,7 @@ impl BackendKind {
             Self::Process => &[],
             Self::Gvisor => &[
                 Lack::Rescue,
+                Lack::Checkpoints,
                 Lack::HigherLimits,
                 Lack::WarmOtherLimits,
                 Lack::ExactMemoryLimit,
@@ -86,7 +92,7 @@ impl BackendKind {
                 Lack::HiddenProcesses,
                 Lack::FullTerminals,
             ],
-            Self::Microvm => &[Lack::HigherLimits],
+            Self::Microvm => &[Lack::Checkpoints, Lack::HigherLimits],
         }
     }
 }

@@ -23,11 +23,13 @@ use crate::guest::Guest;
 use crate::incoming::Incoming;
 use crate::limits::Limits;
 
+mod kept;
 mod kind;
 mod lack;
 mod order;
 pub mod process;
 
+pub use kept::KeptKernel;
 pub use kind::{BackendChoice, BackendKind};
 pub use lack::Lack;
 pub use order::read_in_order;
@@ -71,10 +73,16 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// Starts a kernel and waits until it is ready. Only one may run at a time.
     fn start_kernel(&self) -> BoxFuture<'_, Result<Kernel>>;
 
-    /// Lets the standby of an ended kernel take over: everything else in the sandbox is killed,
-    /// then `pid`, which the kernel reported as its standby, continues in its place. Unread output
-    /// in the pipes is dropped.
-    fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>>;
+    /// Lets the standby of an ended kernel take over: everything else in the sandbox except kept
+    /// copies of kernels is killed, then `pid`, which the kernel reported as its standby, continues in
+    /// its place. Unread output in the pipes is dropped.
+    fn rescue<'a>(&'a self, ended: Kernel, pid: u32, kept: &'a [u32]) -> BoxFuture<'a, Result<Kernel>>;
+
+    /// Makes a kernel from a kept copy of one, in the place of an ended kernel that has the same
+    /// output. The caller has killed everything else. Backends that lack checkpoints report an error.
+    fn roll_back<'a>(&'a self, _ended: Kernel, _kept: &'a KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
+        Box::pin(async { Err(Error::request("roll back a kernel that another machine has")) })
+    }
 
     /// Mounts a file, read-only, over an existing file of `/tmp/data`. `path` is the file's own
     /// path; it appears in the sandbox's mount table.
@@ -209,7 +217,7 @@ impl Kernel {
         let Hold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a standby that another machine has"));
         };
-        cellblock_jail::fds::hand_over(&*spare, &order, theirs.as_fd()).map_err(|error| {
+        cellblock_jail::fds::hand_over(&*spare, &order, &[theirs.as_fd()]).map_err(|error| {
             SandboxErrorKind::Launcher {
                 action: "reach a standby",
                 reason: cellblock_jail::error::chain(&error),
@@ -220,6 +228,29 @@ impl Kernel {
         self.frames = FrameReader::new(Incoming::new(read), "kernel");
         self.writer = writer;
         self.hello(RESCUE_LIMIT, "a standby").await
+    }
+
+    /// Orders a kept copy to make a kernel with the other ends of new channels; returns the process
+    /// that reports being it.
+    pub(crate) async fn take_up(
+        &mut self,
+        kept: &KeptKernel,
+        channel: (UnixStream, OwnedFd),
+        next_spare: (UnixStream, OwnedFd),
+    ) -> Result<u32> {
+        let Hold::Here { spare, .. } = &mut self.hold else {
+            return Err(Error::request("order a copy that another machine has"));
+        };
+        let (channel, theirs) = channel;
+        let (next_spare, next_spare_in) = next_spare;
+        kept.order(theirs.as_fd(), next_spare_in.as_fd())?;
+        // Our copies would hide its end.
+        drop((theirs, next_spare_in));
+        *spare = next_spare;
+        let (read, writer) = channel.into_split();
+        self.frames = FrameReader::new(Incoming::new(read), "kernel");
+        self.writer = writer;
+        self.hello(RESCUE_LIMIT, "a kept copy of a kernel").await
     }
 
     /// Sets the process of the kernel.

@@ -16,12 +16,12 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::broadcast;
 
 use super::connection::{failure, send, tell};
-use super::{Service, processes};
+use super::{Service, cells, processes};
 use crate::error::Error;
 use crate::exit_code::ExitCode;
 use crate::session::plan::{SessionDataset, SessionPlan};
 use crate::session::toolbox::Toolbox;
-use crate::session::wire::{Ask, Description, HostAnswer, HostFrame, ProcessAsk};
+use crate::session::wire::{Ask, Description, HostAnswer, HostFrame, ProcessAsk, SessionAsk};
 use crate::session_error::Told;
 
 /// The session that is hosted, with what its connections share.
@@ -122,6 +122,10 @@ impl Client {
                 Some(answer) => answer,
                 None => return Ok(()),
             },
+            Ask::Session { what } => match self.session(shared, what).await? {
+                Some(answer) => answer,
+                None => return Ok(()),
+            },
             Ask::AddDataset { dataset } => add_dataset(shared, &dataset).await,
             Ask::Sandbox => failure(&Error::Refused(
                 "a session's host has no sandboxes for others".to_owned(),
@@ -170,6 +174,34 @@ impl Client {
         };
         // Before others have their turn it is over.
         let _ = turn.until(ready(()), call).await;
+        drop(turn);
+        Ok((given_up == GivenUp::Closing).then(closed))
+    }
+
+    /// Runs a cell or uses checkpoints when it is its turn; no answer where nobody waits for one.
+    async fn session<T: Toolbox>(
+        &mut self,
+        shared: &Arc<Resident<SessionService<T>>>,
+        ask: SessionAsk,
+    ) -> io::Result<Option<HostAnswer>> {
+        let turn = tokio::select! {
+            biased;
+            () = self.left() => return Ok(None),
+            turn = shared.turn() => turn,
+        };
+        let (Ok(turn), Some(session)) = (turn, shared.toolbox.session()) else {
+            return Ok(Some(closed()));
+        };
+        shared.calls.fetch_add(1, Ordering::Relaxed);
+        let mut work = pin!(cells::answer(session, ask));
+        let given_up = tokio::select! {
+            biased;
+            () = shared.closed() => GivenUp::Closing,
+            answer = &mut work => return Ok(Some(answer.unwrap_or_else(|error| failure(&error)))),
+            () = self.left() => GivenUp::Left,
+        };
+        // Before others have their turn it is over.
+        let _ = turn.until(ready(()), work).await;
         drop(turn);
         Ok((given_up == GivenUp::Closing).then(closed))
     }

@@ -13,6 +13,7 @@ from cellblock_kernel.cell.interrupt import Gate
 from cellblock_kernel.cell.kernel import Kernel
 from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.library import broker
+from cellblock_kernel.rescue.checkpoint import Checkpoints
 from cellblock_kernel.rescue.standby import Standby
 
 GENERATION = 5
@@ -64,13 +65,17 @@ def answer(channel: Channel, gate: Gate, spare_fd: int | None = None) -> None:
     interactive.install()
     streams = Streams()
     standby = Standby(channel, gate, streams, spare_fd, lambda: _hello(channel))
+    checkpoints = Checkpoints(channel, standby)
     kernel = Kernel(channel, gate, streams, standby)
     broker.use(kernel.broker)
     try:
         while True:
             standby.settle()
             message, blobs = kernel.broker.receive()
-            kernel.handle(message, blobs)
+            if message["type"] == "checkpoint":
+                checkpoints.keep(message["cell"])
+            else:
+                kernel.handle(message, blobs)
     except (Closed, OSError):
         streams.flush()
     except BrokenFrame as error:

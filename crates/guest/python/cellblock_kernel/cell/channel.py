@@ -7,6 +7,7 @@ import json.scanner
 import os
 import select
 import sys
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET
 from _socket import socket as Socket
 from fcntl import ioctl
 from json import JSONDecoder
@@ -27,6 +28,8 @@ _CHUNK = 64 * 1024
 _VECTORS = 512
 
 _getpid, _set_inheritable, _ioctl = os.getpid, os.set_inheritable, ioctl
+# At most one descriptor comes with a message.
+_ANCILLARY = CMSG_SPACE(4)
 _AF_UNIX, _SOCK_STREAM = 1, 1
 
 
@@ -50,6 +53,12 @@ def encode(value: object) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return "".join(map(_escape, text)).encode()
+
+
+def frame(header: Header) -> bytes:
+    """Encodes a frame without blobs."""
+    head = encode(header)
+    return (4 + len(head)).to_bytes(4, "big") + len(head).to_bytes(4, "big") + head
 
 
 def decode(data: Buffer) -> Any:
@@ -96,6 +105,7 @@ class Channel:
         self._pid = _getpid()
         self._start = 0
         self._end = 0
+        self._handed: list[int] = []
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)
 
@@ -224,8 +234,16 @@ class Channel:
         self._start = start + size
         return self._view[start : start + size]
 
+    def handed(self) -> list[int]:
+        """Returns the descriptors that have arrived with messages; the caller closes them."""
+        handed, self._handed = self._handed, []
+        return handed
+
     def _read(self, view: memoryview) -> int:
-        size = self._socket.recv_into(view)
+        size, ancillary, _, _ = self._socket.recvmsg_into([view], _ANCILLARY, MSG_CMSG_CLOEXEC)
         if not size:
             raise Closed
+        for level, kind, content in ancillary:
+            if (level, kind) == (SOL_SOCKET, SCM_RIGHTS):
+                self._handed += memoryview(content[: len(content) // 4 * 4]).cast("i")
         return size

@@ -14,7 +14,7 @@ import signal
 import threading
 from typing import Any
 
-from cellblock_kernel.cell.channel import Channel, decode
+from cellblock_kernel.cell.channel import Channel, decode, frame
 from cellblock_kernel.cell.interrupt import Gate
 from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.rescue import soundness
@@ -28,7 +28,7 @@ _MAX_MESSAGE = 4096
 # would never use.
 _IDLE_MS = 20
 
-_getppid, _exit, _kill, _setsid = os.getppid, os._exit, os.kill, os.setsid
+_getpid, _exit, _kill, _setsid = os.getpid, os._exit, os.kill, os.setsid
 _close, _lseek, _fstat, _set_blocking = os.close, os.lseek, os.fstat, os.set_blocking
 _mask, _valid = signal.pthread_sigmask, signal.valid_signals
 
@@ -69,6 +69,10 @@ class Standby:
         if obstacle is not None:
             self._channel.send({"type": "standby", "changes": self._changes, "pid": None, "refused": obstacle})
 
+    def renew(self) -> None:
+        """Notes that a copy has become the kernel, which has no standby yet."""
+        self._due = self.policy != "off" and self._touched
+
     def settle(self) -> None:
         """Makes a standby of the current state, unless there is one: immediately, or with `idle` if no message
         comes for a while.
@@ -84,7 +88,7 @@ class Standby:
     def _renew(self) -> bool:
         """Replaces the standby and reports it to the host; returns true in a standby that has taken over."""
         self._dismiss()
-        pid, refused = None, self._obstacle()
+        pid, refused = None, self.obstacle()
         if refused is None:
             # A signal that the kernel has received but not yet handled would also be handled in the
             # copy.
@@ -109,11 +113,12 @@ class Standby:
             except OSError:
                 pass
 
-    def _obstacle(self) -> str | None:
+    def obstacle(self, *handed: int) -> str | None:
+        """Returns why a copy could not replace the kernel. Notes the positions in open files; `handed` are descriptors for the copy."""
         if self._spare is None:
             return "no spare channel"
         try:
-            own = {self._identity(number) for number in (1, 2, self._spare, self._channel.fileno())}
+            own = {self._identity(number) for number in (1, 2, self._spare, self._channel.fileno(), *handed)}
             obstacle = soundness.thread_obstacle() or soundness.child_obstacle()
             if obstacle is None:
                 obstacle, self._places = soundness.descriptor_obstacle(own, self.loop_descriptors())
@@ -134,44 +139,60 @@ class Standby:
             _setsid()
             # The host must see the end of the channel when the kernel ends.
             self._channel.release()
-            taken = self._await(spare)
+            assert spare is not None
+            taken = self.await_order(spare, 1)
             if taken is None:
                 _exit(0)
-            self._take_over(spare, taken)
+            self.take_over(spare, taken[0])
             _mask(signal.SIG_SETMASK, before)
         except BaseException:
             _exit(70)
 
+    def release(self) -> None:
+        """Closes this process's copy of the spare channel."""
+        if self._spare is not None:
+            _close(self._spare)
+
+    def moved(self, number: int) -> None:
+        """Notes that a descriptor refers to another file, which is at the same position."""
+        if number in self._places:
+            self._places[number] = (self._identity(number), self._places[number][1])
+
     @staticmethod
-    def _await(spare: int | None) -> int | None:
-        """Receives `take_over` and the next spare channel; nothing if the host has closed the channel."""
-        assert spare is not None
+    def await_order(spare: int, count: int) -> list[int] | None:
+        """Receives `take_over` with this number of descriptors; nothing if the host has closed the channel."""
         # Another process of the sandbox may have made the shared socket non-blocking.
         wait = select.poll()
         wait.register(spare, select.POLLIN)
         listener = _socket.socket(fileno=spare)
-        received, handed = b"", list[int]()
-        while len(received) < 8 or len(received) < 4 + int.from_bytes(received[:4], "big"):
-            wait.poll()
-            try:
-                part, ancillary, _, _ = listener.recvmsg(
-                    _MAX_MESSAGE, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
-                )
-            except BlockingIOError:
-                continue
-            if not part:
-                return None
-            received += part
-            for level, kind, content in ancillary:
-                if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                    handed += memoryview(content[: len(content) // 4 * 4]).cast("i")
+        while True:
+            received, handed = b"", list[int]()
+            while len(received) < 8 or len(received) < 4 + int.from_bytes(received[:4], "big"):
+                wait.poll()
+                try:
+                    part, ancillary, _, _ = listener.recvmsg(
+                        _MAX_MESSAGE, _socket.CMSG_SPACE(4 * count), _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
+                    )
+                except BlockingIOError:
+                    continue
+                if not part:
+                    return None
+                received += part
+                for level, kind, content in ancillary:
+                    if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                        handed += memoryview(content[: len(content) // 4 * 4]).cast("i")
+            message = decode(received[8:])
+            if message.get("type") != "checkpoint":
+                break
+            # The host asks whether this process is still there.
+            listener.sendall(frame({"type": "kept", "cell": message["cell"], "pid": _getpid()}))
         listener.detach()
-        message = decode(received[8:])
-        if message.get("type") != "take_over" or len(handed) != 1:
+        if message.get("type") != "take_over" or len(handed) != count:
             return None
-        return handed[0]
+        return handed
 
-    def _take_over(self, channel: int, spare: int) -> None:
+    def take_over(self, channel: int, spare: int) -> None:
+        """Goes on as the kernel over these channels."""
         for number, (identity, place) in self._places.items():
             try:
                 if self._identity(number) == identity:

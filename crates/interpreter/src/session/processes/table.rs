@@ -102,6 +102,14 @@ impl Table {
         self.rows().entries.is_empty()
     }
 
+    /// Returns the ID of a process that is running.
+    pub(in crate::session) fn running(&self) -> Option<String> {
+        let rows = self.rows();
+        let mut entries = rows.entries.iter();
+        let running = entries.find(|(_, entry)| entry.state.borrow().state == ProcessState::Running);
+        running.map(|(number, _)| number.to_string())
+    }
+
     /// Completes when a process has ended since this last completed.
     pub(in crate::session) async fn ended(&self) {
         self.1.notified().await;

@@ -44,8 +44,14 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     let id = any::<u64>;
     prop_oneof![
         any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
-        (id(), prop::option::of(any::<u32>()))
-            .prop_map(|(request, except)| ToGuest::KillAll { request, except }),
+        (id(), vec(any::<u32>(), 0..3)).prop_map(|(request, except)| ToGuest::KillAll { request, except }),
+        (id(), id(), id()).prop_map(|(request, snapshot, limit)| ToGuest::Save {
+            request,
+            snapshot,
+            limit
+        }),
+        (id(), id()).prop_map(|(request, snapshot)| ToGuest::Restore { request, snapshot }),
+        (id(), id()).prop_map(|(request, snapshot)| ToGuest::Discard { request, snapshot }),
         (
             id(),
             texts(),
@@ -184,6 +190,11 @@ pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
             request,
             eof,
             stamp
+        }),
+        (id(), id(), id()).prop_map(|(request, files, bytes)| FromGuest::Saved {
+            request,
+            files,
+            bytes
         }),
         id().prop_map(|request| FromGuest::Ok { request }),
         (id(), text(), text()).prop_map(|(request, code, message)| FromGuest::Error {

@@ -270,6 +270,7 @@ fn small() -> impl Strategy<Value = ToKernel> {
         (any::<u64>(), text()).prop_map(|(cell, name)| ToKernel::Get { cell, name }),
         any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
         any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
+        any::<u64>().prop_map(|cell| ToKernel::Checkpoint { cell }),
         (any::<u64>(), text(), text(), any::<bool>()).prop_map(|(cell, name, code, guarded)| {
             ToKernel::Setup {
                 cell,
@@ -503,6 +504,14 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             call,
             method,
             params
+        }),
+        (any::<u64>(), of(any::<u32>()), of(text()), any::<u64>()).prop_map(|(cell, pid, refused, bytes)| {
+            FromKernel::Kept {
+                cell,
+                pid,
+                refused,
+                bytes,
+            }
         }),
         (any::<u64>(), of(any::<u32>()), of(text())).prop_map(|(changes, pid, refused)| {
             FromKernel::Standby {

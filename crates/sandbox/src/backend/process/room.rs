@@ -15,7 +15,7 @@ use tokio::net::unix::pipe;
 use super::launcher::Launcher;
 use super::slots::Slot;
 use super::{internal, mounter};
-use crate::backend::{BoxFuture, Hold, Kernel, Sandbox};
+use crate::backend::{BoxFuture, Hold, KeptKernel, Kernel, Sandbox};
 use crate::error::{DuringIo, Result, SandboxErrorKind};
 use crate::guest::Guest;
 
@@ -98,11 +98,25 @@ impl Room {
         Ok(kernel)
     }
 
-    async fn let_take_over(&self, mut kernel: Kernel, pid: u32) -> Result<Kernel> {
+    async fn let_take_over(&self, mut kernel: Kernel, pid: u32, kept: &[u32]) -> Result<Kernel> {
         // Processes that the dead kernel left running could write to the next cell's output.
-        self.guest().kill_all_but(pid).await?;
+        let spared = [&[pid], kept].concat();
+        self.guest().kill_all_but(&spared).await?;
         let (ours, theirs) = fds::stream_pair().map_err(internal)?;
         let pid = kernel.take_over(stream(ours)?, theirs).await?;
+        self.adopt(kernel, pid).await
+    }
+
+    async fn take_up(&self, mut kernel: Kernel, kept: &KeptKernel) -> Result<Kernel> {
+        let (channel, channel_in) = fds::stream_pair().map_err(internal)?;
+        let (spare, spare_in) = fds::stream_pair().map_err(internal)?;
+        let channel = (stream(channel)?, channel_in);
+        let pid = kernel.take_up(kept, channel, (stream(spare)?, spare_in)).await?;
+        self.adopt(kernel, pid).await
+    }
+
+    /// Makes a process of the room that has reported to be its kernel known as that.
+    async fn adopt(&self, mut kernel: Kernel, pid: u32) -> Result<Kernel> {
         let operation = Operation::AdoptKernel {
             room: self.name.clone(),
             pid,
@@ -138,8 +152,12 @@ impl Sandbox for Room {
         Box::pin(self.kernel())
     }
 
-    fn rescue(&self, ended: Kernel, pid: u32) -> BoxFuture<'_, Result<Kernel>> {
-        Box::pin(self.let_take_over(ended, pid))
+    fn rescue<'a>(&'a self, ended: Kernel, pid: u32, kept: &'a [u32]) -> BoxFuture<'a, Result<Kernel>> {
+        Box::pin(self.let_take_over(ended, pid, kept))
+    }
+
+    fn roll_back<'a>(&'a self, ended: Kernel, kept: &'a KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
+        Box::pin(self.take_up(ended, kept))
     }
 
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>> {

@@ -1,0 +1,56 @@
+//! What a host answers about the cells and checkpoints of its session.
+
+use cellblock_interpreter::render::{self, Detail};
+use cellblock_interpreter::{Cell, Execution, Session};
+
+use crate::error::Result;
+use crate::exit_code::ExitCode;
+use crate::render::outcome;
+use crate::session::wire::{HostAnswer, RanCell, SessionAsk};
+
+/// Room for the text of an output.
+const TOKENS: usize = 4000;
+
+/// Does it.
+pub(super) async fn answer(session: &Session, ask: SessionAsk) -> Result<HostAnswer> {
+    Ok(match ask {
+        SessionAsk::Run { code, timeout } => {
+            let mut cell = Cell::new(code);
+            if let Some(timeout) = timeout {
+                cell = cell.with_timeout(timeout);
+            }
+            let ran = Box::new(ran(&session.execute(cell).await?));
+            HostAnswer::Ran { ran }
+        }
+        SessionAsk::Checkpoint { name } => HostAnswer::Checkpoint {
+            kept: Box::new(session.checkpoint(name).await?),
+        },
+        SessionAsk::Checkpoints => HostAnswer::Checkpoints {
+            checkpoints: session.checkpoints().await?,
+        },
+        SessionAsk::RollBack { checkpoint } => HostAnswer::RolledBack {
+            back: Box::new(session.roll_back(checkpoint).await?),
+        },
+        SessionAsk::DropCheckpoint { checkpoint } => {
+            session.drop_checkpoint(checkpoint).await?;
+            HostAnswer::Checkpoints {
+                checkpoints: session.checkpoints().await?,
+            }
+        }
+    })
+}
+
+fn ran(execution: &Execution) -> RanCell {
+    let outputs = execution.outputs.iter();
+    let mut notes = outcome::omissions(execution);
+    notes.extend(outcome::ending(execution));
+    RanCell {
+        stdout: execution.stdout.text.clone(),
+        stderr: execution.stderr.text.clone(),
+        outputs: outputs
+            .map(|output| render::text(output, Detail::Full, TOKENS))
+            .collect(),
+        notes,
+        code: ExitCode::of_outcome(&execution.outcome),
+    }
+}

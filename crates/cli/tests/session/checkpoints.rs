@@ -1,0 +1,52 @@
+//! Cells of a session, and going back in it.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+#[test]
+fn a_script_rolls_a_session_back() -> Result<()> {
+    let world = World::new()?;
+    let script = r#"
+id=$("$cellblock" session start --image "$image" 2>/dev/null)
+"$cellblock" session checkpoints "$id"
+"$cellblock" session run "$id" -c 'x = 1; _ = open("/workspace/a.txt","w").write("one")'
+"$cellblock" session checkpoint "$id" before
+"$cellblock" session run "$id" -c 'x = 2; _ = open("/workspace/a.txt","w").write("two")'
+"$cellblock" session rollback "$id" before 2>&1
+"$cellblock" session run "$id" -c 'x, open("/workspace/a.txt").read()'
+printf 'print("from stdin")' | "$cellblock" session run "$id" -c -
+"$cellblock" session run "$id" -c '1 / 0' >/dev/null || echo "code $?"
+"$cellblock" session rollback "$id" nonesuch 2>&1 || echo "code $?"
+"$cellblock" session checkpoints --json "$id"
+"$cellblock" session drop-checkpoint "$id" before
+"$cellblock" session checkpoints "$id"
+"$cellblock" session stop "$id" >/dev/null
+"#;
+    let (code, stdout, stderr) = world.script(script)?;
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let (listed, others): (Vec<&str>, Vec<&str>) = stdout.lines().partition(|line| line.starts_with('{'));
+    let none = "no checkpoint; `cellblock session checkpoint` makes one";
+    assert_eq!(
+        others,
+        [
+            none,
+            "c1",
+            "note: variables and files are as they were at c1 (before)",
+            "(1, 'one')",
+            "from stdin",
+            "code 1",
+            "error: find checkpoint `nonesuch`: this session has no such checkpoint; it has `c1` (before)",
+            "code 2",
+            none,
+        ]
+    );
+    let listed: Value = serde_json::from_str(listed[0])?;
+    let kept = &listed["checkpoints"][0];
+    assert_eq!(
+        (&kept["id"], &kept["name"], &kept["cell"]),
+        (&json!("c1"), &json!("before"), &json!(1))
+    );
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! Brings a tree back to the state of a snapshot. Nothing else may run in the room meanwhile.
+//!
+//! A file that still exists keeps its inode, so that what the kept kernel has open stays the file of that name.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, chmodat, fchmod, fstat, futimens, linkat,
+    mkdirat, openat, readlinkat, statat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use super::arena::{Arena, Content};
+use super::tree::{Entry, Kind, State, descend, mode, modified, names, open_root};
+
+const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
+
+/// Restores one tree.
+pub(super) struct Restoring<'a> {
+    pub(super) arena: &'a Arena,
+    pub(super) root: BorrowedFd<'a>,
+    pub(super) excluded: &'a [&'a str],
+}
+
+impl Restoring<'_> {
+    /// Makes the tree equal to the entries, and notes the new states of the files that it has written.
+    pub(super) fn restore(&self, entries: &mut [Entry]) -> Result<(), (PathBuf, Errno)> {
+        let mut wanted: HashMap<PathBuf, bool> = HashMap::new();
+        for entry in &*entries {
+            wanted.insert(entry.path.clone(), matches!(entry.kind, Kind::Directory));
+        }
+        let root = open_root(self.root).map_err(|error| (PathBuf::new(), error))?;
+        let device = fstat(&root).map_err(|error| (PathBuf::new(), error))?.st_dev;
+        self.clear(&root, Path::new(""), device, &wanted)?;
+        for entry in &mut *entries {
+            self.make(entry).map_err(|error| (entry.path.clone(), error))?;
+        }
+        // Last and from the bottom: filling a directory changes its time, and may need more permissions than it has.
+        for entry in entries.iter().rev() {
+            if matches!(entry.kind, Kind::Directory) {
+                self.finish(entry).map_err(|error| (entry.path.clone(), error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what the snapshot does not have, or has as something else.
+    fn clear(
+        &self,
+        directory: &OwnedFd,
+        at: &Path,
+        device: u64,
+        wanted: &HashMap<PathBuf, bool>,
+    ) -> Result<(), (PathBuf, Errno)> {
+        for name in names(directory.as_fd()).map_err(|error| (at.to_owned(), error))? {
+            let path = at.join(&name);
+            if self.excluded.iter().any(|it| Path::new(it) == path) {
+                continue;
+            }
+            let known = wanted.get(&path).copied();
+            self.clear_entry(directory, &name, &path, device, known, wanted)?;
+        }
+        Ok(())
+    }
+
+    fn clear_entry(
+        &self,
+        directory: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        device: u64,
+        known: Option<bool>,
+        wanted: &HashMap<PathBuf, bool>,
+    ) -> Result<(), (PathBuf, Errno)> {
+        let named = |error| (path.to_owned(), error);
+        let stat = statat(directory, name, NOFOLLOW).map_err(named)?;
+        if stat.st_dev != device {
+            return Ok(());
+        }
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            if known != Some(false) {
+                unlinkat(directory, name, AtFlags::empty()).map_err(named)?;
+            }
+            return Ok(());
+        }
+        permit(directory, name, &stat).map_err(named)?;
+        let below = openat(directory, name, super::tree::DIRECTORY, Mode::empty()).map_err(named)?;
+        self.clear(&below, path, device, wanted)?;
+        if known != Some(true) {
+            unlinkat(directory, name, AtFlags::REMOVEDIR).map_err(named)?;
+        }
+        Ok(())
+    }
+
+    fn make(&self, entry: &mut Entry) -> Result<(), Errno> {
+        let Some((parent, name)) = self.parent(&entry.path)? else {
+            return Ok(());
+        };
+        let found = match statat(&parent, &name, NOFOLLOW) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(error),
+        };
+        match &mut entry.kind {
+            Kind::Directory if found.is_some() => Ok(()),
+            Kind::Directory => mkdirat(&parent, &name, Mode::RWXU),
+            Kind::Link(target) => {
+                if let Some(found) = &found {
+                    let same = FileType::from_raw_mode(found.st_mode) == FileType::Symlink
+                        && readlinkat(&parent, &name, Vec::new())?.as_bytes() == *target;
+                    if same {
+                        return Ok(());
+                    }
+                    unlinkat(&parent, &name, AtFlags::empty())?;
+                }
+                symlinkat(OsStr::from_bytes(target), &parent, &name)?;
+                utimensat(&parent, &name, &times(entry.modified), NOFOLLOW)
+            }
+            Kind::Same(first) => {
+                let Some((other, first)) = self.parent(first)? else {
+                    return Err(Errno::INVAL);
+                };
+                let wanted = statat(&other, &first, NOFOLLOW)?;
+                if let Some(found) = &found {
+                    if found.st_ino == wanted.st_ino {
+                        return Ok(());
+                    }
+                    unlinkat(&parent, &name, AtFlags::empty())?;
+                }
+                linkat(&other, &first, &parent, &name, AtFlags::empty())
+            }
+            Kind::File {
+                content,
+                inode,
+                shared,
+                state,
+            } => {
+                let mut found = found;
+                if let Some(there) = &found {
+                    let unchanged = state.is_some() && State::of(there) == *state;
+                    if unchanged && mode(there) == entry.mode {
+                        return Ok(());
+                    }
+                    // Writing into a file with other names would change these, too.
+                    let regular = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
+                    let alone = there.st_nlink == 1 || (*shared && there.st_ino == *inode);
+                    if !regular || !alone {
+                        unlinkat(&parent, &name, AtFlags::empty())?;
+                        found = None;
+                    }
+                }
+                let file = self.fill(&parent, &name, found.as_ref(), content)?;
+                fchmod(&file, entry.mode)?;
+                futimens(&file, &times(entry.modified))?;
+                let written = fstat(&file)?;
+                (*inode, *state) = (written.st_ino, State::of(&written));
+                Ok(())
+            }
+        }
+    }
+
+    fn fill(
+        &self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        found: Option<&Stat>,
+        content: &Content,
+    ) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match found {
+            Some(stat) => {
+                permit(parent, name, stat)?;
+                openat(parent, name, flags | OFlags::TRUNC, Mode::empty())?
+            }
+            None => openat(parent, name, flags | OFlags::CREATE | OFlags::EXCL, Mode::RWXU)?,
+        };
+        self.arena.put_out(content, &file)?;
+        Ok(file)
+    }
+
+    fn finish(&self, entry: &Entry) -> Result<(), Errno> {
+        let Some((parent, name)) = self.parent(&entry.path)? else {
+            // The root belongs to the room.
+            return Ok(());
+        };
+        let found = statat(&parent, &name, NOFOLLOW)?;
+        if mode(&found) != entry.mode {
+            chmodat(&parent, &name, entry.mode, AtFlags::empty())?;
+        }
+        if modified(&found) != entry.modified {
+            utimensat(&parent, &name, &times(entry.modified), NOFOLLOW)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the directory of an entry; `None` for the root.
+    fn parent(&self, path: &Path) -> Result<Option<(OwnedFd, OsString)>, Errno> {
+        let Some(name) = path.file_name() else {
+            return Ok(None);
+        };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        Ok(Some((descend(self.root, parent)?, name.to_owned())))
+    }
+}
+
+/// Gives the owner, who is the guest's user, all permissions.
+fn permit(directory: &OwnedFd, name: &OsStr, stat: &Stat) -> Result<(), Errno> {
+    let own = mode(stat);
+    if own.contains(Mode::RWXU)
+        || (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && own.contains(Mode::WUSR))
+    {
+        return Ok(());
+    }
+    chmodat(directory, name, own | Mode::RWXU, AtFlags::empty())
+}
+
+fn times((seconds, nanoseconds): (i64, i64)) -> Timestamps {
+    let modified = Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds,
+    };
+    Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: rustix::fs::UTIME_OMIT,
+        },
+        last_modification: modified,
+    }
+}

@@ -1,0 +1,191 @@
+//! Snapshots of trees of the tests' own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+/// Two folders in the place of a room's.
+struct Place {
+    folder: tempfile::TempDir,
+    roots: Roots,
+}
+
+fn place() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["workspace", "tmp", "tmp/data"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let open = |name: &str| -> OwnedFd { fs::File::open(folder.path().join(name)).unwrap().into() };
+    let roots = Roots::of(open("workspace"), open("tmp"), open("tmp/data"));
+    Place { folder, roots }
+}
+
+impl Place {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    /// Everything that a restoration must bring back.
+    fn state(&self) -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
+        let mut all = BTreeMap::new();
+        let mut open = vec![self.path("workspace"), self.path("tmp")];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(&directory).unwrap() {
+                let path = entry.unwrap().path();
+                let about = fs::symlink_metadata(&path).unwrap();
+                let content = if about.is_dir() {
+                    open.push(path.clone());
+                    Vec::new()
+                } else if about.is_symlink() {
+                    fs::read_link(&path)
+                        .unwrap()
+                        .into_os_string()
+                        .into_encoded_bytes()
+                } else {
+                    fs::read(&path).unwrap()
+                };
+                if !path.starts_with(self.path("tmp/data")) {
+                    all.insert(path, (about.mode(), about.modified().unwrap(), content));
+                }
+            }
+        }
+        all
+    }
+}
+
+const LIMIT: u64 = 1 << 20;
+
+#[test]
+fn a_restoration_brings_back_contents_modes_times_links_and_directories() {
+    let place = place();
+    fs::create_dir_all(place.path("workspace/a/b")).unwrap();
+    place.write("workspace/a/b/deep", "deep");
+    place.write("workspace/changed", "before");
+    place.write("workspace/removed", "removed");
+    place.write("workspace/replaced", "a file");
+    place.write("tmp/script", "#!");
+    place.write("workspace/old", "old");
+    fs::set_permissions(place.path("tmp/script"), fs::Permissions::from_mode(0o751)).unwrap();
+    symlink("a/b/deep", place.path("workspace/link")).unwrap();
+    fs::hard_link(
+        place.path("workspace/changed"),
+        place.path("workspace/other name"),
+    )
+    .unwrap();
+    let old = fs::File::options()
+        .write(true)
+        .open(place.path("workspace/old"))
+        .unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_secs(1000))
+        .unwrap();
+    let mut snapshots = Snapshots::default();
+    let saved = snapshots.save(&place.roots, 1, LIMIT).unwrap();
+    assert_eq!(saved.files, 8);
+    let before = place.state();
+    let inode = fs::metadata(place.path("workspace/changed")).unwrap().ino();
+
+    for round in 0..2 {
+        place.write("workspace/changed", "after, and longer");
+        fs::remove_file(place.path("workspace/removed")).unwrap();
+        fs::remove_file(place.path("workspace/replaced")).unwrap();
+        fs::create_dir(place.path("workspace/replaced")).unwrap();
+        place.write("workspace/replaced/inside", "x");
+        fs::remove_dir_all(place.path("workspace/a")).unwrap();
+        fs::create_dir_all(place.path("workspace/locked/in")).unwrap();
+        place.write("workspace/locked/in/file", "x");
+        fs::set_permissions(place.path("workspace/locked"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(place.path("tmp/script"), fs::Permissions::from_mode(0o400)).unwrap();
+        fs::remove_file(place.path("workspace/link")).unwrap();
+        symlink("/etc/passwd", place.path("workspace/link")).unwrap();
+        place.write("tmp/data/mine", "stays");
+        snapshots.restore(&place.roots, 1).unwrap();
+        assert_eq!(place.state(), before, "round {round}");
+        for name in ["workspace/changed", "workspace/other name"] {
+            assert_eq!(fs::metadata(place.path(name)).unwrap().ino(), inode, "{name}");
+        }
+        assert_eq!(fs::read_to_string(place.path("tmp/data/mine")).unwrap(), "stays");
+    }
+}
+
+#[test]
+fn a_link_that_was_put_in_the_place_of_a_directory_is_not_followed() {
+    let place = place();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("file"), "outside").unwrap();
+    fs::create_dir(place.path("workspace/folder")).unwrap();
+    place.write("workspace/folder/file", "inside");
+    let mut snapshots = Snapshots::default();
+    snapshots.save(&place.roots, 1, LIMIT).unwrap();
+    fs::remove_dir_all(place.path("workspace/folder")).unwrap();
+    symlink(outside.path(), place.path("workspace/folder")).unwrap();
+    let more = snapshots.save(&place.roots, 2, LIMIT).unwrap();
+    assert_eq!(more.files, 1, "the link itself");
+    snapshots.restore(&place.roots, 1).unwrap();
+    assert_eq!(
+        fs::read_to_string(place.path("workspace/folder/file")).unwrap(),
+        "inside"
+    );
+    assert_eq!(
+        fs::read_to_string(outside.path().join("file")).unwrap(),
+        "outside"
+    );
+}
+
+#[test]
+fn an_unchanged_file_is_copied_once_and_freed_with_its_last_snapshot() {
+    let place = place();
+    place.write("workspace/large", &"x".repeat(100_000));
+    settle(&place, "workspace/large");
+    let mut snapshots = Snapshots::default();
+    assert_eq!(snapshots.save(&place.roots, 1, LIMIT).unwrap().bytes, 100_000);
+    place.write("workspace/small", "x");
+    assert_eq!(snapshots.save(&place.roots, 2, LIMIT).unwrap().bytes, 1);
+    snapshots.remove(1);
+    fs::remove_file(place.path("workspace/large")).unwrap();
+    snapshots.restore(&place.roots, 2).unwrap();
+    assert_eq!(
+        fs::metadata(place.path("workspace/large")).unwrap().len(),
+        100_000
+    );
+    let refusal = snapshots.restore(&place.roots, 1).unwrap_err();
+    assert_eq!(refusal.code, "not_found");
+    snapshots.remove(2);
+    assert!(snapshots.arena.is_none());
+}
+
+/// Waits until a change of the file would show in its state.
+fn settle(place: &Place, name: &str) {
+    while tree::State::of(&rustix::fs::stat(place.path(name)).unwrap()).is_none() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_cannot_be_saved_is_named_and_leaves_nothing_behind() {
+    let place = place();
+    place.write("workspace/a", "xxxx");
+    place.write("workspace/b", "xxxx");
+    let mut snapshots = Snapshots::default();
+    let refusal = snapshots.save(&place.roots, 1, 7).unwrap_err();
+    assert_eq!(refusal.code, "too_large");
+    assert!(
+        refusal.message.contains("which has 4 bytes"),
+        "{}",
+        refusal.message
+    );
+    let _socket = std::os::unix::net::UnixListener::bind(place.path("tmp/socket")).unwrap();
+    let refusal = snapshots.save(&place.roots, 1, LIMIT).unwrap_err();
+    assert_eq!(refusal, Refusal::new("special_file", "`/tmp/socket` is a socket"));
+    assert!(snapshots.kept.is_empty());
+    fs::remove_file(place.path("tmp/socket")).unwrap();
+    snapshots.save(&place.roots, 1, 8).unwrap();
+}

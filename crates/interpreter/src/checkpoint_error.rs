@@ -1,0 +1,89 @@
+//! Why a checkpoint could not be made or used.
+
+/// Maximum number of checkpoints of a session.
+pub const MAX_CHECKPOINTS: usize = 8;
+/// Maximum number of characters of a checkpoint's name.
+pub(crate) const MAX_NAME: usize = 64;
+
+/// Why a checkpoint could not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The backend has none.
+    #[error(
+        "checkpoints are unavailable: the backend `{backend}` lacks them; use the backend `process` on this machine"
+    )]
+    Unsupported {
+        /// Name of the backend.
+        backend: &'static str,
+    },
+    /// The session has something that a checkpoint cannot hold.
+    #[error("keep a checkpoint: the session has {obstacle}, which a checkpoint cannot hold; {remedy}")]
+    Refused {
+        /// What it is.
+        obstacle: String,
+        /// How to get rid of it.
+        remedy: &'static str,
+    },
+    /// The files cannot be saved.
+    #[error("keep a checkpoint: save the files: {reason}; remove what is not needed, and try again")]
+    Files {
+        /// Which file, and what is wrong.
+        reason: String,
+    },
+    /// The name cannot be used.
+    #[error(
+        "invalid checkpoint name `{name}`: use 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`, and not the form of an id such as `c1`"
+    )]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// Another checkpoint has the name.
+    #[error("a checkpoint named `{name}` exists; use another name, or drop it first")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// There is no such checkpoint.
+    #[error("find checkpoint `{id}`: this session has no such checkpoint; it has {kept}")]
+    NotFound {
+        /// The id or name.
+        id: String,
+        /// Those that it has.
+        kept: String,
+    },
+    /// Code of the session has ended the copy.
+    #[error(
+        "roll back to checkpoint `{id}`: code of this session has ended or stopped the process that held it; the session is as it was, without this checkpoint"
+    )]
+    Ended {
+        /// The id.
+        id: String,
+    },
+    /// The rollback failed on its way.
+    #[error(
+        "roll back to checkpoint `{id}`: {reason}; the sandbox was ended, and all variables, files and checkpoints are gone"
+    )]
+    Lost {
+        /// The id.
+        id: String,
+        /// What happened.
+        reason: String,
+    },
+}
+
+impl CheckpointError {
+    /// Returns a word for the kind of error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unsupported { .. } => "checkpoints_unavailable",
+            Self::Refused { .. } => "checkpoint_refused",
+            Self::Files { .. } => "checkpoint_files",
+            Self::InvalidName { .. } => "checkpoint_name",
+            Self::NameTaken { .. } => "checkpoint_exists",
+            Self::NotFound { .. } => "checkpoint_not_found",
+            Self::Ended { .. } => "checkpoint_ended",
+            Self::Lost { .. } => "checkpoint_lost",
+        }
+    }
+}

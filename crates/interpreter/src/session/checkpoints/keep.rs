@@ -1,0 +1,186 @@
+//! Making, using and dropping checkpoints.
+
+use std::time::SystemTime;
+
+use cellblock_sandbox::backend::Lack;
+
+use super::table::State;
+use super::{Checkpoint, CheckpointError, CheckpointRequest, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
+use crate::error::{Effect, Error, Result};
+use crate::session::actor::Actor;
+
+impl Actor {
+    pub(in crate::session) async fn answer_checkpoint(&mut self, request: CheckpointRequest) {
+        // Nobody may wait any more.
+        match request {
+            CheckpointRequest::Keep { name, answer } => {
+                let kept = self.checkpoint(name).await;
+                let _ = answer.send(self.conclude(kept));
+            }
+            CheckpointRequest::List { answer } => _ = answer.send(Ok(self.kept.list())),
+            CheckpointRequest::RollBack { checkpoint, answer } => {
+                let back = self.roll_back(&checkpoint).await;
+                self.save_volume_between_cells().await;
+                let _ = answer.send(self.conclude(back));
+            }
+            CheckpointRequest::Drop { checkpoint, answer } => {
+                let dropped = self.drop_checkpoint(&checkpoint).await;
+                let _ = answer.send(self.conclude(dropped));
+            }
+        }
+    }
+
+    async fn checkpoint(&mut self, name: Option<String>) -> Result<NewCheckpoint> {
+        self.has_checkpoints()?;
+        if let Some(name) = &name {
+            self.kept.check(name)?;
+        }
+        self.ready().await?;
+        if let Some(process) = self.processes.running() {
+            return Err(refused(format!("a process beside its cells (`{process}`)")));
+        }
+        let request = self.number();
+        let (Some(sandbox), Some(kernel)) = (&self.sandbox, &mut self.kernel) else {
+            return Err(Error::Closed);
+        };
+        let standby = &mut self.standby;
+        let heard = |changes, pid, refused| standby.heard(changes, pid, refused);
+        let kernel = match kernel.keep(request, heard).await? {
+            Ok(kernel) => kernel,
+            Err(obstacle) => return Err(refused(obstacle)),
+        };
+        let number = self.kept.next();
+        // The other half of the memory is for the kernel.
+        let (files, bytes) = match sandbox.guest().save(number, self.limits.memory_bytes / 2).await {
+            Ok(saved) => saved,
+            Err(error) if error.effect() == Effect::Destroys => return Err(error.into()),
+            Err(error) => {
+                let reason = error
+                    .guest_refusal()
+                    .map_or(error.to_string(), |(_, reason)| reason.to_owned());
+                return Err(CheckpointError::Files { reason }.into());
+            }
+        };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let about = Checkpoint {
+            id: format!("c{number}"),
+            name,
+            parent: self.kept.parent.clone(),
+            cell: self.cells,
+            created_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
+            files,
+            bytes: bytes.saturating_add(kernel.bytes),
+        };
+        let state = State {
+            standby: self.standby.of_a_copy(),
+            lineage: self.lineage.clone(),
+            collected: self.collected.clone(),
+            layers: self.layers.clone(),
+            inputs: self.inputs.iter().map(|input| input.name().to_owned()).collect(),
+        };
+        self.kept.add(about.clone(), number, kernel, state);
+        let mut evicted = None;
+        if let Some(oldest) = self.kept.evict(MAX_CHECKPOINTS) {
+            self.forget_files(oldest.number).await?;
+            evicted = Some(oldest.about);
+        }
+        Ok(NewCheckpoint {
+            checkpoint: about,
+            evicted,
+        })
+    }
+
+    async fn drop_checkpoint(&mut self, wanted: &str) -> Result<()> {
+        self.has_checkpoints()?;
+        let place = self.kept.find(wanted)?;
+        let kept = self.kept.take(place);
+        self.forget_files(kept.number).await
+    }
+
+    async fn roll_back(&mut self, wanted: &str) -> Result<RolledBack> {
+        self.has_checkpoints()?;
+        if self.loss().is_some() {
+            self.discard();
+        }
+        let place = self.kept.find(wanted)?;
+        let about = self.kept.get(place).about.clone();
+        if !self.kept.kernel(place).is_there().await {
+            let number = self.kept.take(place).number;
+            self.forget_files(number).await?;
+            return Err(CheckpointError::Ended { id: about.id }.into());
+        }
+        self.processes.end_all().await;
+        if let Err(error) = self.switch_to(place).await {
+            let refusal = match &error {
+                Error::Sandbox(error) => error.guest_refusal(),
+                _ => None,
+            };
+            // Other errors may name what belongs to the host.
+            let reason = refusal
+                .map_or("the sandbox failed", |(_, reason)| reason)
+                .to_owned();
+            tracing::warn!(error = &error as &dyn std::error::Error, "a rollback failed");
+            self.discard();
+            return Err(CheckpointError::Lost { id: about.id, reason }.into());
+        }
+        Ok(RolledBack {
+            checkpoint: about,
+            cell: self.cells,
+        })
+    }
+
+    /// Ends the kernel and everything else, restores the files, and continues with a copy of the kept kernel, in this order: no code
+    /// runs with files of one state and variables of another.
+    async fn switch_to(&mut self, place: usize) -> Result<()> {
+        let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        let guest = sandbox.guest();
+        guest.kill_all_but(&self.kept.pids()).await?;
+        guest.restore(self.kept.get(place).number).await?;
+        let ended = self.kernel.take();
+        let ended = self.kept.switch(place, ended).ok_or(Error::Closed)?;
+        let kept = self.kept.get(place);
+        self.kernel = Some(sandbox.roll_back(ended, &kept.kernel).await?);
+        let state = kept.state.clone();
+        self.standby = state.standby;
+        self.lineage = state.lineage;
+        self.collected = state.collected;
+        self.layers = state.layers;
+        self.inputs
+            .retain(|input| state.inputs.iter().any(|name| name == input.name()));
+        self.interrupts.unseen = false;
+        (self.has_variables, self.has_files) = (true, true);
+        self.show_processes();
+        Ok(())
+    }
+
+    async fn forget_files(&self, snapshot: u64) -> Result<()> {
+        match &self.sandbox {
+            Some(sandbox) => Ok(sandbox.guest().discard(snapshot).await?),
+            None => Ok(()),
+        }
+    }
+
+    fn has_checkpoints(&self) -> Result<()> {
+        let backend = &self.shared.backend;
+        if backend.lacks().contains(&Lack::Checkpoints) {
+            return Err(CheckpointError::Unsupported {
+                backend: backend.name(),
+            }
+            .into());
+        }
+        Ok(())
+    }
+}
+
+fn refused(obstacle: String) -> Error {
+    let remedy = if obstacle.contains("thread") {
+        "stop them, or reset the session and do without the library that started them"
+    } else if obstacle.contains("process") {
+        "wait for it to end, or end it"
+    } else if obstacle.contains("file") {
+        "close it, or remove it"
+    } else {
+        "close it, or delete what holds it, and try again"
+    };
+    CheckpointError::Refused { obstacle, remedy }.into()
+}

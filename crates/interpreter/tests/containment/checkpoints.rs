@@ -1,0 +1,106 @@
+//! Checkpoints: what the guest keeps for them is out of reach of code, and code that attacks the copies of its kernel harms only its
+//! own session.
+
+use cellblock_interpreter::execution::Outcome;
+use cellblock_testkit::require;
+
+use crate::support::{block_on, session};
+
+/// Looks for bytes everywhere that code can read. The pattern is not in the code itself.
+const SEARCH: &str = r#"
+import ctypes, os
+pattern = bytes(range(200, 216)) * 4
+found = []
+def look(path):
+    try:
+        with open(path, 'rb') as file:
+            if pattern in file.read(1 << 24):
+                found.append(path)
+    except OSError:
+        pass
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    try:
+        for name in os.listdir(f'/proc/{pid}/fd'):
+            path = f'/proc/{pid}/fd/{name}'
+            if os.path.isfile(path):
+                look(path)
+    except OSError:
+        pass
+for root in ('/workspace', '/tmp', '/dev/shm'):
+    for folder, _, names in os.walk(root):
+        for name in names:
+            look(os.path.join(folder, name))
+libc = ctypes.CDLL(None, use_errno=True)
+attached = libc.ptrace(16, 1, None, None) == 0
+for reach in (lambda: open('/proc/1/mem', 'rb').close(), lambda: os.listdir('/proc/1/fd')):
+    try:
+        reach()
+        attached = True
+    except OSError:
+        pass
+f'{len(found)} {attached}'
+"#;
+
+#[test]
+fn files_of_a_checkpoint_are_out_of_reach_of_code() {
+    require!(UserNamespaces);
+    block_on(async {
+        let session = session(None, "").await;
+        let content: Vec<u8> = (200..216).collect::<Vec<u8>>().repeat(1000);
+        session
+            .write_file("/workspace/kept", content.clone())
+            .await
+            .unwrap();
+        session.checkpoint(None).await.unwrap();
+        let searched = |expected: &'static str| {
+            let session = session.clone();
+            async move {
+                let ran = session.execute(SEARCH).await.unwrap();
+                assert_eq!(ran.outcome, Outcome::Completed, "{ran:#?}");
+                let shown = format!("{:?}", ran.outputs);
+                assert!(shown.contains(expected), "{shown}");
+            }
+        };
+        searched("1 False").await;
+        session.remove_file("/workspace/kept").await.unwrap();
+        searched("0 False").await;
+        session.roll_back("c1").await.unwrap();
+        assert_eq!(session.read_file("/workspace/kept").await.unwrap(), content);
+    });
+}
+
+/// Ends, stops or sends to whatever is beside the kernel.
+const ATTACK: &str = r#"
+import os, signal
+for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
+    if pid not in (1, os.getpid()):
+        for number in (signal.SIGCONT, signal.SIGTERM, signal.SIGUSR1, SIGNAL):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pass
+"#;
+
+#[test]
+fn code_that_attacks_the_copies_of_its_kernel_harms_only_its_own_session() {
+    require!(UserNamespaces);
+    block_on(async {
+        let neighbor = session(None, "").await;
+        neighbor.execute("x = 'neighbor'").await.unwrap();
+        neighbor.checkpoint(None).await.unwrap();
+        for attack in ["signal.SIGKILL", "signal.SIGSTOP"] {
+            let session = session(None, "").await;
+            session.checkpoint(None).await.unwrap();
+            session.execute(ATTACK.replace("SIGNAL", attack)).await.unwrap();
+            let back = session.roll_back("c1").await;
+            let error = back.unwrap_err().to_string();
+            assert!(error.contains("ended or stopped the process"), "{error}");
+            let next = session.execute("1").await.unwrap();
+            assert_eq!(next.outcome, Outcome::Completed);
+        }
+        neighbor.execute("x = 2").await.unwrap();
+        neighbor.roll_back("c1").await.unwrap();
+        let shown = format!("{:?}", neighbor.execute("x").await.unwrap().outputs);
+        assert!(shown.contains("neighbor"), "{shown}");
+    });
+}

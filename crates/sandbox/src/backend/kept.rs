@@ -1,0 +1,139 @@
+//! Kept copies of kernels, from which a session can go on any number of times.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use cellblock_jail::fds;
+use cellblock_protocol::text::acts;
+use cellblock_protocol::{FrameLimits, FromKernel, ToKernel, encode};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+
+use super::{Hold, Kernel};
+use crate::channel::{FrameReader, write_frame};
+use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
+use crate::incoming::Incoming;
+
+/// Maximum time for a kernel to copy itself.
+const KEEP_LIMIT: Duration = Duration::from_secs(30);
+/// Maximum time for a copy to say that it is there.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// Number of frames that are read until its report; others may send in its name.
+const FRAMES: usize = 256;
+/// Characters of a reason that are kept.
+const REASON: usize = 120;
+
+/// A copy of a kernel, which waits in its sandbox. It ends when this is dropped.
+#[derive(Debug)]
+pub struct KeptKernel {
+    /// Process id in the sandbox, as the kernel reported it.
+    pub pid: u32,
+    /// Estimate of the memory that it takes up at first, in bytes.
+    pub bytes: u64,
+    frames: FrameReader<Incoming, FromKernel>,
+    writer: OwnedWriteHalf,
+}
+
+impl KeptKernel {
+    fn new(pid: u32, bytes: u64, socket: UnixStream) -> Self {
+        let (read, writer) = socket.into_split();
+        Self {
+            pid,
+            bytes,
+            frames: FrameReader::new(Incoming::new(read), "kept kernel"),
+            writer,
+        }
+    }
+
+    /// Asks the process whether it is there, and waits for its answer: a process that was killed may take a while to be gone. Only code
+    /// of the sandbox can have ended or stopped it.
+    pub async fn is_there(&mut self) -> bool {
+        let question = ToKernel::Checkpoint { cell: 0 };
+        if write_frame(&mut self.writer, &question, &[]).await.is_err() {
+            return false;
+        }
+        let answer = tokio::time::timeout(ANSWER_LIMIT, self.frames.next()).await;
+        let Ok(Ok(Some(answer))) = answer else {
+            return false;
+        };
+        matches!(answer.message, FromKernel::Kept { .. })
+    }
+
+    /// Orders it to make a kernel with these channels.
+    pub(super) fn order(&self, channel: BorrowedFd<'_>, spare: BorrowedFd<'_>) -> Result<()> {
+        let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
+            .map_err(|error| Error::protocol("host", error.to_string()))?;
+        fds::hand_over(self.writer.as_ref(), &order, &[channel, spare]).map_err(|error| {
+            SandboxErrorKind::Launcher {
+                action: "reach a kept copy of a kernel",
+                reason: cellblock_jail::error::chain(&error),
+            }
+            .into()
+        })
+    }
+}
+
+impl Kernel {
+    /// Keeps a copy of the kernel, which must be idle; or returns the reason why it cannot be kept. Whatever the kernel says of its
+    /// standby meanwhile goes to `standby`.
+    pub async fn keep(
+        &mut self,
+        cell: u64,
+        mut standby: impl FnMut(u64, Option<u32>, Option<String>) + Send,
+    ) -> Result<Result<KeptKernel, String>> {
+        let Hold::Here { .. } = &self.hold else {
+            return Err(Error::request("keep a copy of a kernel that another machine has"));
+        };
+        let (ours, theirs) = fds::stream_pair().map_err(|error| SandboxErrorKind::Launcher {
+            action: "make a channel",
+            reason: cellblock_jail::error::chain(&error),
+        })?;
+        rustix::io::ioctl_fionbio(&ours, true).during("make a channel non-blocking")?;
+        let socket = UnixStream::from_std(ours.into()).during("watch a channel")?;
+        let order = encode(&ToKernel::Checkpoint { cell }, &[], &FrameLimits::default())
+            .map_err(|error| Error::protocol("host", error.to_string()))?;
+        if let Err(error) = fds::hand_over(self.writer.as_ref(), &order, &[theirs.as_fd()]) {
+            return Ok(Err(cellblock_jail::error::chain(&error)));
+        }
+        drop(theirs);
+        let answered = async {
+            for _ in 0..FRAMES {
+                match self.frames.next().await? {
+                    Some(frame) => match frame.message {
+                        FromKernel::Kept {
+                            cell: of,
+                            pid,
+                            refused,
+                            bytes,
+                        } if of == cell => return Ok(Some((pid, refused, bytes))),
+                        FromKernel::Standby {
+                            changes,
+                            pid,
+                            refused,
+                        } => standby(changes, pid, refused),
+                        _ => {}
+                    },
+                    None => return Ok(None),
+                }
+            }
+            Err(Error::protocol("kernel", "it did not answer `checkpoint`"))
+        };
+        let answer =
+            tokio::time::timeout(KEEP_LIMIT, answered)
+                .await
+                .map_err(|_| SandboxErrorKind::TooLate {
+                    what: "a kernel's copy",
+                    limit: KEEP_LIMIT,
+                })?;
+        Ok(match answer {
+            Ok(Some((Some(pid), None, bytes))) => Ok(KeptKernel::new(pid, bytes, socket)),
+            Ok(Some((_, refused, _))) => {
+                let reason = refused.unwrap_or_default();
+                Err(reason.chars().filter(|c| !acts(*c)).take(REASON).collect())
+            }
+            Ok(None) => Err("the kernel ended meanwhile".to_owned()),
+            Err(error) if error.is_cut() => Err("the kernel ended meanwhile".to_owned()),
+            Err(error) => return Err(error),
+        })
+    }
+}
