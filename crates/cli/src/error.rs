@@ -141,16 +141,16 @@ impl Error {
             Self::Image(error) => ExitCode::of_blame(blame_of_image(error)),
             Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
             Self::File { blame, .. } => ExitCode::of_blame(*blame),
+            Self::Keys(KeysError::Records(_)) => ExitCode::Backend,
             Self::Encoding { .. }
             | Self::Refused(_)
             | Self::Config(_)
             | Self::Listen { .. }
-            | Self::Dialects(_) => ExitCode::Refused,
+            | Self::Dialects(_)
+            | Self::Keys(_) => ExitCode::Refused,
             Self::Serve(error) => code_of_serving(error),
             Self::Connect(ConnectError::Sandboxes { source, .. }) => ExitCode::of_blame(source.blame()),
             Self::Connect(ConnectError::Execute { source, .. }) => code_of_executing(source),
-            Self::Keys(KeysError::Records(_)) => ExitCode::Backend,
-            Self::Keys(_) => ExitCode::Refused,
             Self::Session(error) => error.exit_code(),
             Self::Told(told) => told.code,
             Self::Process { source, .. } if source.kind() == io::ErrorKind::WouldBlock => ExitCode::Capacity,

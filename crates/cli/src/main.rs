@@ -87,7 +87,7 @@ fn start(cli: CliArgs) -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            Command::Run(args) => commands::run::run(*args).await,
+            Command::Run(args) => Box::pin(commands::run::run(*args)).await,
             Command::Serve(args) => Box::pin(commands::serve::run(args)).await,
             Command::Key(args) => commands::key::run(args).await,
             Command::Config(args) => commands::config::run(args.command).await,

@@ -50,7 +50,7 @@ pub struct Served {
     /// The routes, without that path.
     pub routes: Router,
     /// Finds the id of a sandbox, or of a login, in a request that may present no key. It begins with the mark of its server.
-    pub named: fn(&Parts) -> Option<String>,
+    pub named: NamedSandbox,
 }
 
 /// A dialect cannot listen at an address of its own.
@@ -65,13 +65,16 @@ pub struct DialectListenError {
     pub source: io::Error,
 }
 
+/// Reads the id of the sandbox that a request names.
+type NamedSandbox = fn(&Parts) -> Option<String>;
+
 /// Returns the routes of every dialect; those of one that is off say that it is.
 ///
 /// # Errors
 ///
 /// A dialect with addresses of its own listens at them already, or fails.
 pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Served>, DialectListenError> {
-    let all: [(_, _, _, fn(&Parts) -> Option<String>); 5] = [
+    let all: [(_, _, _, NamedSandbox); 5] = [
         (
             "/e2b",
             "e2b",

@@ -296,9 +296,6 @@ impl<'a> Replay<'a> {
                     fetch.connector
                 )));
             }
-            if record.parent_checkpoint.is_some() {
-                reasons.push(about("it began at a checkpoint".to_owned()));
-            }
             for dependency in &record.depends_on {
                 reasons.push(about(format!("it could use {}", dependency.describe())));
             }

@@ -1,5 +1,7 @@
 //! Types are named after what they are, not after the fact that they do something.
 
+use std::collections::BTreeSet;
+
 use super::Violation;
 use super::tree::File;
 
@@ -30,8 +32,17 @@ pub(super) fn check(file: &File) -> Vec<Violation> {
 fn rust_types(file: &File) -> Vec<(usize, String)> {
     let tokens = file.tokens();
     let declares = |text: &str| matches!(text, "struct" | "enum" | "trait" | "type" | "union");
+    // The name of an associated type is its trait's: `type Data = Bytes;` of a body.
+    let associated: BTreeSet<_> = file
+        .lines()
+        .filter(|(_, line)| line.starts_with(' ') && line.trim_start().starts_with("type "))
+        .map(|(number, _)| number)
+        .collect();
     let pairs = tokens.windows(2).filter(|pair| declares(&pair[0].text));
-    pairs.map(|pair| (pair[1].line, pair[1].text.clone())).collect()
+    pairs
+        .map(|pair| (pair[1].line, pair[1].text.clone()))
+        .filter(|(line, _)| !associated.contains(line))
+        .collect()
 }
 
 fn python_classes(file: &File) -> Vec<(usize, String)> {
@@ -62,7 +73,7 @@ mod tests {
     fn a_type_that_ends_in_an_empty_word_is_rejected() {
         let found = check(&File::of(
             "a.rs",
-            "struct A;\npub enum PoolManager {}\ntrait Data {}\n",
+            "struct A;\npub enum PoolManager {}\ntrait Data {}\nimpl Body for A {\n    type Data = u8;\n}\n",
         ));
         let found: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert_eq!(

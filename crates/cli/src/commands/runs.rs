@@ -27,7 +27,7 @@ const CODE: usize = 60;
 /// Does it, prints, and says how it ended.
 pub(crate) async fn run(args: RunsArgs) -> ExitCode {
     let json = args.json;
-    match act(args).await {
+    match Box::pin(act(args)).await {
         Ok(code) => code,
         Err(error) => json::failed(&error, json),
     }

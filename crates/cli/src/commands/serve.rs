@@ -46,7 +46,7 @@ const SERVES_NOTHING: &str = "serve: servers that only execute have no sandboxes
 
 /// Serves until a signal stops it.
 pub(crate) async fn run(args: ServeArgs) -> ExitCode {
-    error::end(serve(&args).await)
+    error::end(Box::pin(serve(&args)).await)
 }
 
 async fn serve(args: &ServeArgs) -> Result<()> {

@@ -134,7 +134,7 @@ pub(crate) enum HostAnswer {
     /// What is known of a process's output; the output itself came before, as stdout.
     ProcessOutput { next: u64, lost: u64, eof: bool },
     /// How a cell ended.
-    Ran { ran: Box<RanCell> },
+    Ran { ran: Box<RanSessionCell> },
     /// The new checkpoint.
     Checkpoint { kept: Box<NewCheckpoint> },
     /// The checkpoints that there are.
@@ -184,7 +184,7 @@ pub(crate) struct WarmState {
 
 /// A cell that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RanCell {
+pub(crate) struct RanSessionCell {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     /// Its outputs as text.

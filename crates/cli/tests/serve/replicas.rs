@@ -154,9 +154,9 @@ fn tool(server: &Server, name: &str, arguments: &Value) -> Value {
 }
 
 /// An answer of JSON that has this status.
-fn read(answer: (u16, String), status: u16) -> Value {
-    assert_eq!(answer.0, status, "{}", answer.1);
-    serde_json::from_str(&answer.1).unwrap()
+fn read((status, body): (u16, String), expected: u16) -> Value {
+    assert_eq!(status, expected, "{body}");
+    serde_json::from_str(&body).unwrap()
 }
 
 #[test]

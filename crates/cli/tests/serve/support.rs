@@ -207,7 +207,7 @@ fn ask_with(
         _ => String::new(),
     };
     for (name, value) in headers {
-        more += &format!("{name}: {value}\r\n");
+        more.extend([name, ": ", value, "\r\n"]);
     }
     write!(
         stream,

@@ -20,8 +20,6 @@ use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{MAX_CELL_TIMEOUT, NetworkPolicy};
 
-use crate::records::holders::LEASE;
-
 pub use advertise::{AdvertisedUrl, AdvertisedUrlError};
 pub use cells::CellOptions;
 pub use containers::{ContainerOptions, StickyKey};
@@ -31,6 +29,9 @@ pub use responses::{FileOptions, ModelListOptions, ResponseOptions};
 pub use runs::RunOptions;
 pub use sessions::{ExecuteOptions, SessionsOptions};
 pub use volumes::VolumeOptions;
+
+/// How long a lease holds, by the clock of the database, unless the options say otherwise.
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]

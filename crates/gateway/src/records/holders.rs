@@ -8,9 +8,6 @@ use std::time::Duration;
 use super::database::{Database, DatabaseClock, DatabaseResult, DatabaseRow, params};
 use super::{responses, volumes};
 
-/// How long a lease holds, by the clock of the database, unless the gateway's options say otherwise.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
-
 /// A gateway that has something in its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HoldingGateway {
@@ -162,6 +159,7 @@ mod tests {
     use cellblock_testkit::require;
 
     use super::*;
+    use crate::options::LEASE;
     use crate::records::Records;
     use crate::records::conformance::PostgresDatabase;
     use crate::records::responses::Begun;

@@ -27,14 +27,14 @@ tokio::task_local! {
 }
 
 /// Finds the id of a session in a request that may present no key.
-pub(crate) type Named = fn(&Parts) -> Option<String>;
+pub(crate) type NamedPlace = fn(&Parts) -> Option<String>;
 
 /// What stands before a mounted service.
 #[derive(Clone, Debug)]
 pub(crate) struct MountedAt {
     pub(crate) gateway: Gateway,
     pub(crate) path: Arc<str>,
-    pub(crate) named: Option<Named>,
+    pub(crate) named: Option<NamedPlace>,
     /// Whether the service says itself whose a request is.
     pub(crate) own_keys: bool,
 }
@@ -91,12 +91,9 @@ pub(crate) async fn mounted(State(at): State<MountedAt>, request: Request, next:
     let Some(holder) = holder else {
         return answer;
     };
-    match body.whole() {
-        Some(body) => forward::send(gateway, &holder, Request::from_parts(parts, body)).await,
-        None => {
-            let problem = "this one has read too much of the request to send it there";
-            let error = unreachable(&holder, "gateway_failed", problem);
-            Problem::from(error).into_response()
-        }
-    }
+    let Some(body) = body.whole() else {
+        let problem = "this one has read too much of the request to send it there";
+        return Problem::from(unreachable(&holder, "gateway_failed", problem)).into_response();
+    };
+    forward::send(gateway, &holder, Request::from_parts(parts, body)).await
 }

@@ -107,12 +107,14 @@ fn cells_that_run_at_once_are_counted_over_all_gateways() {
         })
         .await;
         // Nothing is left of cells that have ended.
-        until_ok(
-            async || match pair.exists("SELECT 1 FROM places WHERE cells > 0").await {
-                false => Ok(()),
-                true => Err("a cell is still counted"),
-            },
-        )
+        until_ok(async || {
+            let counted = pair.exists("SELECT 1 FROM places WHERE cells > 0").await;
+            if counted {
+                Err("a cell is still counted")
+            } else {
+                Ok(())
+            }
+        })
         .await;
     });
 }

@@ -76,6 +76,13 @@ impl FetchRecord {
         self.outcome == CANCELED
     }
 
+    /// Says that the cell was stopped while it waited for this fetch, if it was.
+    pub(crate) fn why_stopped(&self) -> Option<String> {
+        let (connector, function) = (&self.connector, &self.function);
+        self.is_canceled()
+            .then(|| format!("the cell was stopped while it waited for `{connector}.{function}`"))
+    }
+
     /// Returns the stored table.
     pub(crate) fn artifact_id(&self) -> Option<ArtifactId> {
         Some(self.artifact.as_ref()?.sha256)

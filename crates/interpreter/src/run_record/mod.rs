@@ -73,7 +73,7 @@ pub struct RunRecord {
     /// Previous run in the same sandbox, whose variables and files this one found; absent if it is the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Checkpoint that the session was rolled back to before this run, if any.
+    /// Checkpoint that the state before this run comes from, if any: made before it, or rolled back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_checkpoint: Option<String>,
     /// Whether the session was reset after the previous run.

@@ -389,13 +389,9 @@ impl Actor {
             }
         };
         let verdict = self.judge(&ran, timeout).await?;
-        if ran.stopped.is_some()
-            && let Some(fetch) = fetches.iter().find(|fetch| fetch.is_canceled())
-        {
-            let (connector, function) = (&fetch.connector, &fetch.function);
-            self.unreported.push(format!(
-                "the cell was stopped while it waited for `{connector}.{function}`"
-            ));
+        if ran.stopped.is_some() {
+            self.unreported
+                .extend(fetches.iter().find_map(FetchRecord::why_stopped));
         }
         // The verdict tells of the loss.
         self.has_variables &= self.kernel.is_some();

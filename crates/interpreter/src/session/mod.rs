@@ -78,7 +78,7 @@ pub use setup::SetupSnippet;
 pub use until::until;
 
 use actor::Actor;
-use checkpoints::CheckpointRequest;
+use checkpoints::CheckpointOrder;
 use interrupts::Interrupts;
 use spool::Spooled;
 
@@ -218,7 +218,7 @@ pub(crate) enum Request {
         change: Change,
         answer: oneshot::Sender<Result<Edited>>,
     },
-    Checkpoint(CheckpointRequest),
+    Checkpoint(CheckpointOrder),
     /// Makes the sandbox for processes, if there is none.
     Attach {
         answer: oneshot::Sender<Result<GuestLink>>,

@@ -40,8 +40,9 @@ pub(super) struct RunChain {
     inputs: BTreeMap<String, InputDigest>,
 }
 
+/// What a replay of the next run would begin with.
 #[derive(Clone, Debug, Default)]
-struct ChainState {
+pub(in crate::session) struct ChainState {
     /// Sandboxes that the session has lost.
     lost: u64,
     parent: Option<String>,
@@ -104,6 +105,19 @@ impl RunChain {
         };
     }
 
+    /// What a checkpoint keeps of it.
+    pub(super) fn state(&self) -> ChainState {
+        self.now.clone()
+    }
+
+    /// Continues from a checkpoint.
+    pub(super) fn roll_back(&mut self, state: ChainState) {
+        self.now = ChainState {
+            lost: self.now.lost,
+            ..state
+        };
+    }
+
     async fn input(&mut self, name: &str) -> Option<(String, u64)> {
         let bound = self.inputs.get_mut(name)?;
         if let InputDigest::Hashing(digest) = bound {
@@ -160,7 +174,7 @@ impl Actor {
             limits: object(&self.limits),
             network: report.network.name().to_owned(),
             parent: None,
-            parent_checkpoint: None,
+            parent_checkpoint: self.kept.parent.clone(),
             after_reset: false,
             depends_on: results.into_iter().chain(self.always_there()).collect(),
             replay_of: None,

@@ -7,7 +7,7 @@ use cellblock_testkit::require;
 use crate::support::{block_on, session};
 
 /// Looks for bytes everywhere that code can read. The pattern is not in the code itself.
-const SEARCH: &str = r#"
+const SEARCH: &str = r"
 import ctypes, os
 pattern = bytes(range(200, 216)) * 4
 found = []
@@ -39,7 +39,7 @@ for reach in (lambda: open('/proc/1/mem', 'rb').close(), lambda: os.listdir('/pr
     except OSError:
         pass
 f'{len(found)} {attached}'
-"#;
+";
 
 #[test]
 fn files_of_a_checkpoint_are_out_of_reach_of_code() {
@@ -70,7 +70,7 @@ fn files_of_a_checkpoint_are_out_of_reach_of_code() {
 }
 
 /// Ends, stops or sends to whatever is beside the kernel.
-const ATTACK: &str = r#"
+const ATTACK: &str = r"
 import os, signal
 for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
     if pid not in (1, os.getpid()):
@@ -79,7 +79,7 @@ for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
                 os.kill(pid, number)
             except OSError:
                 pass
-"#;
+";
 
 #[test]
 fn code_that_attacks_the_copies_of_its_kernel_harms_only_its_own_session() {

@@ -56,6 +56,10 @@ impl LocalRuns {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the process ends now, and closing the file would make it wait for the disk"
+    )]
     async fn written(self) {
         let Ok(Some(runs)) = self.opening.await else {
             return;
@@ -68,8 +72,7 @@ impl LocalRuns {
             sink.record(record);
         }
         runs.flush().await;
-        // Closing the file would copy its log into it and wait for the disk. The process ends now, and whoever opens the file next reads the
-        // log all the same.
+        // Closing the file would copy its log into it. The next process that opens the file reads the log all the same.
         std::mem::forget(runs);
     }
 }

@@ -6,7 +6,7 @@ use cellblock_interpreter::{Cell, Execution, Session};
 use crate::error::Result;
 use crate::exit_code::ExitCode;
 use crate::render::outcome;
-use crate::session::wire::{HostAnswer, RanCell, SessionAsk};
+use crate::session::wire::{HostAnswer, RanSessionCell, SessionAsk};
 
 /// Room for the text of an output.
 const TOKENS: usize = 4000;
@@ -40,11 +40,11 @@ pub(super) async fn answer(session: &Session, ask: SessionAsk) -> Result<HostAns
     })
 }
 
-fn ran(execution: &Execution) -> RanCell {
+fn ran(execution: &Execution) -> RanSessionCell {
     let outputs = execution.outputs.iter();
     let mut notes = outcome::omissions(execution);
     notes.extend(outcome::ending(execution));
-    RanCell {
+    RanSessionCell {
         stdout: execution.stdout.text.clone(),
         stderr: execution.stderr.text.clone(),
         outputs: outputs

@@ -91,8 +91,8 @@ over_each_database! {
         // No lease was ever made for the gateway `gone`.
         let start = records.with(|database| match database.clock()? {
             // As of a server that has been up for long.
-            Some(clock) => holders::renew_at(database, &here(), holders::LEASE, DatabaseClock { up_ms: i64::MAX, ..clock }),
-            None => holders::start(database, &here(), holders::LEASE),
+            Some(clock) => holders::renew_at(database, &here(), crate::options::LEASE, DatabaseClock { up_ms: i64::MAX, ..clock }),
+            None => holders::start(database, &here(), crate::options::LEASE),
         });
         start.await.unwrap();
         let (lost, _) = row(&records, "data").await;

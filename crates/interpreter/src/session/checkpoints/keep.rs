@@ -5,25 +5,25 @@ use std::time::SystemTime;
 use cellblock_sandbox::backend::Lack;
 
 use super::table::State;
-use super::{Checkpoint, CheckpointError, CheckpointRequest, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
+use super::{Checkpoint, CheckpointError, CheckpointOrder, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
 use crate::error::{Effect, Error, Result};
 use crate::session::actor::Actor;
 
 impl Actor {
-    pub(in crate::session) async fn answer_checkpoint(&mut self, request: CheckpointRequest) {
+    pub(in crate::session) async fn answer_checkpoint(&mut self, request: CheckpointOrder) {
         // Nobody may wait any more.
         match request {
-            CheckpointRequest::Keep { name, answer } => {
+            CheckpointOrder::Keep { name, answer } => {
                 let kept = self.checkpoint(name).await;
                 let _ = answer.send(self.conclude(kept));
             }
-            CheckpointRequest::List { answer } => _ = answer.send(Ok(self.kept.list())),
-            CheckpointRequest::RollBack { checkpoint, answer } => {
+            CheckpointOrder::List { answer } => _ = answer.send(Ok(self.kept.list())),
+            CheckpointOrder::RollBack { checkpoint, answer } => {
                 let back = self.roll_back(&checkpoint).await;
                 self.save_volume_between_cells().await;
                 let _ = answer.send(self.conclude(back));
             }
-            CheckpointRequest::Drop { checkpoint, answer } => {
+            CheckpointOrder::Drop { checkpoint, answer } => {
                 let dropped = self.drop_checkpoint(&checkpoint).await;
                 let _ = answer.send(self.conclude(dropped));
             }
@@ -76,6 +76,7 @@ impl Actor {
             lineage: self.lineage.clone(),
             collected: self.collected.clone(),
             layers: self.layers.clone(),
+            chain: self.chain.state(),
             inputs: self.inputs.iter().map(|input| input.name().to_owned()).collect(),
         };
         self.kept.add(about.clone(), number, kernel, state);
@@ -145,6 +146,7 @@ impl Actor {
         self.lineage = state.lineage;
         self.collected = state.collected;
         self.layers = state.layers;
+        self.chain.roll_back(state.chain);
         self.inputs
             .retain(|input| state.inputs.iter().any(|name| name == input.name()));
         self.interrupts.unseen = false;

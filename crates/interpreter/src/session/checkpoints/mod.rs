@@ -63,7 +63,7 @@ pub struct RolledBack {
 
 /// What a handle asks of the session's task.
 #[derive(Debug)]
-pub(crate) enum CheckpointRequest {
+pub(crate) enum CheckpointOrder {
     Keep {
         name: Option<String>,
         answer: oneshot::Sender<Result<NewCheckpoint>>,
@@ -86,13 +86,13 @@ impl Session {
     ///
     /// What cannot be kept, such as threads, is reported as a [`CheckpointError`] before anything happens.
     pub async fn checkpoint(&self, name: Option<String>) -> Result<NewCheckpoint> {
-        self.ask(|answer| Request::Checkpoint(CheckpointRequest::Keep { name, answer }))
+        self.ask(|answer| Request::Checkpoint(CheckpointOrder::Keep { name, answer }))
             .await
     }
 
     /// Returns the session's checkpoints, oldest first.
     pub async fn checkpoints(&self) -> Result<Vec<Checkpoint>> {
-        self.ask(|answer| Request::Checkpoint(CheckpointRequest::List { answer }))
+        self.ask(|answer| Request::Checkpoint(CheckpointOrder::List { answer }))
             .await
     }
 
@@ -100,14 +100,14 @@ impl Session {
     /// checkpoints are kept, also those made later.
     pub async fn roll_back(&self, checkpoint: impl Into<String>) -> Result<RolledBack> {
         let checkpoint = checkpoint.into();
-        self.ask(|answer| Request::Checkpoint(CheckpointRequest::RollBack { checkpoint, answer }))
+        self.ask(|answer| Request::Checkpoint(CheckpointOrder::RollBack { checkpoint, answer }))
             .await
     }
 
     /// Drops a checkpoint, given by its id or name.
     pub async fn drop_checkpoint(&self, checkpoint: impl Into<String>) -> Result<()> {
         let checkpoint = checkpoint.into();
-        self.ask(|answer| Request::Checkpoint(CheckpointRequest::Drop { checkpoint, answer }))
+        self.ask(|answer| Request::Checkpoint(CheckpointOrder::Drop { checkpoint, answer }))
             .await
     }
 }

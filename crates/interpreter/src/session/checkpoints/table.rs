@@ -8,6 +8,7 @@ use super::{Checkpoint, CheckpointError};
 use crate::checkpoint_error::MAX_NAME;
 use crate::lineage::Ledger;
 use crate::session::files::Collected;
+use crate::session::recording::ChainState;
 use crate::session::standby::Standby;
 
 /// The checkpoints, with the kernels' output that they share.
@@ -20,7 +21,7 @@ pub(in crate::session) struct Checkpoints {
     /// Number of the last checkpoint.
     last: u64,
     /// Id of the one that the current state comes from.
-    pub(super) parent: Option<String>,
+    pub(in crate::session) parent: Option<String>,
     /// Number of the last kernel that was started anew.
     started: u64,
     /// Number of the one whose pipes the current kernel has.
@@ -47,6 +48,7 @@ pub(super) struct State {
     pub(super) lineage: Ledger,
     pub(super) collected: Collected,
     pub(super) layers: Vec<String>,
+    pub(super) chain: ChainState,
     /// Names of the inputs.
     pub(super) inputs: Vec<String>,
 }

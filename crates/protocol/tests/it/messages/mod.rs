@@ -415,6 +415,23 @@ fn names() -> impl Strategy<Value = CellNames> {
     })
 }
 
+fn cell_error() -> impl Strategy<Value = CellError> {
+    let parts = (
+        text(),
+        text(),
+        of(any::<i32>()),
+        of(any::<u32>()),
+        of(any::<i32>()),
+    );
+    parts.prop_map(|(kind, message, errno, line, exit_code)| CellError {
+        kind,
+        message,
+        errno,
+        line,
+        exit_code,
+    })
+}
+
 /// Generates any message from a kernel to the host.
 pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
     let outcome = prop::sample::select(vec![
@@ -423,20 +440,6 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
         KernelOutcome::Interrupted,
         KernelOutcome::Rejected,
     ]);
-    let error = (
-        text(),
-        text(),
-        of(any::<i32>()),
-        of(any::<u32>()),
-        of(any::<i32>()),
-    )
-        .prop_map(|(kind, message, errno, line, exit_code)| CellError {
-            kind,
-            message,
-            errno,
-            line,
-            exit_code,
-        });
     let variable =
         (text(), text(), text()).prop_map(|(name, kind, summary)| Variable { name, kind, summary });
     let rejection = (text(), of(any::<u32>()), text()).prop_map(|(rule, line, message)| Rejection {
@@ -475,7 +478,7 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             any::<u64>(),
             outcome,
             any::<u64>(),
-            of(error.boxed()),
+            of(cell_error().boxed()),
             rest.boxed()
         )
             .prop_map(
