@@ -154,13 +154,13 @@ impl Writer {
                 }
             }
             self.write(rows).await;
-            for done in waiting {
-                // Nobody may wait any more.
-                let _ = done.send(());
-            }
             if self.swept.is_none_or(|at| at.elapsed() >= SWEEP) {
                 self.swept = Some(Instant::now());
                 self.sweep().await;
+            }
+            // Now, because a process that has waited may end at once. Nobody may wait any more.
+            for done in waiting {
+                let _ = done.send(());
             }
         }
     }

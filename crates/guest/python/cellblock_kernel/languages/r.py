@@ -33,7 +33,7 @@ class R(Companion):
         """Debian's R has its configuration elsewhere, which the host's does not bring along."""
         return super().is_there() and all(link.exists() for link in _CONFIGURATION.glob("*"))
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    def _start(self) -> subprocess.Popen[bytes]:
         code = self._pipes["code"] = os.memfd_create("cell")
         pipes = [self._pipe(name, writes) for name, writes in (("requests", True), ("answers", False), ("seen", True))]
         given = [*pipes, code]

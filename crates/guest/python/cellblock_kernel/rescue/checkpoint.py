@@ -43,12 +43,8 @@ class Checkpoints:
     def keep(self, cell: int) -> None:
         """Keeps a copy and reports it, or why it cannot be kept. Returns once more in each copy that becomes the kernel."""
         handed = self._channel.handed()
-        pid, refused = None, None
-        if len(handed) == 1:
-            refused = self._standby.obstacle(handed[0]) or self._obstacle()
-        else:
-            refused = "a missing descriptor"
-        size = 0
+        pid, size = None, 0
+        refused = self._standby.obstacle(handed[0]) or self._obstacle() if len(handed) == 1 else "a missing descriptor"
         if refused is None:
             size = _page_tables()
             # As for a standby.

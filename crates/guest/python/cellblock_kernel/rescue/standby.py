@@ -114,7 +114,7 @@ class Standby:
                 pass
 
     def obstacle(self, *handed: int) -> str | None:
-        """Returns why a copy could not replace the kernel. Notes the positions in open files; `handed` are descriptors for the copy."""
+        """Returns why a copy could not replace the kernel. Notes the positions in open files; `handed` are for the copy."""
         if self._spare is None:
             return "no spare channel"
         try:

@@ -102,7 +102,7 @@ fn a_restoration_brings_back_contents_modes_times_links_and_directories() {
         fs::remove_dir_all(place.path("workspace/a")).unwrap();
         fs::create_dir_all(place.path("workspace/locked/in")).unwrap();
         place.write("workspace/locked/in/file", "x");
-        fs::set_permissions(place.path("workspace/locked"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(place.path("workspace/locked"), fs::Permissions::from_mode(0o000)).unwrap();
         fs::set_permissions(place.path("tmp/script"), fs::Permissions::from_mode(0o400)).unwrap();
         fs::remove_file(place.path("workspace/link")).unwrap();
         symlink("/etc/passwd", place.path("workspace/link")).unwrap();
