@@ -142,7 +142,11 @@ fn pages() -> Result<Vec<PathBuf>> {
     let guides = fs::read_dir(workspace_root().join("docs/guides"))?;
     let mut pages = vec![PathBuf::from("README.md")];
     for guide in guides {
-        pages.push(Path::new("docs/guides").join(guide?.file_name()));
+        let page = Path::new("docs/guides").join(guide?.file_name());
+        // The others are pictures.
+        if page.extension().is_some_and(|kind| kind == "md") {
+            pages.push(page);
+        }
     }
     pages.sort();
     Ok(pages)
