@@ -63,7 +63,7 @@ for part in images refs/images cache; do
     mkdir -p /mnt/$part
     mount --bind "$home/$part" /mnt/$part
 done
-export CELLBLOCK_HOME=/mnt CELLBLOCK_RUNS__KEEP=0
+export CELLBLOCK_HOME=/mnt CELLBLOCK_SERVE__RUNS__KEEP=0
 attempt run --image "$image" --require six -c 'import six; six.__name__'
 rest -type f
 mount -o remount,size=8m /mnt
