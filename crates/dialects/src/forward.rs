@@ -8,6 +8,8 @@ use axum::response::Response;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::egress::remove_hop_by_hop;
 use cellblock_interpreter::hosting::Held;
+use cellblock_interpreter::session::ports::SandboxStream;
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -55,11 +57,7 @@ pub(crate) async fn forward<T: Send + Sync + 'static>(
     parts
         .headers
         .insert(HOST, name.unwrap_or(HeaderValue::from_static("localhost")));
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let ending = host.ending.clone();
-    // It ends with the answer's body, or with the client.
-    tokio::spawn(async move { ending.run_until_cancelled(connection.with_upgrades()).await });
-    let mut response = sender.send_request(Request::from_parts(parts, body)).await?;
+    let mut response = ask(host, stream, Request::from_parts(parts, body)).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let program = hyper::upgrade::on(&mut response);
         let ending = host.ending.clone();
@@ -80,6 +78,19 @@ pub(crate) async fn forward<T: Send + Sync + 'static>(
         clean(response.headers_mut());
     }
     Ok(response.map(Body::new))
+}
+
+/// Sends a request to a program, and returns its answer.
+pub(crate) async fn ask(
+    host: &DialectHost,
+    stream: SandboxStream,
+    request: Request,
+) -> hyper::Result<hyper::Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let ending = host.ending.clone();
+    // It ends with the answer's body, or with the client.
+    tokio::spawn(async move { ending.run_until_cancelled(connection.with_upgrades()).await });
+    sender.send_request(request).await
 }
 
 /// Removes headers about the connection, except those that ask for another protocol.

@@ -13,15 +13,12 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::response::Response;
 use cellblock_interpreter::egress::remove_hop_by_hop;
-use cellblock_interpreter::session::ports::SandboxStream;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::chat::{Caller, OpenTerminal};
 use super::problem::Problem;
 use super::transfer::ALONE;
+use crate::forward::ask;
 
 /// Headers of requests that are not for programs.
 const OURS: [HeaderName; 6] = [
@@ -102,24 +99,13 @@ async fn forward(
     *request.version_mut() = Version::HTTP_11;
     to_program(request.headers_mut(), port);
     let stream = held.session.ports().connect(port).await?;
-    let answered = ask(terminal.host.ending.clone(), stream, request).await;
+    let answered = ask(&terminal.host, stream, request).await;
     let mut response = answered.map_err(|error| {
         let detail = format!("the program on port {port} broke off: {error}");
         Problem::new(StatusCode::BAD_GATEWAY, detail)
     })?;
     to_client(response.headers_mut(), port, &path);
     Ok(response.map(Body::new))
-}
-
-async fn ask(
-    ending: CancellationToken,
-    stream: SandboxStream,
-    request: Request,
-) -> hyper::Result<hyper::Response<hyper::body::Incoming>> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // It ends with the answer's body, or with the client.
-    tokio::spawn(async move { ending.run_until_cancelled(connection).await });
-    sender.send_request(request).await
 }
 
 /// Turns a client's headers into those of the request to the program.
