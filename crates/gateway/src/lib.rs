@@ -11,6 +11,7 @@
 
 mod anthropic;
 mod artifacts;
+mod attended;
 mod clock;
 mod connectors;
 mod console;
@@ -30,6 +31,7 @@ mod model_routes;
 mod models;
 mod openapi;
 pub mod options;
+mod origin;
 mod preview;
 mod problem;
 mod projects;

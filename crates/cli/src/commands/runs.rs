@@ -6,7 +6,6 @@ use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::replay::{Replay, ReplayReport, ReplayResult, ReplayTerms};
 use cellblock_interpreter::run_record::RunRecord;
-use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use super::image;
@@ -18,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::json::{self, print};
-use crate::render::{FAINT, STRONG, Screen, styled};
+use crate::render::{FAINT, STRONG, Screen, date, styled};
 use crate::sanitize;
 
 /// Characters of code in a line of the list.
@@ -96,13 +95,12 @@ async fn replay(
     let mut cancel = Cancel::listen()?;
     let interpreter = cancel.unless(interpreter(home, loaded, target)).await?;
     let cells = loaded.cells()?;
-    let found = runs.get(run).await?;
     let terms = ReplayTerms {
         snippets: cells.snippets,
         max_timeout: None,
         max_network: NetworkPolicy::Loopback,
         min_guard: target.setup.guard,
-        sink: found.and_then(|found| runs.sink(&found.owner)),
+        sink: runs.sink(&chain.owner),
     };
     let replay = match Replay::plan(&interpreter, &chain.records, terms).await {
         Ok(replay) => replay,
@@ -154,11 +152,9 @@ fn line(run: &OwnedRun) -> String {
         .chars()
         .take(CODE)
         .collect();
-    let date = DateTime::from_timestamp(run.run.created_at, 0);
-    let date = date.map(|date| date.to_rfc3339_opts(SecondsFormat::Secs, true));
     let about = format!(
         "{}, {}, {}, {:.0} ms, of {}: {code}",
-        date.unwrap_or_default(),
+        date(run.run.created_at),
         text("session"),
         text("outcome"),
         record["durations"]["run_ms"].as_f64().unwrap_or(0.0),

@@ -3,7 +3,6 @@
 use cellblock_gateway::volumes::{OwnedVolume, Volumes};
 use cellblock_image::Home;
 use cellblock_settings::Size;
-use chrono::{DateTime, SecondsFormat};
 use serde_json::json;
 
 use crate::args::volume::{VolumeArgs, VolumeCommand};
@@ -12,7 +11,7 @@ use crate::config::Sources;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
-use crate::render::{FAINT, STRONG, Screen, styled};
+use crate::render::{FAINT, STRONG, Screen, date, styled};
 use crate::sanitize;
 
 /// Does it, prints, and says how it ended.
@@ -107,10 +106,4 @@ fn line(owned: &OwnedVolume) -> String {
         volume.id,
         styled(FAINT, &sanitize::line(&rest))
     )
-}
-
-fn date(seconds: i64) -> String {
-    let date = DateTime::from_timestamp(seconds, 0);
-    date.map(|date| date.to_rfc3339_opts(SecondsFormat::Secs, true))
-        .unwrap_or_default()
 }

@@ -19,6 +19,7 @@ use cellblock_agent::wire::ErrorKind;
 
 use super::{LINKS, PreviewLink};
 use crate::clock::now;
+use crate::origin;
 use crate::problem::Problem;
 use crate::state::Gateway;
 
@@ -131,8 +132,7 @@ async fn allow(
 
 /// The host that a request is for, if it is below the domain.
 fn host_below(request: &Request, domain: &str) -> Option<Authority> {
-    let of_header = || request.headers().get(HOST)?.to_str().ok()?.parse().ok();
-    let host: Authority = request.uri().authority().cloned().or_else(of_header)?;
+    let host = origin::host(request)?;
     let name = host.host().to_ascii_lowercase();
     let is_below = name
         .strip_suffix(&domain.to_ascii_lowercase())
@@ -144,11 +144,9 @@ fn host_below(request: &Request, domain: &str) -> Option<Authority> {
 /// browsers send the cookie with what their pages ask for.
 fn is_of_own_page(headers: &HeaderMap, host: &Authority) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let origin = headers.get(ORIGIN).is_none_or(|origin| {
-        let origin = origin.to_str().unwrap_or_default();
-        let own = origin.split_once("://").map(|(_, own)| own);
-        own.is_some_and(|own| own.eq_ignore_ascii_case(host.as_str()))
-    });
+    let origin = headers
+        .get(ORIGIN)
+        .is_none_or(|origin| origin::is_own(origin, Some(host)));
     let is_opened = text("sec-fetch-mode") == Some("navigate") && text("sec-fetch-dest") == Some("document");
     origin && (is_opened || text("sec-fetch-site").is_none_or(|site| ["same-origin", "none"].contains(&site)))
 }

@@ -10,6 +10,8 @@ const MOST: usize = 100;
 /// A run with those before it in its sandbox, the first of them first.
 #[derive(Clone, Debug)]
 pub struct Chain {
+    /// ID of the key that owns them, or `local`.
+    pub owner: String,
     /// The runs; the last is the one in question.
     pub records: Vec<RunRecord>,
     /// Why it does not begin with the first run of the sandbox, if it does not.
@@ -18,13 +20,14 @@ pub struct Chain {
 
 impl Chain {
     /// Follows the parents of a run. Those that are too old, or another owner's, are missing.
-    pub(crate) async fn of(records: &Records, row: &RunRow, since_ms: i64) -> Result<Self, RecordsError> {
+    pub(crate) async fn of(records: &Records, row: RunRow, since_ms: i64) -> Result<Self, RecordsError> {
         let unreadable = |id: &str| Some(format!("the record of the run {id} is not one of this version"));
         let mut chain = Self {
+            owner: row.owner.clone(),
             records: Vec::new(),
             gap: None,
         };
-        let mut next = Some(row.clone());
+        let mut next = Some(row);
         while let Some(row) = next.take() {
             let Ok(record) = RunRecord::from_json(&row.record) else {
                 chain.gap = unreadable(&row.id);

@@ -15,12 +15,12 @@ use axum::extract::{Path, State};
 use axum::routing::{get, post};
 use cellblock_interpreter::replay::{Replay, ReplayReport, ReplayTerms};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
+use crate::attended::attended;
 use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
-use crate::records::RunsOf;
+use crate::records::{RunRow, RunsOf};
 use crate::state::{Caller, Gateway};
 
 pub use answer::{ReplayAnswer, RunAnswer};
@@ -84,10 +84,7 @@ pub(crate) async fn read(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<RunAnswer>, Problem> {
-    gateway.runs.flush().await;
-    let since = gateway.options.runs.oldest_ms();
-    let row = gateway.records.run(&caller.owner, &id, since).await?;
-    let row = row.ok_or_else(|| missing(&id))?;
+    let row = row_of(&gateway, &caller, &id).await?;
     Ok(Json(RunAnswer::of(&row)))
 }
 
@@ -126,22 +123,15 @@ pub(crate) async fn again(
     Path(id): Path<String>,
 ) -> Result<Json<ReplayAnswer>, Problem> {
     let chain = chain_of(&gateway, &caller, &id).await?;
-    let gone = CancellationToken::new();
-    // Canceled when this future is dropped, as it is when the client is gone.
-    let _waits = gone.clone().drop_guard();
-    let (sender, answered) = tokio::sync::oneshot::channel();
     let running = gateway.clone();
-    gateway.tasks.spawn(async move {
-        let replayed = tokio::select! {
-            replayed = replay(&running, &caller, &id, chain) => replayed,
-            () = gone.cancelled() => return,
-            () = running.ending.cancelled() => return,
-        };
-        // Nobody may wait any more.
-        let _ = sender.send(replayed);
+    let report = attended(&gateway, "replay the run", |gone| async move {
+        tokio::select! {
+            replayed = replay(&running, &caller, &id, chain) => Some(replayed),
+            () = gone.cancelled() => None,
+            () = running.ending.cancelled() => None,
+        }
     });
-    let replayed = answered.await;
-    let report = replayed.unwrap_or_else(|error| Err(Problem::internal("replay the run", &error)))?;
+    let report = report.await?;
     Ok(Json(ReplayAnswer::of(report)))
 }
 
@@ -172,14 +162,16 @@ async fn replay(gateway: &Gateway, caller: &Caller, id: &str, chain: Chain) -> R
 
 /// A run of the caller with those before it.
 async fn chain_of(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Chain, Problem> {
+    let row = row_of(gateway, caller, id).await?;
+    Ok(Chain::of(&gateway.records, row, gateway.options.runs.oldest_ms()).await?)
+}
+
+async fn row_of(gateway: &Gateway, caller: &Caller, id: &str) -> Result<RunRow, Problem> {
     gateway.runs.flush().await;
     let since = gateway.options.runs.oldest_ms();
     let row = gateway.records.run(&caller.owner, id, since).await?;
-    let row = row.ok_or_else(|| missing(id))?;
-    Ok(Chain::of(&gateway.records, &row, since).await?)
-}
-
-fn missing(id: &str) -> Problem {
-    let message = format!("there is no run {id:?}; `GET /v1/runs` lists those that are kept");
-    Problem::missing("run_not_found", message)
+    row.ok_or_else(|| {
+        let message = format!("there is no run {id:?}; `GET /v1/runs` lists those that are kept");
+        Problem::missing("run_not_found", message)
+    })
 }

@@ -61,7 +61,7 @@ impl RecordedRuns {
     /// Returns a run with those before it in its sandbox.
     pub async fn chain(&self, id: &str) -> Result<Option<Chain>, RecordsError> {
         match self.records.any_run(id).await? {
-            Some(row) => Chain::of(&self.records, &row, 0).await.map(Some),
+            Some(row) => Chain::of(&self.records, row, 0).await.map(Some),
             None => Ok(None),
         }
     }

@@ -19,6 +19,7 @@ use super::accept::peer;
 use super::mount::{Mount, refused};
 use super::observe::REQUEST_ID;
 use super::throttle::Throttle;
+use crate::origin::{host, is_own};
 use crate::preview;
 use crate::state::Gateway;
 
@@ -62,11 +63,7 @@ pub(super) fn cors(origins: &[String], mounts: &[Mount]) -> CorsLayer {
 pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let options = &gateway.options;
     let headers = request.headers();
-    let host = request
-        .uri()
-        .authority()
-        .cloned()
-        .or_else(|| authority(headers.get(HOST)));
+    let host = host(&request);
     // Programs may leave it out; browsers cannot.
     let named = headers.contains_key(HOST) || request.uri().authority().is_some();
     let known = host.as_ref().is_some_and(|host| {
@@ -94,12 +91,6 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
     next.run(request).await
 }
 
-fn authority(host: Option<&HeaderValue>) -> Option<Authority> {
-    let authority: Authority = host?.to_str().ok()?.parse().ok()?;
-    // Credentials in a host are nobody's.
-    (!authority.as_str().contains('@')).then_some(authority)
-}
-
 fn is_known(host: &Authority, listen: SocketAddr, names: &[String]) -> bool {
     let name = host.host().trim_end_matches('.');
     if names.iter().any(|it| it.eq_ignore_ascii_case(name)) {
@@ -116,16 +107,6 @@ fn is_known(host: &Authority, listen: SocketAddr, names: &[String]) -> bool {
 /// The two addresses of loopback that everybody knows.
 fn is_usual(address: IpAddr) -> bool {
     address == IpAddr::from([127, 0, 0, 1]) || address == IpAddr::from([0_u16, 0, 0, 0, 0, 0, 0, 1])
-}
-
-/// Whether a page came from here.
-fn is_own(origin: &HeaderValue, host: Option<&Authority>) -> bool {
-    let origin = origin.to_str().ok();
-    let origin = origin.and_then(|it| it.strip_prefix("http://").or_else(|| it.strip_prefix("https://")));
-    match (origin, host) {
-        (Some(origin), Some(host)) => origin.eq_ignore_ascii_case(host.as_str()),
-        _ => false,
-    }
 }
 
 fn refuse(request: &Request, code: &'static str, message: &str) -> Response {
@@ -156,6 +137,7 @@ fn refuse(request: &Request, code: &'static str, message: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::origin::authority;
 
     fn known(host: &str, listen: &str, names: &[&str]) -> bool {
         let host = authority(Some(&HeaderValue::from_str(host).unwrap()));

@@ -201,20 +201,12 @@ pub(super) async fn attended<T: Send + 'static>(
     turn: Exclusive<RestSession>,
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
-    let gone = CancellationToken::new();
-    // Told when this future is dropped, as it is when the client is gone.
-    let _waits = gone.clone().drop_guard();
-    let (sender, answered) = tokio::sync::oneshot::channel();
-    gateway.tasks.spawn(async move {
+    let waited = crate::attended::attended(gateway, "finish the request", |gone| async move {
         let done = turn.until(gone.cancelled(), work).await;
         drop(turn);
-        // Nobody may wait any more.
-        let _ = sender.send(done);
+        Some(done)
     });
-    answered.await.unwrap_or_else(|error| {
-        let action = "finish the request";
-        Err(Problem::internal(action, &error))
-    })
+    waited.await
 }
 
 fn accepts_events(headers: &HeaderMap) -> bool {

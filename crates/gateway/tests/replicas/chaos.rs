@@ -129,7 +129,7 @@ fn sessions_answer_or_are_told_lost_while_gateways_and_the_database_end() {
         answering(&all).await;
 
         process.shutdown_background();
-        until("sessions of a killed gateway are told lost", || {
+        until("sessions of a killed gateway are reported as lost", || {
             lost.iter().all(|it| it.is_lost.load(Ordering::Relaxed))
         })
         .await;

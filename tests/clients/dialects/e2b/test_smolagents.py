@@ -17,7 +17,7 @@ def double(number: int) -> int:
 
 
 class Scripted(Model):
-    """Answers with one block of code after the other, and keeps what it is told."""
+    """Answers with one block of code after the other, and keeps what it receives."""
 
     def __init__(self, *codes):
         super().__init__(model_id="scripted")
