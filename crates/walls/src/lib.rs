@@ -33,7 +33,7 @@ pub mod wake;
 pub use choose::choose;
 
 /// Maximum time for a restored machine to connect, and then to answer.
-const RESTORE_LIMIT: Duration = Duration::from_secs(20);
+const RESTORE_LIMIT: Duration = Duration::from_mins(1);
 
 /// What machines are made of.
 #[derive(Clone, Debug)]
@@ -57,7 +57,8 @@ pub struct WallOptions {
     pub gvisor: gvisor::GvisorOptions,
     /// Options of the microVM backend.
     pub microvm: microvm::MicrovmOptions,
-    /// Maximum time for a restored machine to connect, and then to answer; by default 20 seconds.
+    /// Maximum time for a restored machine to connect, and then to answer; by default a minute, which an
+    /// emulated one on a busy computer may need.
     pub restore_timeout: Option<Duration>,
 }
 
