@@ -3,17 +3,18 @@
 # needs 150 packages and 3 GB.
 set -eu
 cd "$(dirname "$0")"
-python3 -m venv .venv
-.venv/bin/pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements.txt
-wheels=$(mktemp -d)
-trap 'rm -r "$wheels"' EXIT
-.venv/bin/pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest "$wheels" -r wheel.txt
-.venv/bin/python - "$wheels" <<'PYTHON'
-import glob, sys, zipfile
+uv venv --quiet --clear --python python3 --no-python-downloads .venv
+uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.txt
+whole=$(mktemp -d)
+trap 'rm -r "$whole"' EXIT
+uv pip install --quiet --python .venv/bin/python --no-deps --require-hashes --target "$whole" -r wheel.txt
+.venv/bin/python - "$whole" <<'PYTHON'
+import pathlib, shutil, sys
 
 modules = ["utils/tools", "utils/terminals", "utils/headers", "utils/json_codec", "utils/chat_id", "utils/skill_files"]
 modules += ["utils/code_interpreter", "routers/terminals"]
-with zipfile.ZipFile(glob.glob(f"{sys.argv[1]}/open_webui-*.whl")[0]) as wheel:
-    for module in modules:
-        wheel.extract(f"open_webui/{module}.py", ".venv")
+for module in modules:
+    copy = pathlib.Path(".venv/open_webui", f"{module}.py")
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(pathlib.Path(sys.argv[1], "open_webui", f"{module}.py"), copy)
 PYTHON
