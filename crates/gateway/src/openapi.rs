@@ -66,6 +66,8 @@ names! {
     Mounted
     /// A recorded tool result.
     Alias
+    /// The caller's own key.
+    OwnKey
     /// A recorded run.
     Run
     /// Result of a replay.
