@@ -84,6 +84,7 @@ export function bytes(count: number): string {
 }
 
 export function duration(milliseconds: number): string {
+  if (milliseconds > 0 && milliseconds < 1) return "< 1 ms";
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 120) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
@@ -94,5 +95,6 @@ export function duration(milliseconds: number): string {
 /** How long ago, or in how long, a time is. */
 export function relative(seconds: number): string {
   const away = seconds * 1000 - Date.now();
+  if (Math.abs(away) < 1000) return "just now";
   return away > 0 ? `in ${duration(away)}` : `${duration(-away)} ago`;
 }

@@ -1,0 +1,108 @@
+/** Everything that is known of one session. */
+
+import { state } from "../account";
+import { end } from "../notebook";
+import { go } from "../route";
+import { bytes, duration, oneLine, relative } from "../text";
+import type { Checkpoint, ListedFile, RunRecord, Session } from "../types";
+import { Checkpoints } from "./checkpoints";
+import { useLoaded } from "./loaded";
+import { attempt } from "./notice";
+import { Fact, Facts } from "./session-facts";
+import { Timeline } from "./timeline";
+
+const EVERY = 5000;
+
+export function SessionDetail({ id }: { id: string }) {
+  const path = `/v1/sessions/${id}`;
+  const { value: session, failed, reload } = useLoaded<Session>(path, { every: EVERY });
+  // What is read only changes when a cell has run.
+  const version = session === null ? null : `${session.cells}-${session.status}`;
+  const runs = useLoaded<{ data: RunRecord[]; has_more: boolean }>(version === null && failed === null ? null : `/v1/runs?session=${id}&limit=100`, { version });
+  const quiet = session !== null && session.status === "idle";
+  // Looking into a session that has not run anything would make a sandbox for it.
+  const files = useLoaded<{ data: ListedFile[] }>(quiet && session.cells > 0 ? `${path}/files` : null, { version });
+  const checkpoints = useLoaded<{ data: Checkpoint[] }>(quiet ? `${path}/checkpoints` : null, { version });
+  const recorded = runs.value?.data ?? [];
+  const last = recorded[0];
+  const changed = () => {
+    reload();
+    runs.reload();
+    files.reload();
+    checkpoints.reload();
+  };
+  return (
+    <>
+      <p class="trail">
+        <a href="#/sessions">Sessions</a>
+      </p>
+      <h1 class="id">{id}</h1>
+      {failed !== null && <p class="hint">This session has ended, or it is not yours. What it ran is below, as long as the records are kept.</p>}
+      {session && (
+        <>
+          <div class="card-head">
+            <span class={`status ${session.status === "busy" ? "going" : "good"}`}>{session.status}</span>
+            <span class="detail">
+              created {relative(session.created_at)}, used {relative(session.last_used_at)}
+            </span>
+            <span class="end">
+              <a class="button" href={`#/playground/${id}`}>
+                Open in the playground
+              </a>{" "}
+              <button type="button" class="danger" onClick={() => void attempt(() => end(id)).then((done) => done && go("sessions"))}>
+                End
+              </button>
+            </span>
+          </div>
+          <div class="columns">
+            <div class="card">
+              <Facts session={session} sandbox={last && { ...last, image: last.image.digest }} />
+              {!last && <p class="hint">Backend, image and protections are known after the first cell.</p>}
+            </div>
+            <Use session={session} runs={recorded} files={files.value?.data ?? null} />
+          </div>
+          <Checkpoints session={id} busy={!quiet} version={version} onChange={changed} />
+        </>
+      )}
+      <section class="card" aria-labelledby="timeline-title">
+        <h2 id="timeline-title">Timeline</h2>
+        {runs.value?.has_more && <p class="hint">The last 100 runs.</p>}
+        <Timeline runs={recorded} checkpoints={checkpoints.value?.data ?? []} />
+        {recorded.length > 0 && <a href={`#/runs/${id}`}>All runs of this session</a>}
+      </section>
+    </>
+  );
+}
+
+/** What the session has used so far. */
+function Use({ session, runs, files }: { session: Session; runs: RunRecord[]; files: ListedFile[] | null }) {
+  const { account } = state.value!;
+  const ran = runs.reduce((sum, run) => sum + run.durations.run_ms, 0);
+  const written = files?.reduce((sum, file) => sum + file.bytes, 0);
+  const inputs = Object.entries(session.inputs);
+  return (
+    <section class="card" aria-labelledby="use-title">
+      <h2 id="use-title">Owner and use</h2>
+      <dl>
+        <Fact name="Owner">{account?.name ?? account?.owner}</Fact>
+        <Fact name="Code ran for">{duration(ran)}</Fact>
+        {files !== null && (
+          <Fact name="Files">
+            {files.length.toLocaleString("en-US")} in /workspace, {bytes(written ?? 0)}
+          </Fact>
+        )}
+        <Fact name="Guard">{session.guard}</Fact>
+        <Fact name="Rescue">{session.rescue}</Fact>
+        {session.prelude.length > 0 && <Fact name="Prelude">{session.prelude.join(", ")}</Fact>}
+        {session.connectors.length > 0 && <Fact name="Connectors">{oneLine(session.connectors.join(", "))}</Fact>}
+        {session.volume && <Fact name="Volume">{oneLine(session.volume.name)}</Fact>}
+        {session.datasets > 0 && <Fact name="Datasets">{session.datasets}</Fact>}
+        {inputs.map(([name, input]) => (
+          <Fact key={name} name={`Input ${oneLine(name)}`}>
+            {input.format}, {bytes(input.bytes)}
+          </Fact>
+        ))}
+      </dl>
+    </section>
+  );
+}
