@@ -23,12 +23,14 @@ export function SessionDetail({ id }: { id: string }) {
   // Looking into a session that has not run anything would make a sandbox for it.
   const files = useLoaded<{ data: ListedFile[] }>(quiet && session.cells > 0 ? `${path}/files` : null, { version });
   const checkpoints = useLoaded<{ data: Checkpoint[] }>(quiet ? `${path}/checkpoints` : null, { version });
+  const usage = useLoaded<Usage>(quiet ? `${path}/usage` : null, { version });
   const recorded = runs.value?.data ?? [];
   const last = recorded[0];
   const changed = () => {
     reload();
     runs.reload();
     files.reload();
+    usage.reload();
     checkpoints.reload();
   };
   return (
@@ -59,7 +61,7 @@ export function SessionDetail({ id }: { id: string }) {
               <Facts session={session} sandbox={last && { ...last, image: last.image.digest }} />
               {!last && <p class="hint">Backend, image and protections are known after the first cell.</p>}
             </div>
-            <Use session={session} runs={recorded} files={files.value?.data ?? null} />
+            <Use session={session} runs={recorded} files={files.value?.data ?? null} usage={usage.value} />
           </div>
           <Checkpoints session={id} busy={!quiet} version={version} onChange={changed} />
         </>
@@ -74,8 +76,17 @@ export function SessionDetail({ id }: { id: string }) {
   );
 }
 
+/** What a sandbox uses, as far as its host counts it. */
+interface Usage {
+  sandbox: boolean;
+  memory_bytes?: number;
+  memory_peak_bytes?: number;
+  processes?: number;
+  cpu_ms?: number;
+}
+
 /** What the session has used so far. */
-function Use({ session, runs, files }: { session: Session; runs: RunRecord[]; files: ListedFile[] | null }) {
+function Use({ session, runs, files, usage }: { session: Session; runs: RunRecord[]; files: ListedFile[] | null; usage: Usage | null }) {
   const { account } = state.value!;
   const ran = runs.reduce((sum, run) => sum + run.durations.run_ms, 0);
   const written = files?.reduce((sum, file) => sum + file.bytes, 0);
@@ -86,6 +97,15 @@ function Use({ session, runs, files }: { session: Session; runs: RunRecord[]; fi
       <dl>
         <Fact name="Owner">{account?.name ?? account?.owner}</Fact>
         <Fact name="Code ran for">{duration(ran)}</Fact>
+        {usage?.cpu_ms !== undefined && <Fact name="CPU time">{duration(usage.cpu_ms)}</Fact>}
+        {usage?.memory_bytes !== undefined && (
+          <Fact name="Memory">
+            {bytes(usage.memory_bytes)}
+            {usage.memory_peak_bytes !== undefined && `, ${bytes(usage.memory_peak_bytes)} at most so far`}
+          </Fact>
+        )}
+        {usage?.processes !== undefined && <Fact name="Processes">{usage.processes}</Fact>}
+        {usage?.sandbox === false && <Fact name="Sandbox">none until the next cell</Fact>}
         {files !== null && (
           <Fact name="Files">
             {files.length.toLocaleString("en-US")} in /workspace, {bytes(written ?? 0)}

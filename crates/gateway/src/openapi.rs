@@ -42,6 +42,8 @@ names! {
     SessionVariable
     /// Where a variable comes from.
     VariableOrigin
+    /// What a session's sandbox uses.
+    SessionUsage
     /// An input that was bound.
     InputBound
     /// Files of a sandbox.

@@ -54,6 +54,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::manage::delete,
         sessions::manage::interrupt,
         sessions::manage::reset,
+        sessions::usage::read,
         sessions::variables::list,
         sessions::variables::get,
         sessions::variables::origin,

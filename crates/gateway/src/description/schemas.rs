@@ -56,6 +56,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Session" => sessions::answer::SessionAnswer,
         "Cell" => sessions::cells::CellAnswer,
         "CellEvent" => sessions::stream::CellEvent<'_>,
+        "SessionUsage" => sessions::usage::UsageAnswer,
         "InputBound" => sessions::inputs::InputBound,
         "FileList" => sessions::files::FileList,
         "FileWritten" => sessions::files::FileWritten,

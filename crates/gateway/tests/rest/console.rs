@@ -33,7 +33,8 @@ fn a_cell_and_what_it_shows_are_seen_in_a_browser() {
         let keyed = Api::of("console").await;
         let which = Command::new("which").arg("chromium").output().await.unwrap();
         let ran = Command::new("node")
-            .args(["--test", "--test-reporter=spec", "console.test.js"])
+            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+            .args(["console.test.js", "panels.test.js"])
             .current_dir(workspace_root().join("tests/clients/console"))
             .env("CONSOLE_URL", api.url(""))
             .env("CONSOLE_KEYED_URL", keyed.url(""))
