@@ -1,6 +1,6 @@
 /** Reading things from the server for as long as somebody looks at them. */
 
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, said } from "../api";
 import type { Listed } from "../types";
 
@@ -17,13 +17,18 @@ interface When {
   version?: unknown;
 }
 
-/** What an address answers. `null` reads nothing. */
+/** What an address answers. `null` reads nothing for now. */
 export function useLoaded<T>(path: string | null, { every, version }: When = {}): Loaded<T> {
   const [value, setValue] = useState<T | null>(null);
   const [failed, setFailed] = useState<string | null>(null);
   const [count, setCount] = useState(0);
   const reload = useCallback(() => setCount((count) => count + 1), []);
-  useEffect(() => setValue(null), [path]);
+  const of = useRef(path);
+  if (path !== null && path !== of.current) {
+    // What another address answered is nothing here.
+    if (of.current !== null) setValue(null);
+    of.current = path;
+  }
   useEffect(() => {
     if (path === null) return;
     const stop = new AbortController();

@@ -1,5 +1,6 @@
 /** Everything that is known of one session. */
 
+import { useEffect, useState } from "preact/hooks";
 import { state } from "../account";
 import { end } from "../notebook";
 import { go } from "../route";
@@ -11,13 +12,17 @@ import { attempt } from "./notice";
 import { Fact, Facts } from "./session-facts";
 import { Timeline } from "./timeline";
 
+/** How often the session is read again, and how often while it is busy, which it may be for a moment only. */
 const EVERY = 5000;
+const SOON = 500;
 
 export function SessionDetail({ id }: { id: string }) {
   const path = `/v1/sessions/${id}`;
-  const { value: session, failed, reload } = useLoaded<Session>(path, { every: EVERY });
-  // What is read only changes when a cell has run.
-  const version = session === null ? null : `${session.cells}-${session.status}`;
+  const [busy, setBusy] = useState(false);
+  const { value: session, failed, reload } = useLoaded<Session>(path, { every: busy ? SOON : EVERY });
+  useEffect(() => setBusy(session?.status === "busy"), [session]);
+  // The rest only changes when a cell has run.
+  const version = session?.cells ?? null;
   const runs = useLoaded<{ data: RunRecord[]; has_more: boolean }>(version === null && failed === null ? null : `/v1/runs?session=${id}&limit=100`, { version });
   const quiet = session !== null && session.status === "idle";
   // Looking into a session that has not run anything would make a sandbox for it.
