@@ -92,6 +92,11 @@ export function duration(milliseconds: number): string {
   return minutes < 120 ? `${Math.round(minutes)} min` : `${Math.round(minutes / 60)} h`;
 }
 
+/** A duration that is known to the second. */
+export function inSeconds(seconds: number): string {
+  return seconds < 1 ? "< 1 s" : duration(seconds * 1000);
+}
+
 /** How long ago, or in how long, a time is. */
 export function relative(seconds: number): string {
   const away = seconds * 1000 - Date.now();

@@ -3,7 +3,7 @@
 import { usePaged } from "../parts/loaded";
 import { Outcome } from "../parts/run";
 import { TurnView } from "../parts/turn";
-import { duration, oneLine, plain, relative } from "../text";
+import { inSeconds, oneLine, plain, relative } from "../text";
 
 export interface Usage {
   input_tokens: number;
@@ -72,7 +72,7 @@ function List() {
                   <td>{counted(response.output_counts)}</td>
                   <td class="number">{response.usage?.input_tokens.toLocaleString("en-US") ?? "unknown"}</td>
                   <td class="number">{response.usage?.output_tokens.toLocaleString("en-US") ?? "unknown"}</td>
-                  <td class="number">{response.completed_at ? duration((response.completed_at - response.created_at) * 1000) : "–"}</td>
+                  <td class="number">{response.completed_at ? inSeconds(response.completed_at - response.created_at) : "–"}</td>
                   <td>{relative(response.created_at)}</td>
                 </tr>
               ))}

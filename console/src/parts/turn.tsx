@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Usage } from "../panels/responses";
 import { get, request, said } from "../api";
-import { duration, oneLine, plain, shortened } from "../text";
+import { inSeconds, oneLine, plain, shortened } from "../text";
 import type { Listed, Rejection } from "../types";
 import { Log } from "./log";
 import { useLoaded } from "./loaded";
@@ -122,7 +122,7 @@ function Costs({ response }: { response: Response }) {
             ? `${usage.input_tokens.toLocaleString("en-US")} read (${(usage.input_tokens_details?.cached_tokens ?? 0).toLocaleString("en-US")} from a cache), ${usage.output_tokens.toLocaleString("en-US")} written`
             : "unknown: the model's server has not said"}
         </Fact>
-        {response.completed_at && <Fact name="Took">{duration((response.completed_at - response.created_at) * 1000)}</Fact>}
+        {response.completed_at && <Fact name="Took">{inSeconds(response.completed_at - response.created_at)}</Fact>}
         {response.incomplete_details && <Fact name="Ended early">{oneLine(response.incomplete_details.reason)}</Fact>}
         {response.previous_response_id && (
           <Fact name="Goes on from">

@@ -82,7 +82,7 @@ test("a turn is shown as the model saw it and as it was", async () => {
   await call.getByText("As the model saw it").waitFor();
   await call.locator("pre.code", { hasText: "6 * 7" }).waitFor();
   await call.locator(".sides > div").first().getByText("42").first().waitFor();
-  await call.locator(".sides > div").nth(1).locator(".ansi2", { hasText: "green" }).waitFor();
+  await call.locator(".sides > div").nth(1).locator(".stdout", { hasText: "green" }).waitFor();
   await page.locator(".step.user pre", { hasText: BAD }).waitFor();
   await page.getByText("Events as they were streamed").click();
   await page.locator(".events li", { hasText: "response.code_interpreter_call_code.delta" }).first().waitFor();
