@@ -55,7 +55,7 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
 /** Runs a cell and calls back for each of its events. */
 export async function runCell(
   session: string,
-  cell: { code: string; language: string; timeout?: number },
+  cell: { code: string; language: string; timeout?: number; producer?: string },
   onEvent: (event: CellEvent) => void,
 ): Promise<void> {
   const response = await request(`/v1/sessions/${session}/cells`, {

@@ -1,7 +1,7 @@
 /** The sessions that the playground has open: their cells live here, so that a cell goes on while one looks at another panel. */
 
 import { type Signal, batch, signal } from "@preact/signals";
-import { list, runCell, said, send } from "./api";
+import { ApiError, get, list, runCell, said, send } from "./api";
 import { MAX_SHOWN, settled } from "./text";
 import type { Cell, Output, ProducedFile, Session } from "./types";
 
@@ -19,15 +19,42 @@ export interface Run {
   done: Signal<Cell | null>;
   /** Why there is none. */
   failed: Signal<string | null>;
+  /** What is to be said of a connection that was lost meanwhile. */
+  lost: Signal<string | null>;
 }
+
+/** The events of a cell have ended before it did. */
+class Dropped extends Error {}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 0;
+}
+
+/** One call of a tool. */
+export interface Call {
+  key: string;
+  tool: string;
+  arguments: Record<string, unknown>;
+  /** What the tool answered. */
+  result: Signal<Record<string, unknown> | null>;
+  /** Why it did not. */
+  failed: Signal<string | null>;
+}
+
+/** How long the end of a cell is waited for whose events have stopped coming, and how often is looked. */
+const PATIENCE = 60_000;
+const AGAIN = 500;
 
 export class Notebook {
   readonly runs = signal<Run[]>([]);
+  readonly calls = signal<Call[]>([]);
   readonly busy = signal(false);
   /** Counts changes of what a session holds, for panels that show its files. */
   readonly changes = signal(0);
   draft = "";
   language = "python";
+  /** Who stands behind the variables of the next cell. */
+  producer = "";
   private made = 0;
 
   constructor(readonly id: string) {}
@@ -70,8 +97,23 @@ export class Notebook {
       this.busy.value = true;
       this.runs.value = [...this.runs.value, run];
     });
+    const end = (cell: Cell) => {
+      texts.stdout = cell.stdout;
+      texts.stderr = cell.stderr;
+      run.outputs.value = cell.outputs;
+      run.files.value = cell.files;
+      run.done.value = cell;
+    };
+    // A cell that ran before this one is not taken for it.
+    const before = Math.max(0, ...this.runs.value.map((run) => run.done.value?.cell ?? 0));
     try {
-      const cell = { code, language: this.language, ...(timeout === undefined ? {} : { timeout }) };
+      const producer = this.producer.trim();
+      const cell = {
+        code,
+        language: this.language,
+        ...(timeout === undefined ? {} : { timeout }),
+        ...(producer === "" ? {} : { producer }),
+      };
       await runCell(this.id, cell, (event) => {
         switch (event.type) {
           case "cell.stdout":
@@ -88,18 +130,68 @@ export class Notebook {
             run.failed.value = event.error.message;
             return;
           case "cell.done":
-            texts.stdout = event.cell.stdout;
-            texts.stderr = event.cell.stderr;
-            run.outputs.value = event.cell.outputs;
-            run.files.value = event.cell.files;
-            run.done.value = event.cell;
+            return end(event.cell);
         }
       });
-      if (!run.done.value && !run.failed.value) run.failed.value = "the connection ended before the cell did";
+      if (!run.done.value && !run.failed.value) throw new Dropped();
     } catch (error) {
-      run.failed.value = said(error);
+      if (error instanceof Dropped || error instanceof TypeError) await this.recover(run, code, before, end);
+      else run.failed.value = said(error);
     }
     show();
+    batch(() => {
+      this.busy.value = false;
+      this.changes.value++;
+    });
+  }
+
+  /**
+   * Finds out what became of a cell whose events have stopped coming. The server interrupts such a cell and keeps its result, which has all of
+   * its output: it takes the place of what has come so far, so that nothing is missing or there twice.
+   */
+  private async recover(run: Run, code: string, before: number, end: (cell: Cell) => void) {
+    run.lost.value = "The connection was lost. The server interrupts a cell whose client is gone; its result is looked for …";
+    const until = Date.now() + PATIENCE;
+    let idle = false;
+    while (Date.now() < until) {
+      try {
+        const cells = await list<Cell>(`/v1/sessions/${this.id}/cells`);
+        const found = cells.find((cell) => cell.cell > before && cell.code === code);
+        if (found) {
+          end(found);
+          run.lost.value = "The connection was lost, so the server interrupted this cell if it still ran. This is all that it printed and displayed.";
+          return;
+        }
+        // It may have ended after the list was read.
+        if (idle) break;
+        idle = (await get<Session>(`/v1/sessions/${this.id}`)).status === "idle";
+      } catch (error) {
+        if (!isUnreachable(error)) {
+          run.lost.value = null;
+          run.failed.value = `the connection was lost, and the result of the cell with it: ${said(error)}`;
+          return;
+        }
+      }
+      await new Promise((resolve) => setTimeout(resolve, AGAIN));
+    }
+    run.lost.value = null;
+    run.failed.value = "the connection was lost, and the server has no result of this cell: what is shown is what came before, and the rest is lost";
+  }
+
+  /** Calls a tool of the session. */
+  async call(tool: string, args: Record<string, unknown>) {
+    if (this.busy.value) return;
+    this.made++;
+    const call: Call = { key: `call-${this.made}`, tool, arguments: args, result: signal(null), failed: signal(null) };
+    batch(() => {
+      this.busy.value = true;
+      this.calls.value = [...this.calls.value, call];
+    });
+    try {
+      call.result.value = await send("POST", `/v1/sessions/${this.id}/tools/${encodeURIComponent(tool)}`, args);
+    } catch (error) {
+      call.failed.value = said(error);
+    }
     batch(() => {
       this.busy.value = false;
       this.changes.value++;
@@ -119,6 +211,7 @@ export class Notebook {
       files: signal([]),
       done: signal(null),
       failed: signal(null),
+      lost: signal(null),
     };
   }
 }

@@ -2,8 +2,10 @@
 
 import type { FunctionComponent } from "preact";
 import { Artifacts } from "./panels/artifacts";
+import { Operations } from "./panels/operations";
 import { Playground } from "./panels/playground";
-import { Server } from "./panels/server";
+import { Responses } from "./panels/responses";
+import { Runs } from "./panels/runs";
 import { Sessions } from "./panels/sessions";
 
 export interface Panel {
@@ -16,6 +18,8 @@ export interface Panel {
 export const panels: Panel[] = [
   { id: "playground", title: "Playground", view: Playground },
   { id: "sessions", title: "Sessions", view: Sessions },
+  { id: "runs", title: "Runs", view: Runs },
+  { id: "responses", title: "Responses", view: Responses },
   { id: "artifacts", title: "Artifacts", view: Artifacts },
-  { id: "server", title: "Server", view: Server },
+  { id: "operations", title: "Operations", view: Operations },
 ];

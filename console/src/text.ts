@@ -84,6 +84,7 @@ export function bytes(count: number): string {
 }
 
 export function duration(milliseconds: number): string {
+  if (milliseconds > 0 && milliseconds < 1) return "< 1 ms";
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 120) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
@@ -91,8 +92,14 @@ export function duration(milliseconds: number): string {
   return minutes < 120 ? `${Math.round(minutes)} min` : `${Math.round(minutes / 60)} h`;
 }
 
+/** A duration that is known to the second. */
+export function inSeconds(seconds: number): string {
+  return seconds < 1 ? "< 1 s" : duration(seconds * 1000);
+}
+
 /** How long ago, or in how long, a time is. */
 export function relative(seconds: number): string {
   const away = seconds * 1000 - Date.now();
+  if (Math.abs(away) < 1000) return "just now";
   return away > 0 ? `in ${duration(away)}` : `${duration(-away)} ago`;
 }

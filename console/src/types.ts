@@ -2,6 +2,14 @@
 
 export interface Listed<T> {
   data: T[];
+  last_id?: string | null;
+  has_more?: boolean;
+}
+
+export interface Image {
+  name: string;
+  digest: string;
+  python: string;
 }
 
 export interface ConsoleState {
@@ -12,7 +20,7 @@ export interface ConsoleState {
     toolsets: string[];
     max_network: string;
     max_cell_timeout: number;
-    sandboxes?: { backend: string; python: string; limits: Record<string, number | null> };
+    sandboxes?: { backend: string; python: string; image: Image; failed_modules: string[]; protections: Record<string, Protection>; limits: Record<string, number | null> };
   };
 }
 
@@ -27,6 +35,7 @@ export interface Session {
   network: string;
   guard: string;
   rescue: string;
+  prelude: string[];
   cells: number;
   project?: string;
   volume?: { name: string };
@@ -157,7 +166,41 @@ export interface Cell {
   files: ProducedFile[];
   sandbox: Sandbox;
   note?: string;
-  rejections?: { code: string; line: number | null; message: string }[];
+  rejections?: Rejection[];
+  fetches?: Fetch[];
+  origins?: Record<string, Origin>;
+}
+
+export interface Rejection {
+  code: string;
+  line: number | null;
+  field?: string;
+  valid?: string[];
+  message: string;
+}
+
+/** A call of a connector. */
+export interface Fetch {
+  connector: string;
+  function: string;
+  arguments: Record<string, unknown>;
+  outcome: string;
+  error?: string;
+  cached: boolean;
+  fetched_at?: string;
+  bytes?: number;
+  row_count?: number;
+  artifact?: ArtifactRef;
+  duration_ms: number;
+}
+
+/** Where a variable comes from. */
+export interface Origin {
+  producer: string;
+  cell: number;
+  fetches: string[];
+  loads?: string[];
+  rebound_by_scratch: boolean;
 }
 
 export type CellEvent =
@@ -180,4 +223,76 @@ export interface Rows {
   total_rows: number;
   first_row: number;
   rows: unknown[][];
+}
+
+export interface Checkpoint {
+  id: string;
+  name?: string;
+  parent?: string;
+  cell: number;
+  created_unix_ms: number;
+  files: number;
+  bytes: number;
+}
+
+export interface RunStream {
+  sha256: string;
+  bytes: number;
+  truncated: boolean;
+}
+
+export interface RecordedOutput {
+  type: string;
+  name?: string;
+  sha256: string;
+  artifacts?: ArtifactRef[];
+}
+
+/** The record of a run. */
+export interface RunRecord {
+  id: string;
+  created_at: number;
+  session: string;
+  cell: number;
+  started_ms: number;
+  code?: string;
+  code_sha256: string;
+  call: { name: string; language: string; timeout_ms: number; requirements?: string[] };
+  setup: { prelude: string[]; guard: string; rescue: string };
+  inputs: { name: string; format: string; sha256?: string; bytes: number }[];
+  image: Image;
+  layers?: string[];
+  backend: string;
+  wall?: string;
+  protections: Record<string, Protection>;
+  limits: Record<string, unknown>;
+  network: string;
+  parent?: string;
+  parent_checkpoint?: string;
+  after_reset?: boolean;
+  depends_on?: string[];
+  replay_of?: string;
+  fetches?: { connector: string; function: string; outcome: string; cached: boolean; sha256?: string }[];
+  outcome: string;
+  state: string;
+  error?: { type: string; message: string };
+  outputs: RecordedOutput[];
+  stdout: RunStream;
+  stderr: RunStream;
+  files: ProducedFile[];
+  durations: { prepare_ms: number; run_ms: number; finish_ms: number };
+}
+
+export interface Difference {
+  what: string;
+  recorded?: string;
+  replayed?: string;
+}
+
+export interface Replay {
+  run: string;
+  result: "equal" | "differs" | "impossible";
+  reasons?: string[];
+  differences?: Difference[];
+  runs: { run: string; replay: string; result: string }[];
 }

@@ -2,16 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, download, request, said } from "../api";
-import { Chart } from "../parts/chart";
+import { ArtifactView } from "../parts/artifact";
 import { attempt } from "../parts/notice";
-import { Html, Picture, isPicture } from "../parts/picture";
 import { Fact } from "../parts/session-facts";
-import { Table } from "../parts/table";
 import { go } from "../route";
-import { bytes, oneLine, plain, shortened } from "../text";
-
-/** How much of a text is read. */
-const TEXT = 256 * 1024;
+import { bytes, oneLine } from "../text";
 
 interface Found {
   mediaType: string;
@@ -66,36 +61,12 @@ function Artifact({ sha256 }: { sha256: string }) {
         <Fact name="Type">{oneLine(found.mediaType)}</Fact>
         <Fact name="Size">{bytes(found.size)}</Fact>
       </dl>
-      <View sha256={sha256} found={found} />
+      <ArtifactView sha256={sha256} mediaType={found.mediaType} size={found.size} name="The artifact" />
       <p>
         <button type="button" onClick={() => void attempt(() => download(path, sha256))}>
           Download
         </button>
       </p>
     </section>
-  );
-}
-
-function View({ sha256, found }: { sha256: string; found: Found }) {
-  const type = found.mediaType.split(";")[0]!;
-  if (isPicture(type)) return <Picture sha256={sha256} mediaType={type} alt="The artifact" />;
-  if (type === "application/vnd.apache.parquet") return <Table sha256={sha256} name={sha256} />;
-  if (type === "text/html") return <Html sha256={sha256} />;
-  if (type.startsWith("application/vnd.vegalite")) return <Chart path={`/v1/artifacts/${sha256}`} alt="The artifact" />;
-  if (type.startsWith("text/") || type.endsWith("json")) return <Text sha256={sha256} size={found.size} />;
-  return <p class="hint">There is no view for this type.</p>;
-}
-
-function Text({ sha256, size }: { sha256: string; size: number }) {
-  const [text, setText] = useState("");
-  useEffect(() => {
-    const headers = size > TEXT ? { range: `bytes=0-${TEXT - 1}` } : {};
-    void attempt(async () => setText(await (await request(`/v1/artifacts/${sha256}`, { headers: headers as Record<string, string> })).text()));
-  }, [sha256, size]);
-  return (
-    <>
-      <pre class="value" tabIndex={0}>{plain(shortened(text))}</pre>
-      {size > TEXT && <p class="hint">Only the beginning is shown.</p>}
-    </>
   );
 }

@@ -9,12 +9,17 @@ import { Files } from "../parts/files";
 import { attempt, failure } from "../parts/notice";
 import { RunView } from "../parts/run";
 import { Facts } from "../parts/session-facts";
+import { Derivation } from "../toolsets/derivation";
+import { Connectors, Fetches, Lineage } from "../toolsets/notebook";
+import { Datasets, Workbench } from "../toolsets/workbench";
 import { go } from "../route";
 import type { Session } from "../types";
 
 const NETWORKS = ["none", "loopback", "egress"];
-/** Toolsets whose sessions run plain cells. */
-const WITHOUT_CELLS = ["derivation"];
+/** The toolset whose sessions run code under contracts only, in a sandbox of its own terms. */
+const DERIVATION = "derivation";
+/** Who stands behind variables of cells of a notebook, unless somebody else is named. */
+const PRODUCER = "console";
 const EXAMPLE = `import pandas as pd
 
 days = pd.date_range("2026-01-01", periods=60, freq="D")
@@ -31,6 +36,7 @@ function Start() {
   const { server } = state.value!;
   const [sessions, setSessions] = useState<Session[]>([]);
   const [busy, setBusy] = useState(false);
+  const [toolset, setToolset] = useState(server?.toolsets[0] ?? "");
   useEffect(() => {
     void list<Session>("/v1/sessions").then(setSessions, () => {});
   }, []);
@@ -38,8 +44,7 @@ function Start() {
     return <p class="hint">This server runs code at a server that keeps no sessions, so there is nothing to play with here.</p>;
   }
   const networks = NETWORKS.slice(0, NETWORKS.indexOf(server.max_network) + 1);
-  const toolsets = server.toolsets.filter((name) => !WITHOUT_CELLS.includes(name));
-  const usable = sessions.filter((session) => !WITHOUT_CELLS.includes(session.toolset));
+  const derives = toolset === DERIVATION;
 
   async function submit(event: SubmitEvent) {
     event.preventDefault();
@@ -48,11 +53,13 @@ function Start() {
     await attempt(async () => {
       const memory = Number(form.get("memory"));
       const made = await create({
-        toolset: form.get("toolset"),
-        network: form.get("network"),
+        toolset,
+        ...(derives ? {} : { network: form.get("network") }),
         ...(memory > 0 ? { limits: { memory_bytes: memory * 2 ** 20 } } : {}),
       });
-      notebook(made.id).draft = EXAMPLE;
+      const book = notebook(made.id);
+      book.draft = toolset === "notebook" ? "" : EXAMPLE;
+      if (toolset === "notebook") book.producer = PRODUCER;
       go("playground", made.id);
     });
     setBusy(false);
@@ -69,38 +76,39 @@ function Start() {
         </p>
         <label>
           Toolset
-          <select name="toolset">
-            {toolsets.map((name) => (
+          <select name="toolset" value={toolset} onChange={(event) => setToolset(event.currentTarget.value)}>
+            {server.toolsets.map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>
         </label>
         <label>
           Network
-          <select name="network" aria-describedby="about-network">
+          <select name="network" aria-describedby="about-network" disabled={derives}>
             {networks.map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>
         </label>
-        {networks.length === 1 && (
+        {derives && <p class="hint">A derivation has limits of its own and no network. Its code reads the results of tools that you record.</p>}
+        {networks.length === 1 && !derives && (
           <p class="hint" id="about-network">
             This server gives code no network; <code>limits.max_network</code> in its configuration allows one.
           </p>
         )}
         <label>
           Memory in MiB
-          <input name="memory" type="number" min="64" max={most ? Math.floor(most / 2 ** 20) : undefined} placeholder={most ? String(Math.floor(most / 2 ** 20)) : ""} />
+          <input name="memory" type="number" disabled={derives} min="64" max={most ? Math.floor(most / 2 ** 20) : undefined} placeholder={most ? String(Math.floor(most / 2 ** 20)) : ""} />
         </label>
         <button type="submit" class="primary" disabled={busy}>
           Create session
         </button>
       </form>
-      {usable.length > 0 && (
+      {sessions.length > 0 && (
         <section class="card" aria-labelledby="open-title">
           <h2 id="open-title">Open a session</h2>
           <ul class="links">
-            {usable.map((session) => (
+            {sessions.map((session) => (
               <li key={session.id}>
                 <a href={`#/playground/${session.id}`}>{session.id}</a>
                 <span class="detail">
@@ -137,10 +145,25 @@ function Workspace({ id }: { id: string }) {
     );
   }
   if (!session) return <p class="hint">Opening the session …</p>;
+  const { toolset } = session;
+  if (toolset === DERIVATION) {
+    return (
+      <div class="workspace">
+        <Derivation book={book} session={session} />
+        <aside aria-label="Session">
+          <Facts session={session} sandbox={undefined} />
+          <EndSession id={id} />
+        </aside>
+      </div>
+    );
+  }
   return (
     <div class="workspace">
       <div class="cells">
         <Composer book={book} session={session} />
+        {toolset === "workbench" && <Workbench book={book} session={session} />}
+        {toolset === "notebook" && <Fetches book={book} />}
+        {toolset === "notebook" && <Lineage book={book} />}
         <div class="runs" role="feed" aria-label="Cells, the last one first">
           {[...book.runs.value].reverse().map((run) => (
             <RunView
@@ -156,6 +179,8 @@ function Workspace({ id }: { id: string }) {
       </div>
       <aside aria-label="Session">
         <Facts session={session} sandbox={lastSandbox(book)} />
+        {toolset === "notebook" && <Connectors session={session} />}
+        {toolset === "workbench" && <Datasets book={book} />}
         <Files notebook={book} />
       </aside>
     </div>
@@ -164,6 +189,14 @@ function Workspace({ id }: { id: string }) {
 
 function lastSandbox(book: Notebook) {
   return [...book.runs.value].reverse().find((run) => run.done.value)?.done.value?.sandbox;
+}
+
+function EndSession({ id }: { id: string }) {
+  return (
+    <button type="button" class="danger" onClick={() => void attempt(() => end(id)).then((done) => done && go("playground"))}>
+      End session
+    </button>
+  );
 }
 
 function Composer({ book, session }: { book: Notebook; session: Session }) {
@@ -180,9 +213,6 @@ function Composer({ book, session }: { book: Notebook; session: Session }) {
   async function reset() {
     await attempt(() => send("POST", `/v1/sessions/${session.id}/reset`));
     book.changes.value++;
-  }
-  async function finish() {
-    if (await attempt(() => end(session.id))) go("playground");
   }
   return (
     <section class="composer" aria-label="New cell">
@@ -222,13 +252,17 @@ function Composer({ book, session }: { book: Notebook; session: Session }) {
           <span>Timeout, s</span>
           <input type="number" min="1" max={most} value={timeout} onInput={(event) => setTimeout(event.currentTarget.value)} />
         </label>
+        {session.toolset === "notebook" && (
+          <label class="inline" title="Variables of cells with a producer have an origin">
+            <span>Producer</span>
+            <input class="wide" maxLength={200} defaultValue={book.producer} onInput={(event) => (book.producer = event.currentTarget.value)} />
+          </label>
+        )}
         <span class="end">
           <button type="button" disabled={busy} onClick={() => void reset()} title="Deletes all variables and ends all processes; files stay">
             Reset
           </button>
-          <button type="button" class="danger" onClick={() => void finish()}>
-            End session
-          </button>
+          <EndSession id={session.id} />
         </span>
       </div>
     </section>

@@ -1,40 +1,26 @@
 /** The sessions that are live. A key sees its own. */
 
-import { useEffect, useState } from "preact/hooks";
-import { list, said } from "../api";
 import { end } from "../notebook";
+import { useLoaded } from "../parts/loaded";
 import { attempt } from "../parts/notice";
-import { Facts } from "../parts/session-facts";
-import { bytes, relative } from "../text";
-import type { Cell, Session } from "../types";
+import { SessionDetail } from "../parts/session-detail";
+import { bytes, plain, relative } from "../text";
+import type { Session } from "../types";
 
 /** How often the list is read again while somebody looks at it. */
 const EVERY = 5000;
 
-export function Sessions() {
-  const [sessions, setSessions] = useState<Session[] | null>(null);
-  const [failed, setFailed] = useState<string | null>(null);
-  const [chosen, choose] = useState<string | null>(null);
-  async function load() {
-    try {
-      setSessions(await list<Session>("/v1/sessions"));
-      setFailed(null);
-    } catch (error) {
-      setFailed(said(error));
-    }
-  }
-  useEffect(() => {
-    void load();
-    const timer = setInterval(() => {
-      if (!document.hidden) void load();
-    }, EVERY);
-    return () => clearInterval(timer);
-  }, []);
-  const session = sessions?.find(({ id }) => id === chosen);
+export function Sessions({ detail }: { detail: string }) {
+  return detail === "" ? <List /> : <SessionDetail key={detail} id={detail} />;
+}
+
+function List() {
+  const { value, failed, reload } = useLoaded<{ data: Session[] }>("/v1/sessions", { every: EVERY });
+  const sessions = value?.data ?? null;
   return (
     <>
       <h1>Sessions</h1>
-      {failed !== null && <p class="note">{failed}</p>}
+      {failed !== null && <p class="note">{plain(failed)}</p>}
       {sessions?.length === 0 && (
         <p class="hint">
           No session is live. <a href="#/playground">Create one in the playground</a>.
@@ -59,11 +45,11 @@ export function Sessions() {
             </thead>
             <tbody>
               {sessions.map((session) => (
-                <tr key={session.id} aria-selected={session.id === chosen}>
+                <tr key={session.id}>
                   <th scope="row">
-                    <button type="button" class="quiet" aria-expanded={session.id === chosen} onClick={() => choose(session.id === chosen ? null : session.id)}>
+                    <a href={`#/sessions/${session.id}`}>
                       <code>{session.id}</code>
-                    </button>
+                    </a>
                   </th>
                   <td>
                     <span class={`status ${session.status === "busy" ? "going" : "good"}`}>{session.status}</span>
@@ -76,8 +62,10 @@ export function Sessions() {
                   <td>{relative(session.created_at)}</td>
                   <td>{session.status === "busy" ? "–" : relative(session.expires_at)}</td>
                   <td class="row-actions">
-                    {session.toolset !== "derivation" && <a class="button" href={`#/playground/${session.id}`}>Open</a>}
-                    <button type="button" class="danger" onClick={() => void attempt(() => end(session.id)).then(load)}>
+                    <a class="button" href={`#/playground/${session.id}`}>
+                      Open
+                    </a>
+                    <button type="button" class="danger" onClick={() => void attempt(() => end(session.id)).then(reload)}>
                       End
                     </button>
                   </td>
@@ -87,20 +75,6 @@ export function Sessions() {
           </table>
         </div>
       )}
-      {session && <Detail key={session.id} session={session} />}
     </>
-  );
-}
-
-function Detail({ session }: { session: Session }) {
-  const [cells, setCells] = useState<Cell[]>([]);
-  useEffect(() => {
-    void list<Cell>(`/v1/sessions/${session.id}/cells`).then(setCells, () => {});
-  }, [session.id, session.cells]);
-  return (
-    <div class="card">
-      <Facts session={session} sandbox={cells.at(-1)?.sandbox} />
-      {cells.length === 0 && <p class="hint">Backend, image and protections are known after the first cell.</p>}
-    </div>
   );
 }

@@ -1,7 +1,7 @@
 /** An interactive chart from its Vega-Lite specification. The specification comes from a sandbox: its expressions are interpreted, not
  * compiled to JavaScript, and it loads nothing. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, said } from "../api";
 import { plain } from "../text";
 
@@ -29,7 +29,19 @@ function config() {
   };
 }
 
+/** A chart of a specification that the server has. */
 export function Chart({ path, alt }: { path: string; alt: string }) {
+  const load = useCallback(() => get<Record<string, unknown>>(path), [path]);
+  return <Drawn load={load} alt={alt} />;
+}
+
+/** A chart of a specification that the console makes. */
+export function OwnChart({ spec, alt }: { spec: Record<string, unknown>; alt: string }) {
+  const load = useCallback(() => Promise.resolve(spec), [spec]);
+  return <Drawn load={load} alt={alt} />;
+}
+
+function Drawn({ load, alt }: { load: () => Promise<Record<string, unknown>>; alt: string }) {
   const place = useRef<HTMLDivElement>(null);
   const [failed, setFailed] = useState<string | null>(null);
   useEffect(() => {
@@ -39,7 +51,7 @@ export function Chart({ path, alt }: { path: string; alt: string }) {
     const draw = async () => {
       try {
         const [spec, vega, lite, { expressionInterpreter }] = await Promise.all([
-          get<Record<string, unknown>>(path),
+          load(),
           import("vega"),
           import("vega-lite"),
           import("vega-interpreter"),
@@ -79,7 +91,7 @@ export function Chart({ path, alt }: { path: string; alt: string }) {
       dark.removeEventListener("change", draw);
       view?.finalize();
     };
-  }, [path]);
+  }, [load]);
   return (
     <>
       <div class="chart" ref={place} role="img" aria-label={alt} />

@@ -1,20 +1,27 @@
 /** One run of a cell: its code, what it printed and displayed, its files, and how it ended. */
 
 import type { Run } from "../notebook";
-import { download } from "../api";
-import { bytes, duration, oneLine, plain, shortened } from "../text";
+import { duration, oneLine, plain, shortened } from "../text";
+import { FileLink } from "./artifact";
 import { Log } from "./log";
-import { attempt } from "./notice";
 import { Marked, OutputView } from "./output";
 
-const ENDED: Record<string, string> = {
+export const ENDED: Record<string, string> = {
   completed: "Completed",
   raised: "Raised an exception",
   interrupted: "Interrupted",
   kernel_lost: "Kernel lost",
   limit_exceeded: "Limit exceeded",
   rejected: "Rejected",
+  error: "Sandbox failed",
 };
+
+/** How something ended, in words and a color. */
+export function Outcome({ outcome }: { outcome: string }) {
+  const good = outcome === "completed" || outcome === "equal";
+  const going = outcome === "in_progress" || outcome === "queued";
+  return <span class={`status ${going ? "going" : good ? "good" : "bad"}`}>{ENDED[outcome] ?? oneLine(outcome.replaceAll("_", " "))}</span>;
+}
 
 export function RunView({ run, onReuse }: { run: Run; onReuse: (code: string) => void }) {
   const cell = run.done.value;
@@ -44,20 +51,21 @@ export function RunView({ run, onReuse }: { run: Run; onReuse: (code: string) =>
       ))}
       {cell?.rejections?.map((rejection, index) => (
         <div key={index} class="raised">
-          <p>{plain(rejection.message)}</p>
+          <p>
+            {rejection.field !== undefined && <code>{oneLine(rejection.field)}: </code>}
+            {plain(rejection.message)}
+          </p>
           {rejection.line !== null && <Marked code={run.code} line={rejection.line} />}
         </div>
       ))}
+      {run.lost.value !== null && <p class="note lost">{run.lost.value}</p>}
       {failed !== null && <p class="failure">{plain(failed)}</p>}
       {cell?.note !== undefined && <p class="note">{plain(cell.note)}</p>}
       {files.length > 0 && (
         <ul class="files" aria-label="Files that the cell wrote">
           {files.map((file) => (
             <li key={file.path}>
-              <button type="button" class="quiet" onClick={() => void attempt(() => download(`/v1/artifacts/${file.sha256}`, file.name))}>
-                {oneLine(file.name)} ↓
-              </button>
-              <span class="detail">{bytes(file.bytes)}</span>
+              <FileLink file={file} />
             </li>
           ))}
         </ul>

@@ -2,12 +2,10 @@
 
 import type { ComponentChildren } from "preact";
 import { bytes, duration, oneLine, plain } from "../text";
-import type { Sandbox, Session } from "../types";
+import type { Protection, Sandbox, Session } from "../types";
 
 export function Facts({ session, sandbox }: { session: Session; sandbox: Sandbox | undefined }) {
   const { limits } = session;
-  const weak = Object.entries(sandbox?.protections ?? {}).filter(([, protection]) => protection.state !== "active");
-  const strong = Object.keys(sandbox?.protections ?? {}).length - weak.length;
   return (
     <section aria-labelledby="facts-title">
       <h2 id="facts-title">Session</h2>
@@ -32,11 +30,24 @@ export function Facts({ session, sandbox }: { session: Session; sandbox: Sandbox
             <Fact name="Image">
               <code title={sandbox.image}>{sandbox.image.slice(0, 16)}</code>
             </Fact>
-            <Fact name="Protections">
-              {strong} active{weak.length > 0 && `, ${weak.length} not`}
-            </Fact>
           </>
         )}
+      </dl>
+      {sandbox && <Protections protections={sandbox.protections} />}
+    </section>
+  );
+}
+
+/** How many protections are in force, and which are not. */
+export function Protections({ protections }: { protections: Record<string, Protection> }) {
+  const all = Object.entries(protections);
+  const weak = all.filter(([, protection]) => protection.state !== "active");
+  return (
+    <>
+      <dl>
+        <Fact name="Protections">
+          {all.length - weak.length} active{weak.length > 0 && `, ${weak.length} not`}
+        </Fact>
       </dl>
       {weak.length > 0 && (
         <details>
@@ -51,7 +62,7 @@ export function Facts({ session, sandbox }: { session: Session; sandbox: Sandbox
           </ul>
         </details>
       )}
-    </section>
+    </>
   );
 }
 

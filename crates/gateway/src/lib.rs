@@ -32,6 +32,7 @@ mod models;
 mod openapi;
 pub mod options;
 mod origin;
+mod own_key;
 mod preview;
 mod problem;
 mod projects;

@@ -42,6 +42,8 @@ names! {
     SessionVariable
     /// Where a variable comes from.
     VariableOrigin
+    /// What a session's sandbox uses.
+    SessionUsage
     /// An input that was bound.
     InputBound
     /// Files of a sandbox.
@@ -66,6 +68,8 @@ names! {
     Mounted
     /// A recorded tool result.
     Alias
+    /// The caller's own key.
+    OwnKey
     /// A recorded run.
     Run
     /// Result of a replay.

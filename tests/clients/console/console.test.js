@@ -1,73 +1,10 @@
-// The console in Chromium, against a gateway without keys (CONSOLE_URL) and one with keys (CONSOLE_KEYED_URL, CONSOLE_KEY).
-// With CONSOLE_PICTURES, pictures of the main views are written to that folder.
+// The frame of the console, the playground, and the sign-in.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
-
-const { CONSOLE_URL, CONSOLE_KEYED_URL, CONSOLE_KEY, CONSOLE_CHROMIUM, CONSOLE_PICTURES } = process.env;
-let browser;
-
-before(async () => {
-  // Tests run as root, for whom Chromium has no sandbox. The server is the test's own.
-  browser = await chromium.launch({ executablePath: CONSOLE_CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
-});
-after(() => browser?.close());
-
-/** A page that remembers all that hostile content could do. */
-async function opened(url, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light", ...options });
-  context.setDefaultTimeout(60_000);
-  const page = await context.newPage();
-  const seen = { dialogs: [], errors: [], strangers: [], pages: 0 };
-  page.on("dialog", (dialog) => {
-    seen.dialogs.push(dialog.message());
-    void dialog.dismiss();
-  });
-  page.on("pageerror", (error) => seen.errors.push(String(error)));
-  context.on("page", () => seen.pages++);
-  // Not those that the policy stops before they are sent.
-  context.on("requestfinished", (request) => {
-    const address = new URL(request.url());
-    if (!["blob:", "data:"].includes(address.protocol) && address.origin !== new URL(url).origin) seen.strangers.push(request.url());
-  });
-  await page.goto(url);
-  return { context, page, seen };
-}
-
-function quiet(seen) {
-  assert.deepEqual(seen, { dialogs: [], errors: [], strangers: [], pages: 0 });
-}
-
-async function newSession(page) {
-  await page.getByRole("button", { name: "Create session" }).click();
-  await page.getByRole("button", { name: "Run" }).waitFor();
-}
-
-async function start(page, code) {
-  await page.locator(".cm-content").fill(code);
-  await page.locator(".cm-content").press("Control+Enter");
-  return page.locator(".run").first();
-}
-
-async function run(page, code, ended = "Completed") {
-  const count = await page.locator(".run").count();
-  const made = await start(page, code);
-  await page.waitForFunction((count) => document.querySelectorAll(".run").length > count, count);
-  await made.locator(".status:not(.going)").waitFor();
-  const status = await made.locator(".status").innerText();
-  assert.ok(status.startsWith(ended), `${status} instead of ${ended}: ${(await made.innerText()).slice(0, 4000)}`);
-  return made;
-}
-
-async function picture(page, name) {
-  if (!CONSOLE_PICTURES) return;
-  // Charts are drawn again for other colors.
-  await page.waitForTimeout(500);
-  await page.screenshot({ path: `${CONSOLE_PICTURES}/${name}.png` });
-}
+import { test } from "node:test";
+import { CONSOLE_KEY, CONSOLE_KEYED_URL, CONSOLE_PICTURES, CONSOLE_URL, PANELS, newSession, opened, picture, quiet, run, start } from "./browser.js";
 
 const SHOWN = `import pandas as pd
 import matplotlib.pyplot as plt
@@ -163,14 +100,13 @@ test("a cell runs, and its text, table, chart and picture are seen", async () =>
   await page.getByText("1–20 of 30 rows").waitFor();
   await page.getByRole("link", { name: "Sessions" }).click();
   await page.locator("table.sessions tbody tr").first().waitFor();
-  await page.getByRole("button", { expanded: false }).first().click();
-  await page.getByText("Protections").first().waitFor();
   await picture(page, "sessions-dark");
+  await page.locator("table.sessions tbody a", { hasText: session }).click();
+  await page.getByText("Protections").first().waitFor();
+  await page.locator(".timeline li").nth(3).waitFor();
+  await picture(page, "session-dark");
   await page.getByRole("button", { name: "End" }).click();
   await page.getByText("No session is live").waitFor();
-  await page.getByRole("link", { name: "Server" }).click();
-  await page.locator(".status", { hasText: "ready" }).waitFor();
-  await picture(page, "server-dark");
   quiet(seen);
   await context.close();
 });
@@ -182,7 +118,7 @@ test("output appears while a cell runs, and an interrupt and a reset work", asyn
   await going.locator(".stdout", { hasText: "running on" }).waitFor();
   assert.equal(await going.locator(".status").innerText(), "Running");
   // It goes on while another panel is looked at.
-  await page.getByRole("link", { name: "Server" }).click();
+  await page.getByRole("link", { name: "Operations" }).click();
   await page.goBack();
   await page.getByRole("button", { name: "Interrupt" }).click();
   await page.locator(".run .status", { hasText: "Interrupted" }).waitFor();
@@ -287,7 +223,7 @@ test("the page works by keyboard and on a small screen", async () => {
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.id), "main");
-  for (const panel of ["Playground", "Sessions", "Artifacts", "Server"]) {
+  for (const panel of PANELS) {
     await page.getByRole("link", { name: panel, exact: true }).click();
     await page.getByRole("main", { name: panel }).waitFor();
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 375, panel);
@@ -323,6 +259,12 @@ test("a key signs in, and pages of other sites can use the cookie for nothing", 
   await page.getByRole("button", { name: "Create session" }).waitFor();
   await page.reload();
   await newSession(page);
+  await page.getByRole("link", { name: "Operations" }).click();
+  await page.getByText("cellblock key create NAME").waitFor();
+  await page.locator(".quotas li", { hasText: "fetches per minute" }).getByText("2").waitFor();
+  await picture(page, "key");
+  await page.goBack();
+  await page.getByRole("button", { name: "End session" }).waitFor();
   const [cookie] = await context.cookies();
   assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, "Strict"]);
   assert.ok(!cookie.value.includes(CONSOLE_KEY));

@@ -18,8 +18,9 @@ mod ticket;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
+use crate::problem::Problem;
 use crate::state::Gateway;
 
 /// Where the console is.
@@ -27,8 +28,13 @@ pub(crate) const ROOT: &str = "/console";
 /// Maximum size of a request body: a key.
 const MAX_BODY: usize = 4096;
 
-/// The routes. They read keys and cookies themselves.
-pub(crate) fn routes() -> Router<Gateway> {
+/// The routes. They read keys and cookies themselves. Without a console they say what would switch it on.
+pub(crate) fn routes(on: bool) -> Router<Gateway> {
+    if !on {
+        return Router::new()
+            .route(ROOT, any(off))
+            .route("/console/{*path}", any(off));
+    }
     Router::new()
         .route(ROOT, get(assets::page))
         .route("/console/", get(assets::page))
@@ -39,11 +45,20 @@ pub(crate) fn routes() -> Router<Gateway> {
         .layer(DefaultBodyLimit::max(MAX_BODY))
 }
 
+async fn off() -> Problem {
+    let message = "the console is switched off on this server; `http.console: true` in its configuration switches it on";
+    Problem::missing("console_off", message)
+}
+
 /// Returns the id of the key that a request's cookie stands for.
 pub(crate) async fn signed_in(
     gateway: &Gateway,
     headers: &axum::http::HeaderMap,
-) -> Result<Option<String>, crate::problem::Problem> {
+) -> Result<Option<String>, Problem> {
+    if !gateway.options.http.console {
+        // Cookies of an earlier start open nothing either.
+        return Ok(None);
+    }
     let ticket = cookie::ticket(gateway, headers).await?;
     Ok(ticket.map(|ticket| ticket.owner))
 }

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
+use cellblock_interpreter::run_record::RunImage;
 use serde::Serialize;
 
 use super::cookie;
@@ -52,6 +53,11 @@ struct Offered {
 struct Sandboxes {
     backend: &'static str,
     python: String,
+    image: RunImage,
+    /// Modules of the image that could not be imported, with reasons.
+    failed_modules: Vec<String>,
+    /// State of each protection.
+    protections: serde_json::Value,
     limits: Limits,
 }
 
@@ -96,6 +102,9 @@ async fn offered(gateway: &Gateway, owner: &str) -> Result<Offered, Problem> {
     let sandboxes = gateway.interpreter().ok().map(|interpreter| Sandboxes {
         backend: interpreter.backend().name(),
         python: interpreter.python_version().to_owned(),
+        image: interpreter.image(),
+        failed_modules: interpreter.failed_modules(),
+        protections: serde_json::json!(interpreter.report()),
         limits: interpreter.limits().clone(),
     });
     Ok(Offered {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use crate::state::Gateway;
-use crate::{artifacts, connectors, execute, health, projects, runs, sessions, volumes};
+use crate::{artifacts, connectors, execute, health, own_key, projects, runs, sessions, volumes};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -29,6 +29,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         openapi,
         health::healthz,
         health::readyz,
+        own_key::read,
         execute::execute,
         execute::health,
         artifacts::serve,
@@ -53,6 +54,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::manage::delete,
         sessions::manage::interrupt,
         sessions::manage::reset,
+        sessions::usage::read,
         sessions::variables::list,
         sessions::variables::get,
         sessions::variables::origin,

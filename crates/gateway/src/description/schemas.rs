@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::{connectors, runs, sessions, volumes};
+use crate::{connectors, own_key, runs, sessions, volumes};
 
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {
@@ -56,6 +56,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Session" => sessions::answer::SessionAnswer,
         "Cell" => sessions::cells::CellAnswer,
         "CellEvent" => sessions::stream::CellEvent<'_>,
+        "SessionUsage" => sessions::usage::UsageAnswer,
         "InputBound" => sessions::inputs::InputBound,
         "FileList" => sessions::files::FileList,
         "FileWritten" => sessions::files::FileWritten,
@@ -77,6 +78,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "DatasetVersion" => project::DatasetVersion,
         "Connector" => cellblock_interpreter::connector::Bundle,
         "Volume" => volumes::VolumeAnswer,
+        "OwnKey" => own_key::KeyAnswer,
         "Run" => runs::RunAnswer,
         "Replay" => runs::ReplayAnswer,
         "RunExport" => runs::RunExport,

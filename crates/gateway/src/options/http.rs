@@ -23,6 +23,8 @@ pub struct HttpServerOptions {
     /// Domain below which each port of a session has a host of its own, `<port>-<session>.<domain>`, which
     /// all have to lead to the server. Its pages keep cookies and storage, so the domain must serve nothing else.
     pub preview_domain: Option<String>,
+    /// Serve the console for people at `/console`.
+    pub console: bool,
     /// Maximum number of concurrent connections; others wait.
     pub max_connections: usize,
     /// Maximum time until a request's head is complete.
@@ -44,6 +46,7 @@ impl Default for HttpServerOptions {
             hosts: Vec::new(),
             origins: Vec::new(),
             preview_domain: None,
+            console: true,
             max_connections: 1024,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),

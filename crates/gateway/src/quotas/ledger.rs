@@ -111,6 +111,18 @@ impl Account {
         self.allowance.most(quota)
     }
 
+    /// How much of a quota is used, where that is known; `alone` if no other gateway has a part of it.
+    pub(super) fn standing(&self, quota: Quota, alone: bool) -> Option<u64> {
+        match quota {
+            Quota::Sandboxes => alone.then(|| self.sandboxes.into()),
+            Quota::ConcurrentCells => alone.then(|| self.cells.into()),
+            Quota::CellSecondsPerDay => Some(self.used.cell_millis / 1000),
+            Quota::FetchedBytesPerDay => Some(self.used.fetched_bytes),
+            Quota::UploadBytesPerDay => Some(self.used.upload_bytes),
+            Quota::CellsPerMinute | Quota::FetchesPerMinute | Quota::StoredBytes => None,
+        }
+    }
+
     /// How many there are here at once.
     pub(super) fn at_once(&mut self, kind: PlaceKind) -> &mut u32 {
         match kind {

@@ -15,6 +15,7 @@ mod ledger;
 mod metered;
 mod permit;
 mod results;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ pub(crate) use fetches::OwnerFetches;
 pub(crate) use metered::Metered;
 pub use permit::{CellPermit, SandboxPermit};
 pub(crate) use results::ResultRoom;
+pub(crate) use standing::QuotaStanding;
 
 use ledger::{Account, Ledger};
 

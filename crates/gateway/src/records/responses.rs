@@ -1,10 +1,14 @@
 //! Responses, the conversations behind them, and the items that came out.
 
+mod listing;
+
 use cellblock_agent::turn::KeptResult;
 use serde_json::{Value, json};
 
 use super::database::{Database, DatabaseResult, DatabaseTransaction, params};
 use super::results;
+
+pub(crate) use listing::{ListedResponse, list, turn};
 
 /// A response that begins.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ mod container;
 pub(crate) mod conversation;
 mod create;
 mod keep;
+mod list;
 mod messages;
 mod prepare;
 mod programmatic;
@@ -52,10 +53,11 @@ pub(crate) fn routes() -> Router<Gateway> {
         )
         .route("/v1/messages", post(messages::create))
         .route("/v1/messages/count_tokens", post(messages::count))
-        .route("/v1/responses", post(create::create).get(socket::open))
+        .route("/v1/responses", post(create::create).get(list::list_or_open))
         .route("/v1/responses/compact", post(compact::compact))
         .route("/v1/responses/input_tokens", post(tokens::count))
         .route("/v1/responses/{id}", get(retrieve::get).delete(retrieve::delete))
         .route("/v1/responses/{id}/cancel", post(retrieve::cancel))
         .route("/v1/responses/{id}/input_items", get(retrieve::input_items))
+        .route("/v1/responses/{id}/model_items", get(list::model_items))
 }

@@ -100,6 +100,9 @@ pub(super) async fn cancel(
     Ok(body(&gateway, kept).await?)
 }
 
+/// How a list is read, as the address says it.
+pub(super) type PageQuery = Result<Query<Page>, QueryRejection>;
+
 /// How a list is read.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Page {
@@ -112,9 +115,9 @@ pub(super) async fn input_items(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-    page: Result<Query<Page>, QueryRejection>,
+    page: PageQuery,
 ) -> Result<Answer, Problem> {
-    let Query(page) = page.map_err(|error| query(&error))?;
+    let page = paged(page)?;
     let kept = find(&gateway, &caller, &id).await?;
     let mut items: Vec<Item> = super::keep::read(&kept.input)?;
     stow::restore(&gateway.store, &mut items).await;
@@ -122,7 +125,12 @@ pub(super) async fn input_items(
     Ok(axum::Json(list(items, &page)?).into_response())
 }
 
-fn list(mut items: Vec<Value>, page: &Page) -> Result<Value, ApiError> {
+/// Reads which page is wanted.
+pub(super) fn paged(page: PageQuery) -> Result<Page, ApiError> {
+    page.map(|Query(page)| page).map_err(|error| query(&error))
+}
+
+pub(super) fn list(mut items: Vec<Value>, page: &Page) -> Result<Value, ApiError> {
     match page.order.as_deref() {
         Some("asc") => {}
         None | Some("desc") => items.reverse(),
@@ -162,7 +170,7 @@ pub(super) async fn forget(gateway: &Gateway, turns: &[String]) {
     }
 }
 
-async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Kept, ApiError> {
+pub(super) async fn find(gateway: &Gateway, caller: &Caller, id: &str) -> Result<Kept, ApiError> {
     let (owner, wanted) = (caller.owner.clone(), id.to_owned());
     let found = gateway
         .records

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
@@ -45,8 +44,9 @@ struct Connection {
 #[derive(Debug)]
 struct Over;
 
-pub(super) async fn open(
-    State(gateway): State<Gateway>,
+/// Opens a connection for a client that asks for one.
+pub(super) fn open(
+    gateway: Gateway,
     caller: Caller,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -55,7 +55,7 @@ pub(super) async fn open(
         kind: ErrorKind::InvalidRequestError,
         code: Some("websocket_expected".to_owned()),
         message: format!(
-            "`GET /v1/responses` opens a WebSocket: {}; to list responses is not possible",
+            "`GET /v1/responses` with `Upgrade` opens a WebSocket: {}",
             rejection.body_text()
         ),
         param: None,

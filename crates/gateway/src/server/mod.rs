@@ -35,7 +35,7 @@ pub use tls::TlsError;
 use crate::state::Gateway;
 use crate::{
     artifacts, connectors, console, containers, conversations, description, execute, files, health,
-    model_routes, preview, projects, remote, replicas, responses, runs, sessions, volumes, welcome,
+    model_routes, own_key, preview, projects, remote, replicas, responses, runs, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -73,6 +73,7 @@ impl Gateway {
             .merge(runs::routes())
             .merge(artifacts::routes())
             .merge(projects::routes())
+            .merge(own_key::routes())
             .merge(connectors::routes())
             .merge(execute::routes())
             .merge(remote::routes(self))
@@ -90,7 +91,7 @@ impl Gateway {
             // A link names its caller, and pages behind it have an origin of their own.
             .merge(preview::link_routes(self))
             // Its page is for everybody; what it shows comes from the API.
-            .merge(console::routes())
+            .merge(console::routes(self.options.http.console))
             .merge(mounted(true))
             .layer(from_fn_with_state(self.clone(), hosts::check))
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))

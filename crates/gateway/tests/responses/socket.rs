@@ -353,9 +353,39 @@ fn more_requests_than_may_wait_are_refused() {
 }
 
 #[test]
-fn without_an_upgrade_the_path_says_what_it_is() {
+fn without_an_upgrade_the_path_lists_the_callers_responses() {
     block_on(async {
-        let (server, _) = scripted([]).await;
-        assert_eq!(server.get("responses").await.error(), (400, "websocket_expected"));
+        let (server, _) = scripted([runs("c1", "1 + 1"), told("Two.")]).await;
+        let asked = json!({"input": "How much?", "tools": interpreter_tool()});
+        let response = server.create(asked).await.ok();
+        let id = response["id"].as_str().unwrap();
+        let listed = server.get("responses?limit=1").await.ok();
+        let first = &listed["data"][0];
+        assert_eq!(
+            (&first["id"], &first["status"]),
+            (&response["id"], &json!("completed"))
+        );
+        assert_eq!(first["output_counts"]["code_interpreter_call"], 1, "{first}");
+        assert_eq!(first["output"], Value::Null);
+        // What the model read of its code, in the order in which it did.
+        let path = format!("responses/{id}/model_items");
+        let items = server.get(&format!("{path}?order=asc")).await.ok();
+        let kinds: Vec<_> = items["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| &item["type"])
+            .collect();
+        assert_eq!(
+            kinds,
+            ["message", "function_call", "function_call_output", "message"],
+            "{items}"
+        );
+        assert!(items["data"][2]["output"].to_string().contains('2'), "{items}");
+        let other = server.of("bob");
+        assert_eq!(other.get("responses").await.ok()["data"], json!([]));
+        assert_eq!(other.get(&path).await.error(), (404, "response_not_found"));
+        let after = server.get("responses?after=resp_other").await;
+        assert_eq!(after.error(), (400, "invalid_value"));
     });
 }

@@ -364,3 +364,26 @@ fn packages_are_there_for_the_cell_that_asks_for_them() {
         api.end(&session).await;
     });
 }
+
+#[test]
+fn a_session_says_what_its_sandbox_uses() {
+    block_on(async {
+        let api = Api::of("usage").await;
+        let session = api.session(&json!({})).await;
+        let usage = format!("{session}/usage");
+        let (_, before) = api.get(&usage).await;
+        assert_eq!(before, json!({"object": "session.usage", "sandbox": false}));
+        api.run(&session, "kept = bytearray(32 << 20)").await;
+        let (status, after) = api.get(&usage).await;
+        assert_eq!(
+            (status, &after["sandbox"]),
+            (StatusCode::OK, &json!(true)),
+            "{after}"
+        );
+        // A machine without control groups counts nothing of it.
+        if let Some(memory) = after["memory_bytes"].as_u64() {
+            assert!(memory > 32 << 20, "{after}");
+        }
+        api.end(&session).await;
+    });
+}

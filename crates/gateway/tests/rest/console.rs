@@ -1,16 +1,19 @@
 //! The console: over HTTP, and in a browser.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_gateway::Options;
+use cellblock_agent::provider::demo::Demo;
+use cellblock_gateway::{Models, Options};
 use cellblock_testkit::{require, workspace_root};
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{Api, block_on, revoke, served};
+use crate::support::{Api, block_on, revoke, served, served_with};
+use crate::weather::Weather;
 
 /// Maximum time for all that the browser does.
 const LIMIT: Duration = Duration::from_mins(4);
@@ -21,11 +24,17 @@ fn a_cell_and_what_it_shows_are_seen_in_a_browser() {
     require!(Chromium);
     require!(ConsoleClient);
     block_on(async {
-        let api = served(Options::default()).await;
+        let options = Options {
+            connectors: vec![Weather::named("weather")],
+            ..Options::default()
+        };
+        let models = Models::default().with("demo", Arc::new(Demo));
+        let api = served_with(options, models).await;
         let keyed = Api::of("console").await;
         let which = Command::new("which").arg("chromium").output().await.unwrap();
         let ran = Command::new("node")
-            .args(["--test", "--test-reporter=spec", "console.test.js"])
+            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+            .args(["console.test.js", "panels.test.js"])
             .current_dir(workspace_root().join("tests/clients/console"))
             .env("CONSOLE_URL", api.url(""))
             .env("CONSOLE_KEYED_URL", keyed.url(""))
@@ -172,5 +181,50 @@ fn the_page_is_sent_under_a_policy_without_inline_scripts() {
             .header("accept", "text/html");
         let moved = root.send().await.unwrap();
         assert_eq!(moved.headers()[LOCATION], "/console");
+    });
+}
+
+#[test]
+fn a_console_that_is_switched_off_says_what_switches_it_on() {
+    block_on(async {
+        let mut options = Options::default();
+        options.http.console = false;
+        let api = served(options).await;
+        for path in ["/console", "/console/state", "/console/assets/main.js"] {
+            let (status, error) = api.get(path).await;
+            assert_eq!(
+                (status, &error["error"]["code"]),
+                (StatusCode::NOT_FOUND, &json!("console_off"))
+            );
+            let message = error["error"]["message"].as_str().unwrap();
+            assert!(message.contains("`http.console: true`"), "{message}");
+        }
+        let root = api.request(Method::GET, "/").header("accept", "text/html");
+        assert_eq!(status(root).await, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn a_key_sees_its_quotas_and_what_it_used_of_them() {
+    block_on(async {
+        let api = Api::of("two fetches").await;
+        let session = api.session(&json!({})).await;
+        let (status, key) = api.get("/v1/key").await;
+        assert_eq!(status, StatusCode::OK, "{key}");
+        assert_eq!(
+            (&key["name"], &key["connectors"]),
+            (&json!("two fetches"), &json!(["*"]))
+        );
+        let quota = |name: &str| {
+            let all = key["quotas"].as_array().unwrap();
+            all.iter().find(|quota| quota["quota"] == name).unwrap().clone()
+        };
+        assert_eq!(
+            quota("fetches_per_minute"),
+            json!({"quota": "fetches_per_minute", "limit": 2})
+        );
+        assert_eq!(quota("sandboxes")["used"], 1);
+        assert!(!key.to_string().contains(api.key()));
+        api.end(&session).await;
     });
 }

@@ -33,22 +33,28 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// A gateway that has just been started.
 pub(crate) async fn gateway(options: Options) -> Gateway {
+    gateway_with(options, Models::default()).await
+}
+
+/// The same with models.
+async fn gateway_with(options: Options, models: Models) -> Gateway {
     let interpreter = Interpreter::builder()
         .home(cellblock_testkit::home().unwrap())
         .build()
         .await
         .unwrap();
-    Gateway::new(
-        options,
-        Records::in_memory().unwrap(),
-        Models::default(),
-        interpreter,
-    )
+    Gateway::new(options, Records::in_memory().unwrap(), models, interpreter)
 }
 
 /// A gateway of a test's own, served without keys.
 pub(crate) async fn served(options: Options) -> Api {
     let router = gateway(options).await.router();
+    Api::at(serve(router).await)
+}
+
+/// The same with models.
+pub(crate) async fn served_with(options: Options, models: Models) -> Api {
+    let router = gateway_with(options, models).await.router();
     Api::at(serve(router).await)
 }
 
@@ -93,7 +99,7 @@ async fn key_of(owner: &str) -> String {
     };
     let allowance = match owner {
         "one fetch" => Allowance::default().with(Quota::FetchesPerMinute, Some(1)),
-        "two fetches" => Allowance::default().with(Quota::FetchesPerMinute, Some(2)),
+        "two fetches" | "console" => Allowance::default().with(Quota::FetchesPerMinute, Some(2)),
         "ten bytes" => Allowance::default().with(Quota::FetchedBytesPerDay, Some(10)),
         _ => Allowance::default(),
     };

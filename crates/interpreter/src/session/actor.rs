@@ -268,6 +268,7 @@ impl Actor {
                 Request::Get { name, answer } => reply!(self, answer, self.get(name).await),
                 Request::Variables { answer } => reply!(self, answer, self.variables().await),
                 Request::Origins { answer } => _ = answer.send(Ok(self.origins())),
+                Request::Usage { answer } => reply!(self, answer, self.usage().await),
                 Request::Reset { answer } => reply!(self, answer, self.reset().await),
                 Request::ReadFile { path, most, answer } => {
                     reply!(self, answer, self.read_file(&path, most).await);

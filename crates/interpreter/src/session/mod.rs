@@ -56,6 +56,7 @@ mod setup;
 pub(crate) mod spool;
 mod standby;
 mod until;
+mod usage;
 mod volume;
 #[cfg(feature = "egress")]
 mod way_out;
@@ -76,6 +77,7 @@ pub use files::fuzz_file_name;
 pub use program::{ProgramRun, SandboxProgram};
 pub use setup::SetupSnippet;
 pub use until::until;
+pub use usage::SessionUsage;
 
 use actor::Actor;
 use checkpoints::CheckpointOrder;
@@ -219,6 +221,9 @@ pub(crate) enum Request {
         answer: oneshot::Sender<Result<Edited>>,
     },
     Checkpoint(CheckpointOrder),
+    Usage {
+        answer: oneshot::Sender<Result<Option<SessionUsage>>>,
+    },
     /// Makes the sandbox for processes, if there is none.
     Attach {
         answer: oneshot::Sender<Result<GuestLink>>,
@@ -341,6 +346,11 @@ impl Session {
     /// The session's variables, without those that were there from the start.
     pub async fn variables(&self) -> Result<Vec<Variable>> {
         self.ask(|answer| Request::Variables { answer }).await
+    }
+
+    /// What the session's sandbox uses; `None` while it has none.
+    pub async fn usage(&self) -> Result<Option<SessionUsage>> {
+        self.ask(|answer| Request::Usage { answer }).await
     }
 
     /// Binds an input, also again after a reset or the loss of the kernel.

@@ -63,6 +63,27 @@ async fn with(records: Records, test: impl FnOnce(&mut Database) + Send + 'stati
 }
 
 over_each_database! {
+    async fn an_owner_lists_responses_page_by_page(records: Records) {
+        with(records, |connection| {
+            for (id, created_at) in [("b", 1000), ("a", 1000), ("c", 900), ("d", 2000)] {
+                let begun = Begun { created_at, ..begun(id, "ann") };
+                begin(connection, &begun).unwrap();
+            }
+            begin(connection, &begun("e", "bob")).unwrap();
+            let page = |after: Option<&str>, ascending| {
+                let page = crate::records::Page { after: after.map(str::to_owned), limit: 2, ascending };
+                let found = list(connection, "ann", &page).unwrap();
+                found.map(|found| (found.rows.into_iter().map(|row| row.id).collect::<String>(), found.more))
+            };
+            assert_eq!(page(None, false), Some(("db".to_owned(), true)));
+            assert_eq!(page(Some("b"), false), Some(("ac".to_owned(), false)));
+            assert_eq!(page(None, true), Some(("ca".to_owned(), true)));
+            assert_eq!(page(Some("a"), true), Some(("bd".to_owned(), false)));
+            assert_eq!(page(Some("e"), false), None);
+        })
+        .await;
+    }
+
     async fn objects_of_other_owners_do_not_exist(records: Records) {
         with(records, |connection| {
             keep(connection, &["r1"]);
