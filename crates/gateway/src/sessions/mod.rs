@@ -20,6 +20,7 @@ pub(crate) mod run;
 pub(crate) mod stream;
 pub(crate) mod terminal;
 pub(crate) mod tools;
+pub(crate) mod tries;
 pub(crate) mod variables;
 mod volume;
 
@@ -86,6 +87,9 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/sessions/{id}/rollback", post(checkpoints::roll_back))
         .route("/v1/sessions/{id}/tools", get(tools::list))
         .route("/v1/sessions/{id}/tools/{name}", post(tools::call))
+        .route("/v1/sessions/{id}/try", post(tries::run))
+        .route("/v1/sessions/{id}/try/discard", post(tries::discard))
+        .route("/v1/sessions/{id}/try/keep", post(tries::keep))
         .route("/v1/sessions/{id}/variables", get(variables::list))
         .route("/v1/sessions/{id}/variables/{name}", get(variables::get))
         .route(

@@ -77,14 +77,7 @@ pub(crate) async fn run(
 ) -> Result<Response, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let request: CellRequest = body::json(&headers, &body)?;
-    if held.toolset.on_results {
-        return Err(ApiError::invalid(
-            "id",
-            "wrong_toolset",
-            "a derivation runs code under contracts only; call its tool `code_interpreter`",
-        )
-        .into());
-    }
+    not_under_contract(&held)?;
     let streams = request.stream || accepts_events(&headers);
     let max_timeout = gateway.options.max_cell_timeout;
     let cell = python::cell(request.code, request.timeout, request.requirements, max_timeout)?;
@@ -121,6 +114,19 @@ pub(crate) async fn run(
         drop(turn);
     });
     Ok(events.into_response())
+}
+
+/// Rejects code for a session that runs it under contracts only.
+pub(super) fn not_under_contract(held: &HostedSession) -> Result<(), Problem> {
+    if held.toolset.on_results {
+        return Err(ApiError::invalid(
+            "id",
+            "wrong_toolset",
+            "a derivation runs code under contracts only; call its tool `code_interpreter`",
+        )
+        .into());
+    }
+    Ok(())
 }
 
 /// Runs a cell, and answers what came of it as JSON.

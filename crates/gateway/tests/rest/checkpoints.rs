@@ -61,3 +61,65 @@ fn a_session_is_rolled_back_to_a_checkpoint() {
         api.end(&session).await;
     });
 }
+
+#[test]
+fn a_try_counts_once_it_is_kept() {
+    block_on(async {
+        let api = Api::of("tries").await;
+        let session = api.session(&json!({})).await;
+        let (run, keep) = (format!("{session}/try"), format!("{session}/try/keep"));
+        let discard = format!("{session}/try/discard");
+        api.run(&session, "x = 1").await;
+        let code = json!({"code": "x = 2\nopen('/workspace/a', 'w').write('two')\nx"});
+        let (status, tried) = api.post(&run, &code).await;
+        assert_eq!(
+            (status, &tried["undecided"]),
+            (StatusCode::OK, &json!(true)),
+            "{tried}"
+        );
+        assert_eq!(tried["outputs"][0]["value"], "2");
+        assert_eq!(
+            tried["changes"],
+            json!({
+                "variables": [{"name": "x", "change": "changed"}],
+                "files": [{"path": "/workspace/a", "change": "created"}],
+            })
+        );
+        let (status, refused) = api.post(&format!("{session}/cells"), &json!({"code": "x"})).await;
+        assert_eq!(
+            (status, &refused["error"]["code"]),
+            (StatusCode::CONFLICT, &json!("try_undecided"))
+        );
+        let (status, decided) = api.post(&discard, &json!({})).await;
+        assert_eq!(
+            (status, decided),
+            (StatusCode::OK, json!({"cell": 2, "kept": false}))
+        );
+        assert_eq!(api.run(&session, "x").await["outputs"][0]["value"], "1");
+        let (status, none) = api.post(&keep, &json!({})).await;
+        assert_eq!(
+            (status, &none["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("try_not_found"))
+        );
+        api.post(&run, &code).await;
+        let (status, decided) = api.post(&keep, &json!({})).await;
+        assert_eq!(
+            (status, decided),
+            (StatusCode::OK, json!({"cell": 4, "kept": true}))
+        );
+        assert_eq!(api.run(&session, "x").await["outputs"][0]["value"], "2");
+        let (_, cells) = api.get(&format!("{session}/cells")).await;
+        let numbers: Vec<_> = cells["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["cell"])
+            .collect();
+        assert_eq!(
+            numbers,
+            [1, 3, 4, 5],
+            "a discarded try is not a cell of the session"
+        );
+        api.end(&session).await;
+    });
+}

@@ -49,6 +49,7 @@ pub mod ports;
 pub mod processes;
 mod program;
 mod recording;
+mod refuse;
 mod rescue;
 mod run;
 mod sandbox;
@@ -78,7 +79,7 @@ pub use setup::SetupSnippet;
 pub use until::until;
 
 use actor::Actor;
-use checkpoints::CheckpointOrder;
+use checkpoints::{CheckpointOrder, TryOrder};
 use interrupts::Interrupts;
 use spool::Spooled;
 
@@ -219,6 +220,7 @@ pub(crate) enum Request {
         answer: oneshot::Sender<Result<Edited>>,
     },
     Checkpoint(CheckpointOrder),
+    Try(TryOrder),
     /// Makes the sandbox for processes, if there is none.
     Attach {
         answer: oneshot::Sender<Result<GuestLink>>,
