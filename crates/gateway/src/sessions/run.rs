@@ -163,10 +163,13 @@ pub(super) async fn finish(
             teller.file(file).await;
         }
     }
+    let parent = lock(&held.cells).head();
     let answer = CellAnswer {
         object: "session.cell",
         session: held.id.clone(),
         cell: number,
+        parent,
+        discarded: false,
         code,
         report,
     };
@@ -175,6 +178,7 @@ pub(super) async fn finish(
     let kept = StoredCell {
         cell: number,
         json: json.clone(),
+        parent,
     };
     // A dry run is no cell of the session.
     if number > 0 {

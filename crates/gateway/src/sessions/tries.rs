@@ -90,17 +90,24 @@ pub(crate) async fn run(
             let number = execution.cell;
             let report = CellReport::new(execution, |_| None);
             artifacts::grant_report(&gateway.records, &held.owner, &report).await?;
+            let parent = lock(&held.cells).head();
             let cell = CellAnswer {
                 object: "session.cell",
                 session: held.id.clone(),
                 cell: number,
+                parent,
+                discarded: false,
                 code,
                 report,
             };
             let json = serde_json::to_string(&cell)
                 .map_err(|error| Problem::internal("write the answer", &error))?;
-            // It is a cell of the session once it is kept.
-            *lock(&held.tried) = undecided.then_some(StoredCell { cell: number, json });
+            // It is a cell of the session once it is decided.
+            *lock(&held.tried) = undecided.then_some(StoredCell {
+                cell: number,
+                json,
+                parent,
+            });
             Ok(TryAnswer {
                 cell,
                 changes,
@@ -157,8 +164,13 @@ async fn decide(
     let work = async move {
         let decided = held.session.decide_try(keep).await?;
         let tried = lock(&held.tried).take();
-        if let Some(cell) = tried.filter(|tried| decided.kept && tried.cell == decided.cell) {
-            lock(&held.cells).push(cell);
+        if let Some(cell) = tried.filter(|tried| tried.cell == decided.cell) {
+            let mut cells = lock(&held.cells);
+            if decided.kept {
+                cells.push(cell);
+            } else {
+                cells.push_discarded(cell);
+            }
         }
         Ok(decided)
     };

@@ -49,6 +49,9 @@ fn a_session_is_rolled_back_to_a_checkpoint() {
         let message = refused["error"]["message"].as_str().unwrap();
         assert!(message.contains("threads that Python started"), "{message}");
 
+        let (_, cell) = api.get(&format!("{session}/cells/2")).await;
+        assert_eq!((&cell["parent"], &cell["discarded"]), (&json!(1), &json!(true)));
+
         let (_, list) = api.get(&checkpoints).await;
         assert_eq!(list["data"].as_array().unwrap().len(), 1);
         let dropped = api.request(Method::DELETE, &format!("{checkpoints}/before"));
@@ -77,7 +80,7 @@ fn a_try_counts_once_it_is_kept() {
             (StatusCode::OK, &json!(true)),
             "{tried}"
         );
-        assert_eq!(tried["outputs"][0]["value"], "2");
+        assert_eq!(tried["outputs"][0]["value"], 2);
         assert_eq!(
             tried["changes"],
             json!({
@@ -95,7 +98,7 @@ fn a_try_counts_once_it_is_kept() {
             (status, decided),
             (StatusCode::OK, json!({"cell": 2, "kept": false}))
         );
-        assert_eq!(api.run(&session, "x").await["outputs"][0]["value"], "1");
+        assert_eq!(api.run(&session, "x").await["outputs"][0]["value"], 1);
         let (status, none) = api.post(&keep, &json!({})).await;
         assert_eq!(
             (status, &none["error"]["code"]),
@@ -107,19 +110,28 @@ fn a_try_counts_once_it_is_kept() {
             (status, decided),
             (StatusCode::OK, json!({"cell": 4, "kept": true}))
         );
-        assert_eq!(api.run(&session, "x").await["outputs"][0]["value"], "2");
+        assert_eq!(api.run(&session, "x").await["outputs"][0]["value"], 2);
         let (_, cells) = api.get(&format!("{session}/cells")).await;
-        let numbers: Vec<_> = cells["data"]
+        let line: Vec<_> = cells["data"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|it| &it["cell"])
+            .map(|it| {
+                (
+                    it["cell"].as_u64(),
+                    it["parent"].as_u64(),
+                    it["discarded"] == true,
+                )
+            })
             .collect();
-        assert_eq!(
-            numbers,
-            [1, 3, 4, 5],
-            "a discarded try is not a cell of the session"
-        );
+        let expected = [
+            (Some(1), None, false),
+            (Some(2), Some(1), true),
+            (Some(3), Some(1), false),
+            (Some(4), Some(3), false),
+            (Some(5), Some(4), false),
+        ];
+        assert_eq!(line, expected, "a discarded try is on no branch");
         api.end(&session).await;
     });
 }

@@ -23,6 +23,7 @@ use super::interrupts::Interrupted;
 use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::processes::Table;
+use super::recorder::Recorder;
 use super::recording::RunChain;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
@@ -185,6 +186,8 @@ pub(super) struct Actor {
     pub(super) volume: Option<OpenVolume>,
     /// What the records of its runs say of what was before.
     pub(super) chain: RunChain,
+    /// Completes these records.
+    pub(super) recorder: Recorder,
     /// The try that runs or is undecided.
     pub(super) trial: Option<Trial>,
 }
@@ -243,6 +246,7 @@ impl Actor {
             way_out: WayOut::default(),
             volume,
             chain: RunChain::default(),
+            recorder: Recorder::default(),
             trial: None,
         }
     }
@@ -318,9 +322,14 @@ impl Actor {
                 Request::Checkpoint(request) => self.answer_checkpoint(request).await,
                 Request::Try(order) => self.answer_try(order).await,
                 Request::Attach { answer } => reply!(self, answer, self.attach().await),
+                Request::Recorded { answer } => {
+                    self.recorder.flush().await;
+                    let _ = answer.send(Ok(()));
+                }
                 Request::Close { answer } => {
                     let closed = self.close().await;
                     self.release_volume().await;
+                    self.recorder.flush().await;
                     let _ = answer.send(closed);
                     return;
                 }
@@ -328,6 +337,7 @@ impl Actor {
         }
         let _ = self.close().await;
         self.release_volume().await;
+        self.recorder.flush().await;
     }
 
     /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.

@@ -48,6 +48,7 @@ mod outputs;
 pub mod ports;
 pub mod processes;
 mod program;
+mod recorder;
 mod recording;
 mod refuse;
 mod rescue;
@@ -221,6 +222,10 @@ pub(crate) enum Request {
     },
     Checkpoint(CheckpointOrder),
     Try(TryOrder),
+    /// Waits until the records of all runs are handed over.
+    Recorded {
+        answer: oneshot::Sender<Result<()>>,
+    },
     /// Makes the sandbox for processes, if there is none.
     Attach {
         answer: oneshot::Sender<Result<GuestLink>>,
@@ -487,7 +492,12 @@ impl Session {
             .await
     }
 
-    /// Ends the session and completes when its sandbox is gone.
+    /// Waits until the records of all its runs are handed over.
+    pub(crate) async fn recorded(&self) -> Result<()> {
+        self.ask(|answer| Request::Recorded { answer }).await
+    }
+
+    /// Ends the session and completes when its sandbox is gone, and the records of its runs are handed over.
     pub async fn close(&self) -> Result<()> {
         self.ask(|answer| Request::Close { answer }).await
     }

@@ -27,6 +27,7 @@ impl Request {
             | Self::PutFile { answer, .. }
             | Self::RemoveFile { answer, .. }
             | Self::Close { answer }
+            | Self::Recorded { answer }
             | Self::Checkpoint(CheckpointOrder::Drop { answer, .. }) => answer,
             Self::Get { answer, .. } => answer,
             Self::Variables { answer } => answer,

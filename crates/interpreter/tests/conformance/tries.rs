@@ -1,9 +1,10 @@
 //! Tries: cells whose effects count only once they are kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cellblock_interpreter::Error;
 use cellblock_interpreter::execution::{Outcome, VariablesState};
+use cellblock_interpreter::run_record::{RunRecord, RunSink};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::checkpoints::tries::{ChangeKind, TryChanges};
 use cellblock_interpreter::session::processes::ProcessOrder;
@@ -240,5 +241,46 @@ fn a_volume_has_the_changes_of_a_try_only_once_it_is_kept() {
         session.close().await.unwrap();
         assert_eq!(saved(), kept, "an undecided try ends with its session");
         assert!(matches!(session.keep_try().await, Err(Error::Closed)));
+    });
+}
+
+#[derive(Debug, Default)]
+struct Runs(Mutex<Vec<RunRecord>>);
+
+impl RunSink for Runs {
+    fn record(&self, record: RunRecord) {
+        self.0.lock().unwrap().push(record);
+    }
+}
+
+#[test]
+fn records_are_in_order_and_a_discarded_try_is_nobodys_parent() {
+    needs!(Checkpoints);
+    block_on(async {
+        let runs = Arc::new(Runs::default());
+        let session = interpreter().await.session(SessionOptions {
+            runs: Some(Arc::<Runs>::clone(&runs)),
+            ..SessionOptions::default()
+        });
+        run(&session, "x = 1").await;
+        session.try_run("x = 2").await.unwrap();
+        session.discard_try().await.unwrap();
+        session.try_run("x = 3").await.unwrap();
+        session.keep_try().await.unwrap();
+        run(&session, "x").await;
+        session.close().await.unwrap();
+        let runs = runs.0.lock().unwrap();
+        let parents = runs.iter().map(|run| {
+            let parent = runs.iter().position(|it| Some(&it.id) == run.parent.as_ref());
+            (run.cell, run.tried, parent)
+        });
+        let expected = [
+            (1, false, None),
+            (2, true, Some(0)),
+            (3, true, Some(0)),
+            (4, false, Some(2)),
+        ];
+        assert_eq!(parents.collect::<Vec<_>>(), expected);
+        assert_ne!(runs[3].outputs[0].sha256, "");
     });
 }

@@ -89,12 +89,12 @@ fn code_is_tried_and_then_kept_or_discarded() {
         assert!(message.contains("undecided try (cell 2)"), "{message}");
         let decided = done(&client, "decide_try", decide("discard")).await;
         assert_eq!(decided, json!({"cell": 2, "kept": false}));
-        assert_eq!(shown(&client, &session, "x").await, "1");
+        assert_eq!(shown(&client, &session, "x").await, 1);
         let message = refused(&client, "decide_try", decide("keep")).await;
         assert!(message.contains("no undecided try"), "{message}");
         done(&client, "try_python", arguments).await;
         done(&client, "decide_try", decide("keep")).await;
-        assert_eq!(shown(&client, &session, "x").await, "2");
+        assert_eq!(shown(&client, &session, "x").await, 2);
         let raised = json!({"session": session, "code": "1 / 0"});
         let raised = answer(&client, "try_python", raised).await;
         assert_eq!(raised.is_error, Some(true));

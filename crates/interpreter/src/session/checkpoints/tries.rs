@@ -164,6 +164,7 @@ impl Actor {
         let cell = trial.cell;
         match request {
             Request::Close { .. }
+            | Request::Recorded { .. }
             | Request::Checkpoint(CheckpointOrder::List { .. })
             | Request::Try(TryOrder::Decide { .. }) => Some(request),
             other => {
@@ -235,17 +236,18 @@ impl Actor {
         let recording = self.recording(&cell, None);
         let ran = self.execute(cell, None, None, Some(asker)).await;
         self.record(recording, &ran).await;
-        match ran {
-            Ok(execution) => {
-                let changes = self.changes().await?;
-                Ok(Tried {
-                    execution,
-                    changes,
-                    undecided: self.trial.is_some(),
-                })
-            }
+        let tried = match ran {
+            Ok(execution) => self.changes().await.map(|changes| (execution, changes)),
+            Err(error) => Err(error),
+        };
+        match tried {
+            Ok((execution, changes)) => Ok(Tried {
+                execution,
+                changes,
+                undecided: self.trial.is_some(),
+            }),
             Err(error) => {
-                // It was not run, or not to a known end.
+                // It was not run, or nobody knows what it did.
                 self.end_try().await;
                 Err(error)
             }
