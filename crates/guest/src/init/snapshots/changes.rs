@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cellblock_protocol::{ChangeKind, FileDifference};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
@@ -183,6 +183,6 @@ impl<'a> Comparing<'a> {
 
     fn shown(&self, path: &Path, is_directory: bool) -> String {
         let end = if is_directory { "/" } else { "" };
-        format!("{}/{}{end}", self.root, PathBuf::from(path).display())
+        format!("{}/{}{end}", self.root, path.display())
     }
 }
