@@ -104,7 +104,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 70] = [
+pub(crate) const MEASURES: [Measure; 83] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -130,6 +130,43 @@ pub(crate) const MEASURES: [Measure; 70] = [
         .beside(&["ipykernel/warm"])
         .above(ROUND_TRIP)
         .promises(&[Promise::Most(0.5), Promise::Floors(3.0)]),
+    row("checkpoint_number", "keep a checkpoint of a number", Unit::Ms),
+    row(
+        "checkpoint_array",
+        "keep a checkpoint of 200 MB of numpy",
+        Unit::Ms,
+    )
+    .promises(&[Promise::Most(5.0)]),
+    row(
+        "checkpoint_objects",
+        "keep a checkpoint of 1 GB of Python objects",
+        Unit::Ms,
+    )
+    .promises(&[Promise::Most(25.0)]),
+    row(
+        "checkpoint_files",
+        "keep a checkpoint of 1,000 files, unchanged",
+        Unit::Ms,
+    ),
+    row("rollback_number", "roll back to a number", Unit::Ms).promises(&[Promise::Most(2.0)]),
+    row("rollback_array", "roll back to 200 MB of numpy", Unit::Ms).promises(&[Promise::Most(2.0)]),
+    row(
+        "rollback_objects",
+        "roll back to 1 GB of Python objects",
+        Unit::Ms,
+    )
+    .promises(&[Promise::Most(2.0)]),
+    row("rollback_files", "roll back to 1,000 files, unchanged", Unit::Ms).promises(&[Promise::Most(3.5)]),
+    row("try_adds", "a try, without its cell `1+1`", Unit::Ms).promises(&[Promise::Most(3.0)]),
+    row("try_discard", "discard it", Unit::Ms),
+    row(
+        "rescue_next",
+        "`1+1` after a cell that killed its kernel",
+        Unit::Ms,
+    )
+    .promises(&[Promise::Most(3.0)]),
+    row("record_off", "a cell that shows a table, not recorded", Unit::Ms),
+    row("record_on", "the same, recorded", Unit::Ms),
     row("interrupt", "stop a Python loop, after the request", Unit::Ms)
         .beside(&["ipykernel/interrupt"])
         .above(&["floor/interrupt"]),

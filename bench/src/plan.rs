@@ -17,8 +17,8 @@ use crate::probe::{Probe, ProbePlan};
 use crate::progress::note;
 use crate::python::Python;
 use crate::subject::{
-    BindInput, Calls, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Idle, Interrupt,
-    Stdout, Subject, Throughput, WaitingCalls, Warm, WorkbenchTools,
+    BindInput, Calls, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Held, Idle,
+    Interrupt, Kept, Recorded, Stdout, Subject, Throughput, Tries, WaitingCalls, Warm, WorkbenchTools,
 };
 
 /// What can be chosen.
@@ -32,6 +32,8 @@ pub(crate) enum Group {
     Chart,
     /// Cells of a live session
     Warm,
+    /// Checkpoints, rollbacks, tries, rescues and records of runs
+    Live,
     /// Commands, files and datasets of the workbench
     Workbench,
     /// Stopping what runs
@@ -141,6 +143,7 @@ impl Planner<'_> {
             cells: 50,
         };
         self.add(&[Group::Warm], 40, 2, warm);
+        self.live(subject);
         let tools = WorkbenchTools {
             subject: of(),
             times: 20,
@@ -214,6 +217,33 @@ impl Planner<'_> {
         self.add(&[Group::Memory], 2, 1, idle);
         self.gateway();
         Ok(())
+    }
+
+    fn live(&mut self, subject: &Arc<Subject>) {
+        let of = || Arc::clone(subject);
+        for (held, full) in [
+            (Held::Number, 10),
+            (Held::Array, 10),
+            (Held::Objects, 3),
+            (Held::Files, 10),
+        ] {
+            let kept = Kept {
+                subject: of(),
+                held,
+                times: 10,
+            };
+            self.add(&[Group::Live], full, 1, kept);
+        }
+        let tries = Tries {
+            subject: of(),
+            times: 10,
+        };
+        self.add(&[Group::Live], 10, 1, tries);
+        let recorded = Recorded {
+            subject: of(),
+            times: 50,
+        };
+        self.add(&[Group::Live], 10, 1, recorded);
     }
 
     fn gateway(&mut self) {

@@ -64,6 +64,10 @@ names! {
     NewCheckpoint
     /// The result of a rollback.
     RolledBack
+    /// A cell that was tried.
+    Try
+    /// The result of a decision about a try.
+    DecidedTry
     /// A dataset.
     Mounted
     /// A recorded tool result.

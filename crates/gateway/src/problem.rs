@@ -123,14 +123,19 @@ impl Problem {
     fn of_checkpoint(error: &CheckpointError) -> Self {
         let message = error.to_string();
         let status = match error {
-            CheckpointError::NotFound { .. } => return Self::missing(error.code(), message),
+            CheckpointError::NotFound { .. } | CheckpointError::NoTry => {
+                return Self::missing(error.code(), message);
+            }
             CheckpointError::Unsupported { .. }
             | CheckpointError::InvalidName { .. }
             | CheckpointError::NameTaken { .. } => StatusCode::BAD_REQUEST,
             CheckpointError::Refused { .. }
             | CheckpointError::Files { .. }
             | CheckpointError::Ended { .. }
-            | CheckpointError::Lost { .. } => StatusCode::CONFLICT,
+            | CheckpointError::Lost { .. }
+            | CheckpointError::Undecided { .. }
+            | CheckpointError::TryEnded { .. }
+            | CheckpointError::TryLost { .. } => StatusCode::CONFLICT,
         };
         Self::new(status, ErrorKind::InvalidRequestError, error.code(), message)
     }

@@ -1,11 +1,13 @@
 //! Records on their way into the database: a bounded queue that no cell waits for.
 
+use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use cellblock_interpreter::run_record::{RunRecord, RunSink};
-use tokio::sync::{mpsc, oneshot};
+use cellblock_interpreter::run_record::{ExpectedRun, RunRecord, RunSink};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::metrics;
@@ -34,6 +36,63 @@ struct LogState {
     queue: OnceLock<mpsc::Sender<Step>>,
     /// Bytes that wait.
     bytes: Arc<AtomicUsize>,
+    expected: Arc<ExpectedRuns>,
+}
+
+/// Runs that have ended and whose records are not taken yet.
+#[derive(Debug, Default)]
+struct ExpectedRuns {
+    numbers: Mutex<RunNumbers>,
+    fewer: Notify,
+}
+
+#[derive(Debug, Default)]
+struct RunNumbers {
+    last: u64,
+    open: BTreeSet<u64>,
+}
+
+/// One of them.
+struct ExpectedOne {
+    of: Arc<ExpectedRuns>,
+    number: u64,
+}
+
+impl ExpectedRuns {
+    fn begin(self: &Arc<Self>) -> ExpectedOne {
+        let mut numbers = self.numbers();
+        numbers.last += 1;
+        let number = numbers.last;
+        numbers.open.insert(number);
+        ExpectedOne {
+            of: Arc::clone(self),
+            number,
+        }
+    }
+
+    /// Waits for those that there are now.
+    async fn taken(&self) {
+        let last = self.numbers().last;
+        loop {
+            let mut fewer = pin!(self.fewer.notified());
+            fewer.as_mut().enable();
+            if self.numbers().open.first().is_none_or(|first| *first > last) {
+                return;
+            }
+            fewer.await;
+        }
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, RunNumbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ExpectedOne {
+    fn drop(&mut self) {
+        self.of.numbers().open.remove(&self.number);
+        self.of.fewer.notify_waiters();
+    }
 }
 
 #[derive(Debug)]
@@ -56,6 +115,7 @@ impl RunLog {
             options,
             queue: OnceLock::new(),
             bytes: Arc::default(),
+            expected: Arc::default(),
         }))
     }
 
@@ -69,9 +129,10 @@ impl RunLog {
 
     /// Waits until all records that were taken are written, for a few seconds.
     pub(crate) async fn flush(&self) {
-        let Some(queue) = self.0.queue.get() else { return };
-        let (done, written) = oneshot::channel();
         let flushed = async {
+            self.0.expected.taken().await;
+            let Some(queue) = self.0.queue.get() else { return };
+            let (done, written) = oneshot::channel();
             if queue.send(Step::Flush(done)).await.is_ok() {
                 let _ = written.await;
             }
@@ -108,6 +169,10 @@ impl RunLog {
 }
 
 impl RunSink for OwnerRuns {
+    fn expect(&self) -> ExpectedRun {
+        Box::new(self.log.0.expected.begin())
+    }
+
     fn record(&self, record: RunRecord) {
         match record.to_json() {
             Ok(json) => self.log.take(RunRow {
@@ -220,6 +285,27 @@ mod tests {
         log.flush().await;
         let written = records.all_runs(None, 1).await.unwrap();
         assert_eq!(written[0].id, "run_5000");
+    }
+
+    #[tokio::test]
+    async fn a_reader_waits_for_the_records_of_runs_that_have_ended_and_for_no_later_ones() {
+        let records = Records::in_memory().unwrap();
+        let log = RunLog::new(records.clone(), RunOptions::default());
+        let sink = log.sink("ann").unwrap();
+        let expected = sink.expect();
+        let reader = tokio::spawn({
+            let log = log.clone();
+            async move {
+                log.flush().await;
+                records.all_runs(None, 2).await.unwrap().len()
+            }
+        });
+        tokio::task::yield_now().await;
+        let _later = sink.expect();
+        assert!(!reader.is_finished());
+        log.take(row(1, 1));
+        drop(expected);
+        assert_eq!(reader.await.unwrap(), 1);
     }
 
     #[tokio::test]

@@ -17,16 +17,20 @@ pub enum CheckpointError {
         backend: &'static str,
     },
     /// The session has something that a checkpoint cannot hold.
-    #[error("keep a checkpoint: the session has {obstacle}, which a checkpoint cannot hold; {remedy}")]
+    #[error("{action}: the session has {obstacle}, which a checkpoint cannot hold; {remedy}")]
     Refused {
+        /// What needs the checkpoint.
+        action: &'static str,
         /// What it is.
         obstacle: String,
         /// How to get rid of it.
         remedy: &'static str,
     },
     /// The files cannot be saved.
-    #[error("keep a checkpoint: save the files: {reason}; remove what is not needed, and try again")]
+    #[error("{action}: save the files: {reason}; remove what is not needed, and try again")]
     Files {
+        /// What needs the checkpoint.
+        action: &'static str,
         /// Which file, and what is wrong.
         reason: String,
     },
@@ -70,6 +74,35 @@ pub enum CheckpointError {
         /// What happened.
         reason: String,
     },
+    /// The session has a try that was neither kept nor discarded.
+    #[error(
+        "this session has an undecided try (cell {cell}), of which nothing counts yet: keep it or discard it first"
+    )]
+    Undecided {
+        /// Number of its cell.
+        cell: u64,
+    },
+    /// There is no try to decide about.
+    #[error("decide a try: this session has no undecided try; try a cell first")]
+    NoTry,
+    /// Code of the try has ended the copy that held the state before it.
+    #[error(
+        "discard the try of cell {cell}: its code has ended or stopped the process that held the state before it; keep the try, or end the session"
+    )]
+    TryEnded {
+        /// Number of its cell.
+        cell: u64,
+    },
+    /// The state before a try could not be brought back.
+    #[error(
+        "discard the try of cell {cell}: {reason}; the sandbox was ended, and all variables, files and checkpoints are gone"
+    )]
+    TryLost {
+        /// Number of its cell.
+        cell: u64,
+        /// What happened.
+        reason: String,
+    },
 }
 
 impl CheckpointError {
@@ -84,6 +117,10 @@ impl CheckpointError {
             Self::NotFound { .. } => "checkpoint_not_found",
             Self::Ended { .. } => "checkpoint_ended",
             Self::Lost { .. } => "checkpoint_lost",
+            Self::Undecided { .. } => "try_undecided",
+            Self::NoTry => "try_not_found",
+            Self::TryEnded { .. } => "try_ended",
+            Self::TryLost { .. } => "try_lost",
         }
     }
 }

@@ -126,17 +126,7 @@ impl Ledger {
 
     /// Enters what a cell did, and returns the new origins.
     pub(crate) fn enter(&mut self, mut cell: EndedCell<'_>) -> BTreeMap<String, VariableOrigin> {
-        // A hostile kernel may send anything.
-        let CellNames {
-            assigned,
-            deleted,
-            changed,
-            read,
-        } = &mut cell.names;
-        for names in [assigned, deleted, changed, read] {
-            names.retain(|name| is_name(name));
-            names.truncate(MAX_NAMES);
-        }
+        clean(&mut cell.names);
         let stamped = match cell.producer {
             Some(producer) if cell.completed => self.stamp(producer, &cell),
             _ => {
@@ -185,6 +175,21 @@ impl Ledger {
             (name.clone(), origin)
         });
         assigned.chain(changed).collect()
+    }
+}
+
+/// Drops what is not a name, and what exceeds the maximum: a hostile kernel may send anything.
+pub(crate) fn clean(names: &mut CellNames) {
+    let CellNames {
+        assigned,
+        created,
+        deleted,
+        changed,
+        read,
+    } = names;
+    for names in [assigned, created, deleted, changed, read] {
+        names.retain(|name| is_name(name));
+        names.truncate(MAX_NAMES);
     }
 }
 

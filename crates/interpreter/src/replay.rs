@@ -169,6 +169,7 @@ impl<'a> Replay<'a> {
             }
             taken.expect(&record.id);
             let failed = session.execute(self.cell(record)).await.err();
+            session.recorded().await?;
             let Some(replayed) = taken.last() else {
                 return Err(failed.unwrap_or(crate::error::Error::Closed));
             };

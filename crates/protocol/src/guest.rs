@@ -239,6 +239,15 @@ pub enum ToGuest {
         /// The snapshot.
         snapshot: u64,
     },
+    /// Requests what differs between the files and a snapshot. Answered by `changes`.
+    Changes {
+        /// Repeated in the response.
+        request: u64,
+        /// The snapshot.
+        snapshot: u64,
+        /// Maximum number of differences.
+        most: u32,
+    },
     /// Removes a snapshot, if there is one of this number.
     Discard {
         /// Repeated in the response.
@@ -277,6 +286,7 @@ impl MessageSet for ToGuest {
         "remove",
         "save",
         "restore",
+        "changes",
         "discard",
         "stats",
     ];
@@ -373,6 +383,15 @@ pub enum FromGuest {
         /// not.
         bytes: u64,
     },
+    /// Answers `changes`.
+    Changes {
+        /// The request.
+        request: u64,
+        /// Differences, at most as many as requested.
+        found: Vec<FileDifference>,
+        /// Total number of differences.
+        total: u64,
+    },
     /// Answers a request that has no other response.
     Ok {
         /// The request.
@@ -400,8 +419,8 @@ pub enum FromGuest {
 
 impl MessageSet for FromGuest {
     const TYPES: &'static [&'static str] = &[
-        "hello", "started", "stream", "exited", "output", "files", "ports", "content", "saved", "ok",
-        "error", "stats",
+        "hello", "started", "stream", "exited", "output", "files", "ports", "content", "saved", "changes",
+        "ok", "error", "stats",
     ];
 }
 
@@ -413,6 +432,27 @@ pub enum Stream {
     Stdout,
     /// Standard error.
     Stderr,
+}
+
+/// A file, link or directory that differs from a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDifference {
+    /// Path; the path of a directory ends with `/`.
+    pub path: String,
+    /// How it differs.
+    pub change: ChangeKind,
+}
+
+/// How something differs from an earlier state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It was not there before.
+    Created,
+    /// Its content, kind or mode is another.
+    Changed,
+    /// It is no longer there.
+    Removed,
 }
 
 /// Identity of a file, which changes when the file is changed or replaced.

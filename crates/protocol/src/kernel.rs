@@ -483,6 +483,9 @@ pub struct CellNames {
     /// Names that are bound to an object, perhaps the same as before.
     #[serde(default)]
     pub assigned: Vec<String>,
+    /// The names among `assigned` that did not exist before.
+    #[serde(default)]
+    pub created: Vec<String>,
     /// Names that no longer exist.
     #[serde(default)]
     pub deleted: Vec<String>,

@@ -19,7 +19,10 @@ pub use blob::{Blob, BlobReader};
 pub use error::FrameError;
 pub use frame::{Decoder, Frame, FrameLimits, Header, MAX_BLOBS, MessageSet, Prefix, encode, encode_before};
 pub use generation::GENERATION;
-pub use guest::{Disk, FileEntry, FileStamp, FromGuest, SkippedFile, Stream, TerminalSize, ToGuest};
+pub use guest::{
+    ChangeKind, Disk, FileDifference, FileEntry, FileStamp, FromGuest, SkippedFile, Stream, TerminalSize,
+    ToGuest,
+};
 pub use kernel::{
     Bundle, CallError, Card, CellError, CellMode, CellNames, FetchEffect, Finding, FromKernel, Guard,
     InputFormat, KernelOutcome, Language, OutputLimits, Reference, Rejection, Rescue, ToKernel, Variable,

@@ -137,6 +137,7 @@ fn answered(message: &mut FromGuest) -> Option<&mut u64> {
         | FromGuest::Ports { request, .. }
         | FromGuest::Content { request, .. }
         | FromGuest::Saved { request, .. }
+        | FromGuest::Changes { request, .. }
         | FromGuest::Ok { request }
         | FromGuest::Error { request, .. }
         | FromGuest::Stats { request, .. } => Some(request),
@@ -545,6 +546,7 @@ async fn hear(waiting: &Mutex<Waiting>, mut frame: Frame<FromGuest>) -> Result<(
         | FromGuest::Ports { request, .. }
         | FromGuest::Content { request, .. }
         | FromGuest::Saved { request, .. }
+        | FromGuest::Changes { request, .. }
         | FromGuest::Ok { request }
         | FromGuest::Error { request, .. }
         | FromGuest::Stats { request, .. } => {
@@ -585,6 +587,7 @@ fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
         | ToGuest::Remove { request, .. }
         | ToGuest::Save { request, .. }
         | ToGuest::Restore { request, .. }
+        | ToGuest::Changes { request, .. }
         | ToGuest::Discard { request, .. }
         | ToGuest::Stats { request } => Some(request),
     }

@@ -85,6 +85,24 @@ pub(crate) enum SessionCommand {
     Rollback(CheckpointArgs),
     /// Drop a checkpoint and free its memory
     DropCheckpoint(CheckpointArgs),
+    /// Run a cell whose effects count only once it is kept, and show what it changed
+    ///
+    /// Until `session keep` or `session discard`, other commands for the session's code and files are
+    /// refused. Calls of connectors that change something are refused in a try. Exits like
+    /// `cellblock run`.
+    Try(CellArgs),
+    /// Keep the undecided try of a session: its variables and files are those of the session
+    Keep {
+        /// ID of the session
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
+    /// Discard the undecided try of a session: variables and files are as before it
+    Discard {
+        /// ID of the session
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
     /// Run a program in a session's sandbox, beside its tools
     ///
     /// Shows the output of the program until it ends; Ctrl-C ends it. Exits with 0 if its exit code

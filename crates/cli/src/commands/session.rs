@@ -31,6 +31,7 @@ mod attach;
 mod cells;
 pub(crate) mod host;
 mod process;
+mod tries;
 
 /// Where files go, unless a directory is named.
 const OUT: &str = "cellblock-out";
@@ -58,6 +59,9 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
         SessionCommand::Checkpoints { session, json } => cells::list(&session, json).await,
         SessionCommand::Rollback(args) => cells::roll_back(&args).await,
         SessionCommand::DropCheckpoint(args) => cells::drop_checkpoint(&args).await,
+        SessionCommand::Try(args) => return error::ended(tries::run(&args).await),
+        SessionCommand::Keep { session } => tries::decide(&session, true).await,
+        SessionCommand::Discard { session } => tries::decide(&session, false).await,
         SessionCommand::Exec(args) => return error::ended(process::exec(&args).await),
         SessionCommand::Attach(args) => return error::ended(attach::attach(&args).await),
         SessionCommand::Ps { session, json } => process::list(&session, json).await,

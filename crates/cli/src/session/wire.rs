@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::session::checkpoints::tries::{DecidedTry, TryChanges};
 use cellblock_interpreter::session::checkpoints::{Checkpoint, NewCheckpoint, RolledBack};
 use cellblock_interpreter::session::processes::{ProcessReport, TerminalSize};
 use serde::de::DeserializeOwned;
@@ -111,6 +112,10 @@ pub(crate) enum SessionAsk {
     RollBack { checkpoint: String },
     /// A checkpoint dropped; answered with the others.
     DropCheckpoint { checkpoint: String },
+    /// A cell tried.
+    Try { code: String, timeout: Option<Duration> },
+    /// The try kept, or discarded.
+    DecideTry { keep: bool },
 }
 
 /// What a host answers.
@@ -135,6 +140,14 @@ pub(crate) enum HostAnswer {
     ProcessOutput { next: u64, lost: u64, eof: bool },
     /// How a cell ended.
     Ran { ran: Box<RanSessionCell> },
+    /// How a cell ended that was tried, and what it changed.
+    Tried {
+        ran: Box<RanSessionCell>,
+        changes: Box<TryChanges>,
+        undecided: bool,
+    },
+    /// The try was decided.
+    DecidedTry { decided: DecidedTry },
     /// The new checkpoint.
     Checkpoint { kept: Box<NewCheckpoint> },
     /// The checkpoints that there are.

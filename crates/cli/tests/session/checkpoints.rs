@@ -50,3 +50,41 @@ printf 'print("from stdin")' | "$cellblock" session run "$id" -c -
     );
     Ok(())
 }
+
+#[test]
+fn a_script_tries_a_cell_and_discards_or_keeps_it() -> Result<()> {
+    let world = World::new()?;
+    let script = r#"
+id=$("$cellblock" session start --image "$image" 2>/dev/null)
+"$cellblock" session run "$id" -c 'x = 1'
+"$cellblock" session try "$id" -c 'x = 2; y = 3; _ = open("/workspace/a.txt","w").write("two"); x' 2>&1 | sed "s/$id/ID/g"
+"$cellblock" session run "$id" -c 'x' 2>&1 || echo "code $?"
+"$cellblock" session discard "$id" 2>&1
+"$cellblock" session run "$id" -c 'x'
+"$cellblock" session keep "$id" 2>&1 || echo "code $?"
+"$cellblock" session try "$id" -c '1 / 0' >/dev/null 2>&1 || echo "code $?"
+"$cellblock" session keep "$id" 2>&1
+"$cellblock" session stop "$id" >/dev/null
+"#;
+    let (code, stdout, stderr) = world.script(script)?;
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    assert_eq!(
+        stdout.lines().collect::<Vec<_>>(),
+        [
+            "2",
+            "changed variable x",
+            "created variable y",
+            "created /workspace/a.txt",
+            "note: decide with `cellblock session keep ID` or `cellblock session discard ID`",
+            "error: this session has an undecided try (cell 2), of which nothing counts yet: keep it or discard it first",
+            "code 2",
+            "note: variables and files are as they were before cell 2",
+            "1",
+            "error: decide a try: this session has no undecided try; try a cell first",
+            "code 2",
+            "code 1",
+            "note: the try of cell 4 is kept",
+        ]
+    );
+    Ok(())
+}

@@ -69,6 +69,8 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Checkpoint" => cellblock_interpreter::session::checkpoints::Checkpoint,
         "NewCheckpoint" => cellblock_interpreter::session::checkpoints::NewCheckpoint,
         "RolledBack" => cellblock_interpreter::session::checkpoints::RolledBack,
+        "Try" => sessions::tries::TryAnswer,
+        "DecidedTry" => cellblock_interpreter::session::checkpoints::tries::DecidedTry,
         "SessionVariable" => sessions::variables::VariableAnswer,
         "Variable" => cellblock_interpreter::session::Variable,
         "Mounted" => workbench::Mounted,

@@ -3,11 +3,12 @@
 use axum::extract::{Path, State};
 use cellblock_interpreter::report::CellReport;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::json::Json;
 use crate::listing::Listed;
 use crate::problem::Problem;
-use crate::state::sessions::lock;
+use crate::state::sessions::{StoredCell, lock};
 use crate::state::{Caller, Gateway};
 
 /// A cell as in `cellblock run --json`, with its session and number.
@@ -19,6 +20,12 @@ pub(crate) struct CellAnswer {
     pub(super) session: String,
     /// Number of the cell in the session, starting at 1.
     pub(super) cell: u64,
+    /// Number of the cell whose variables and files it found; absent if it is the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<u64>,
+    /// Whether the session's state does not come from it, because of a later rollback or as a discarded try.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) discarded: bool,
     /// The code.
     pub(super) code: String,
     #[serde(flatten)]
@@ -38,13 +45,21 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Listed<serde_json::Value>>, Problem> {
+) -> Result<Json<Listed<Value>>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let cells: Vec<_> = lock(&held.cells).iter().cloned().collect();
-    let cells = cells
-        .iter()
-        .filter_map(|cell| serde_json::from_str(&cell.json).ok());
+    let cells = lock(&held.cells);
+    let cells: Vec<_> = cells.iter().map(|(cell, gone)| (cell.clone(), gone)).collect();
+    let cells = cells.iter().filter_map(|(cell, gone)| answer(cell, *gone).ok());
     Ok(Json(Listed::new(cells.collect())))
+}
+
+/// Returns a stored cell as it is now.
+fn answer(cell: &StoredCell, discarded: bool) -> serde_json::Result<Value> {
+    let mut value: Value = serde_json::from_str(&cell.json)?;
+    if discarded {
+        value["discarded"] = true.into();
+    }
+    Ok(value)
 }
 
 /// Returns one of the last cells.
@@ -60,7 +75,7 @@ pub(crate) async fn get(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((id, cell)): Path<(String, String)>,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<Value>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let missing = || {
         Problem::missing(
@@ -70,8 +85,10 @@ pub(crate) async fn get(
     };
     let number: u64 = cell.parse().map_err(|_| missing())?;
     let kept = lock(&held.cells);
-    let found = kept.iter().find(|kept| kept.cell == number).ok_or_else(missing)?;
-    let value =
-        serde_json::from_str(&found.json).map_err(|error| Problem::internal("read the cell", &error))?;
+    let (found, gone) = kept
+        .iter()
+        .find(|(kept, _)| kept.cell == number)
+        .ok_or_else(missing)?;
+    let value = answer(found, gone).map_err(|error| Problem::internal("read the cell", &error))?;
     Ok(Json(value))
 }

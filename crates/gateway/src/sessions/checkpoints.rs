@@ -10,6 +10,7 @@ use super::run::attended;
 use crate::json::Json;
 use crate::listing::Listed;
 use crate::problem::Problem;
+use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
 
 /// A checkpoint to make.
@@ -48,9 +49,14 @@ pub(crate) async fn create(
 ) -> Result<(StatusCode, Json<NewCheckpoint>), Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
-    let session = held.session.clone();
     let kept = attended(&gateway, turn, async move {
-        Ok(session.checkpoint(request.name).await?)
+        let kept = held.session.checkpoint(request.name).await?;
+        let left = held.session.checkpoints().await?;
+        let mut cells = lock(&held.cells);
+        cells.retain(&left);
+        cells.keep(&kept.checkpoint.id);
+        drop(cells);
+        Ok(kept)
     })
     .await?;
     Ok((StatusCode::CREATED, Json(kept)))
@@ -93,10 +99,12 @@ pub(crate) async fn delete(
 ) -> Result<Json<Deleted>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
-    let session = held.session.clone();
     let wanted = checkpoint.clone();
     attended(&gateway, turn, async move {
-        Ok(session.drop_checkpoint(wanted).await?)
+        held.session.drop_checkpoint(wanted).await?;
+        let left = held.session.checkpoints().await?;
+        lock(&held.cells).retain(&left);
+        Ok(())
     })
     .await?;
     Ok(Json(Deleted::new("session.checkpoint", checkpoint)))
@@ -121,9 +129,10 @@ pub(crate) async fn roll_back(
 ) -> Result<Json<RolledBack>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
-    let session = held.session.clone();
     let back = attended(&gateway, turn, async move {
-        Ok(session.roll_back(request.checkpoint).await?)
+        let back = held.session.roll_back(request.checkpoint).await?;
+        lock(&held.cells).go_back(&back.checkpoint.id);
+        Ok(back)
     });
     Ok(Json(back.await?))
 }

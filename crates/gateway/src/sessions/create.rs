@@ -165,6 +165,7 @@ pub(crate) async fn create(
         tools,
         definitions: OnceLock::new(),
         cells: Mutex::new(StoredCells::new(options.max_cells, options.max_cell_bytes)),
+        tried: Mutex::default(),
         inputs: Mutex::default(),
         data: AtomicU64::new(0),
         _permit: permit,

@@ -20,6 +20,7 @@ pub(crate) mod run;
 pub(crate) mod stream;
 pub(crate) mod terminal;
 pub(crate) mod tools;
+pub(crate) mod tries;
 pub(crate) mod usage;
 pub(crate) mod variables;
 mod volume;
@@ -88,6 +89,9 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/sessions/{id}/tools", get(tools::list))
         .route("/v1/sessions/{id}/tools/{name}", post(tools::call))
         .route("/v1/sessions/{id}/usage", get(usage::read))
+        .route("/v1/sessions/{id}/try", post(tries::run))
+        .route("/v1/sessions/{id}/try/discard", post(tries::discard))
+        .route("/v1/sessions/{id}/try/keep", post(tries::keep))
         .route("/v1/sessions/{id}/variables", get(variables::list))
         .route("/v1/sessions/{id}/variables/{name}", get(variables::get))
         .route(

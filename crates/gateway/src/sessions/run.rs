@@ -77,14 +77,7 @@ pub(crate) async fn run(
 ) -> Result<Response, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let request: CellRequest = body::json(&headers, &body)?;
-    if held.toolset.on_results {
-        return Err(ApiError::invalid(
-            "id",
-            "wrong_toolset",
-            "a derivation runs code under contracts only; call its tool `code_interpreter`",
-        )
-        .into());
-    }
+    not_under_contract(&held)?;
     let streams = request.stream || accepts_events(&headers);
     let max_timeout = gateway.options.max_cell_timeout;
     let cell = python::cell(request.code, request.timeout, request.requirements, max_timeout)?;
@@ -123,6 +116,19 @@ pub(crate) async fn run(
     Ok(events.into_response())
 }
 
+/// Rejects code for a session that runs it under contracts only.
+pub(super) fn not_under_contract(held: &HostedSession) -> Result<(), Problem> {
+    if held.toolset.on_results {
+        return Err(ApiError::invalid(
+            "id",
+            "wrong_toolset",
+            "a derivation runs code under contracts only; call its tool `code_interpreter`",
+        )
+        .into());
+    }
+    Ok(())
+}
+
 /// Runs a cell, and answers what came of it as JSON.
 async fn perform(
     gateway: &Gateway,
@@ -157,10 +163,13 @@ pub(super) async fn finish(
             teller.file(file).await;
         }
     }
+    let parent = lock(&held.cells).head();
     let answer = CellAnswer {
         object: "session.cell",
         session: held.id.clone(),
         cell: number,
+        parent,
+        discarded: false,
         code,
         report,
     };
@@ -169,6 +178,7 @@ pub(super) async fn finish(
     let kept = StoredCell {
         cell: number,
         json: json.clone(),
+        parent,
     };
     // A dry run is no cell of the session.
     if number > 0 {

@@ -39,7 +39,8 @@ class Names(KernelTest):
 
     def test_a_name_that_is_bound_to_the_same_object_is_bound(self):
         self.completes("a = 'text'")
-        self.assertEqual(self.names("a = a")["assigned"], ["a"])
+        names = self.names("a = a\nnew = 1")
+        self.assertEqual((names["assigned"], names["created"]), (["a", "new"], ["new"]))
 
     def test_reads_go_through_functions_and_classes_of_earlier_cells(self):
         self.completes("a, b, c, d = 1, 2, 3, 4\ndef inner(): return b\ndef f(): return a + inner()")

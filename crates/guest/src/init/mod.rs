@@ -27,7 +27,7 @@ use connections::Connections;
 use kept::Waiter;
 use log::Log;
 use path::{Refusal, Roots};
-use snapshots::Snapshots;
+use snapshots::{Differences, Snapshots};
 
 mod channel;
 mod command;
@@ -230,6 +230,21 @@ impl Guest {
                 let done = self.snapshots.restore(&self.roots, snapshot);
                 self.finish(request, done)
             }
+            ToGuest::Changes {
+                request,
+                snapshot,
+                most,
+            } => match self.snapshots.changes(&self.roots, snapshot, most) {
+                Ok(Differences { found, total, .. }) => {
+                    let changes = FromGuest::Changes {
+                        request,
+                        found,
+                        total,
+                    };
+                    self.channel.send(&changes, &[])
+                }
+                Err(refusal) => self.refuse(request, refusal),
+            },
             ToGuest::Discard { request, snapshot } => {
                 self.snapshots.remove(snapshot);
                 self.finish(request, Ok(()))

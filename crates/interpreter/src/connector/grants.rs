@@ -63,6 +63,8 @@ struct Inner {
     waits: Waits,
     terms: Arc<GrantTerms>,
     limits: DecodingLimits,
+    /// Whether calls that change something are refused.
+    trying: bool,
 }
 
 /// Parameters of the method `fetch`.
@@ -90,6 +92,7 @@ impl Grants {
             waits: Waits::default(),
             terms: Arc::new(terms),
             limits: DecodingLimits::default(),
+            trying: false,
         }))
     }
 
@@ -103,14 +106,16 @@ impl Grants {
         let lent = connectors.iter().map(|it| Granted::new(it, lendings));
         Self(Arc::new(Inner {
             granted: own.chain(lent).collect(),
-            own: inner.own.clone(),
             lendings,
-            memo: Arc::clone(&inner.memo),
-            log: Arc::clone(&inner.log),
-            running: Arc::clone(&inner.running),
-            waits: inner.waits.clone(),
-            terms: Arc::clone(&inner.terms),
-            limits: inner.limits,
+            ..inner.shared()
+        }))
+    }
+
+    /// Returns the same for a try, which cannot undo what a call changes.
+    pub(crate) fn trying(&self) -> Self {
+        Self(Arc::new(Inner {
+            trying: true,
+            ..self.0.shared()
         }))
     }
 
@@ -216,6 +221,22 @@ impl Grants {
 }
 
 impl Inner {
+    /// Returns the same, with everything that it has until now.
+    fn shared(&self) -> Self {
+        Self {
+            granted: self.granted.clone(),
+            own: self.own.clone(),
+            lendings: self.lendings,
+            memo: Arc::clone(&self.memo),
+            log: Arc::clone(&self.log),
+            running: Arc::clone(&self.running),
+            waits: self.waits.clone(),
+            terms: Arc::clone(&self.terms),
+            limits: self.limits,
+            trying: self.trying,
+        }
+    }
+
     /// Returns the answer, whether it is that of another call, and the arguments with defaults for an envelope.
     async fn answer(
         self: &Arc<Self>,
@@ -238,6 +259,9 @@ impl Inner {
             .ok_or_else(|| granted.unknown(&fetch.function, functions))?;
         let offered = &functions[of];
         record.counted.found();
+        if self.trying && offered.card.effect == FetchEffect::Writes {
+            return Err(written_in_try(&fetch.connector, &offered.card.function));
+        }
         let parameters = offered.parameters.get_or_init(|| Parameters::new(&offered.card));
         let named = |error: ConnectorError| error.of_call(&fetch.connector, &offered.card.function);
         let bound = parameters.bind(fetch.arguments).map_err(named)?;
@@ -335,4 +359,12 @@ impl Inner {
         let text = format!("this session has no connector `{}`; {known}", shown(name));
         ConnectorError::new(ConnectorErrorKind::NotGranted, text)
     }
+}
+
+fn written_in_try(connector: &str, function: &str) -> ConnectorError {
+    let text = format!(
+        "`{connector}.{function}` changes something outside the sandbox, which a try cannot undo: leave the call out, keep the try, \
+         and make the call in the next cell"
+    );
+    ConnectorError::new(ConnectorErrorKind::NotGranted, text)
 }

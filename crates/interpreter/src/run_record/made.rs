@@ -17,7 +17,7 @@ const MESSAGE: usize = 1000;
 /// The part of a record that is known at the end of its run.
 #[derive(Debug)]
 pub(crate) struct RunMade<'a> {
-    pub(crate) result: &'a Result<Execution, Error>,
+    pub(crate) result: Result<&'a Execution, RunError>,
     /// From the request until code began to run, if it did.
     pub(crate) prepared: Option<Duration>,
     /// From the request to the end.
@@ -42,12 +42,12 @@ pub(crate) fn hex(hash: &[u8]) -> String {
 
 impl RunMade<'_> {
     /// Completes a record.
-    pub(crate) fn complete(&self, record: &mut RunRecord) {
+    pub(crate) fn complete(self, record: &mut RunRecord) {
         let execution = match self.result {
             Ok(execution) => execution,
             Err(error) => {
                 "error".clone_into(&mut record.outcome);
-                record.error = Some(failure(error));
+                record.error = Some(error);
                 record.durations.prepare_ms = milliseconds(self.prepared.unwrap_or(self.took));
                 return;
             }
@@ -80,7 +80,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Errors of this machine may name its paths, which are nothing for the owner of a session.
-fn failure(error: &Error) -> RunError {
+pub(crate) fn failure(error: &Error) -> RunError {
     let blame = error.blame();
     RunError {
         kind: format!("{blame:?}").to_lowercase(),

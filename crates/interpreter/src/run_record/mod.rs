@@ -1,7 +1,8 @@
 //! Records of runs: what an execution was given, where it ran, and what it made, each by its hash.
 //!
 //! ```text
-//! Actor ──RunRecord──> RunSink (a queue of the host's)         replay: RunRecord ──fresh session──> RunRecord ──compare──> ReplayReport
+//! Actor ──answer──> client
+//!   └──ended run──> Recorder ──RunRecord──> RunSink (a queue of the host's)         replay: RunRecord ──fresh session──> RunRecord ──compare──> ReplayReport
 //! ```
 //!
 //! A session makes a record of each cell if it has a [`RunSink`]; nothing is kept otherwise.
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use compare::{RunDifference, differences};
-pub(crate) use made::{RunMade, hex, sha256};
+pub(crate) use made::{RunMade, failure, hex, sha256};
 
 use crate::cell::{CellMode, Guard, Language, Rescue};
 use crate::execution::{ProducedFile, VariablesState};
@@ -26,11 +27,20 @@ use crate::output::ArtifactRef;
 /// Maximum size of code that a record repeats; of longer code it has the hash alone.
 pub const MAX_CODE: usize = 256 << 10;
 
-/// Takes records of runs. It is called in the session's task, so it must not wait: a host queues the records, and counts those that it drops.
+/// Takes records of runs, those of a session in the order of its runs. It must not wait: a host queues the records, and counts those that it drops.
 pub trait RunSink: fmt::Debug + Send + Sync {
     /// Takes a record.
     fn record(&self, record: RunRecord);
+
+    /// Notes that a run has ended whose record comes soon: its answer does not wait for the record. Who reads records may wait for those
+    /// whose [`ExpectedRun`] is not dropped yet.
+    fn expect(&self) -> ExpectedRun {
+        Box::new(())
+    }
 }
+
+/// A record that will be taken, or has been taken, when this is dropped.
+pub type ExpectedRun = Box<dyn std::any::Any + Send>;
 
 /// One execution of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +86,9 @@ pub struct RunRecord {
     /// Checkpoint that the state before this run comes from, if any: made before it, or rolled back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_checkpoint: Option<String>,
+    /// Whether it ran as a try. A try that was discarded is never the parent of a run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tried: bool,
     /// Whether the session was reset after the previous run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_reset: bool,

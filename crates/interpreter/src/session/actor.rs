@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Request;
 use super::attribution::Made;
 use super::calls::{BuiltIn, CallLimits, HostMethods};
-use super::checkpoints::Checkpoints;
+use super::checkpoints::{Checkpoints, Trial};
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
@@ -23,6 +23,7 @@ use super::interrupts::Interrupted;
 use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::processes::Table;
+use super::recorder::Recorder;
 use super::recording::RunChain;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
@@ -185,6 +186,10 @@ pub(super) struct Actor {
     pub(super) volume: Option<OpenVolume>,
     /// What the records of its runs say of what was before.
     pub(super) chain: RunChain,
+    /// Completes these records.
+    pub(super) recorder: Recorder,
+    /// The try that runs or is undecided.
+    pub(super) trial: Option<Trial>,
 }
 
 impl Actor {
@@ -241,11 +246,16 @@ impl Actor {
             way_out: WayOut::default(),
             volume,
             chain: RunChain::default(),
+            recorder: Recorder::default(),
+            trial: None,
         }
     }
 
     pub(super) async fn serve(mut self, mut queue: mpsc::Receiver<Request>) {
         while let Some(request) = self.next(&mut queue).await {
+            let Some(request) = self.hold_back(request) else {
+                continue;
+            };
             self.chain.note(&request);
             match request {
                 Request::Execute {
@@ -257,7 +267,9 @@ impl Actor {
                     let toolset = binding.as_ref().map_or("interpreter", |_| "derivation");
                     let counted = Counted::begin(toolset, cell.code.as_bytes());
                     let recording = self.recording(&cell, binding.as_deref());
-                    let result = self.execute(cell, binding.as_ref(), events, &mut answer).await;
+                    let result = self
+                        .execute(cell, binding.as_ref(), events, Some(&mut answer))
+                        .await;
                     counted.cell(&result);
                     self.record(recording, &result).await;
                     let _ = answer.send(self.conclude(result));
@@ -309,10 +321,16 @@ impl Actor {
                     reply_saved!(self, answer, self.edit_file(&path, &change).await);
                 }
                 Request::Checkpoint(request) => self.answer_checkpoint(request).await,
+                Request::Try(order) => self.answer_try(order).await,
                 Request::Attach { answer } => reply!(self, answer, self.attach().await),
+                Request::Recorded { answer } => {
+                    self.recorder.flush().await;
+                    let _ = answer.send(Ok(()));
+                }
                 Request::Close { answer } => {
                     let closed = self.close().await;
                     self.release_volume().await;
+                    self.recorder.flush().await;
                     let _ = answer.send(closed);
                     return;
                 }
@@ -320,6 +338,7 @@ impl Actor {
         }
         let _ = self.close().await;
         self.release_volume().await;
+        self.recorder.flush().await;
     }
 
     /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
@@ -339,12 +358,12 @@ impl Actor {
         loss.map_or(result, Err)
     }
 
-    async fn execute(
+    pub(super) async fn execute(
         &mut self,
         cell: Cell,
         binding: Option<&Arc<Binding>>,
         events: Option<mpsc::Sender<Event>>,
-        asker: &mut oneshot::Sender<Result<Execution>>,
+        asker: Option<&mut oneshot::Sender<Result<Execution>>>,
     ) -> Result<Execution> {
         cell.check()?;
         if cell.dry_run {
@@ -367,19 +386,21 @@ impl Actor {
             store: cell.store,
             last: cell.last,
             references,
-            report_names: cell.language.is_python() && self.lineage.needs_names(cell.producer.as_deref()),
+            report_names: cell.language.is_python()
+                && (self.trial.is_some() || self.lineage.needs_names(cell.producer.as_deref())),
             grace_ms: (!cell.language.is_python())
                 .then(|| u64::try_from(self.limits.grace.as_millis()).unwrap_or(u64::MAX)),
         };
         let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables, self.lost_files) = (true, true, None);
-        let grants = self.grants.clone();
+        let grants = match self.trial {
+            Some(_) => self.grants.trying(),
+            None => self.grants.clone(),
+        };
         let host = self.offered(binding.is_some(), &grants, number, cell.producer.clone());
         let started = std::time::Instant::now();
         self.chain.begin(started);
-        let ran = self
-            .run(&message, timeout, events, Some(asker), true, &*host)
-            .await;
+        let ran = self.run(&message, timeout, events, asker, true, &*host).await;
         let duration = started.elapsed();
         let (fetches, fetches_dropped) = grants.take_records().await;
         let mut ran = match ran {
@@ -401,6 +422,9 @@ impl Actor {
         }
         self.end_others(&verdict.outcome).await;
         let names = ran.names.take().unwrap_or_default();
+        if let Some(trial) = &mut self.trial {
+            trial.note(names.clone());
+        }
         let artifacts: BTreeSet<_> = fetches.iter().filter_map(FetchRecord::artifact_id).collect();
         let inputs = self.lineage.artifacts_behind(&names.read, artifacts.clone());
         let origins = self.lineage.enter(EndedCell {

@@ -22,7 +22,7 @@ impl Actor {
         &mut self,
         cell: Cell,
         events: Option<mpsc::Sender<Event>>,
-        asker: &mut oneshot::Sender<Result<Execution>>,
+        asker: Option<&mut oneshot::Sender<Result<Execution>>>,
     ) -> Result<Execution> {
         let timeout = cell.timeout.unwrap_or(self.limits.cell_timeout);
         self.ready().await?;
@@ -34,9 +34,7 @@ impl Actor {
             mode: cell.mode,
         };
         let started = Instant::now();
-        let ran = self
-            .run(&message, timeout, events, Some(asker), true, &BuiltIn)
-            .await?;
+        let ran = self.run(&message, timeout, events, asker, true, &BuiltIn).await?;
         let duration = started.elapsed();
         let verdict = self.judge(&ran, timeout).await?;
         self.has_variables &= self.kernel.is_some();

@@ -48,7 +48,9 @@ mod outputs;
 pub mod ports;
 pub mod processes;
 mod program;
+mod recorder;
 mod recording;
+mod refuse;
 mod rescue;
 mod run;
 mod sandbox;
@@ -80,7 +82,7 @@ pub use until::until;
 pub use usage::SessionUsage;
 
 use actor::Actor;
-use checkpoints::CheckpointOrder;
+use checkpoints::{CheckpointOrder, TryOrder};
 use interrupts::Interrupts;
 use spool::Spooled;
 
@@ -223,6 +225,11 @@ pub(crate) enum Request {
     Checkpoint(CheckpointOrder),
     Usage {
         answer: oneshot::Sender<Result<Option<SessionUsage>>>,
+    },
+    Try(TryOrder),
+    /// Waits until the records of all runs are handed over.
+    Recorded {
+        answer: oneshot::Sender<Result<()>>,
     },
     /// Makes the sandbox for processes, if there is none.
     Attach {
@@ -495,7 +502,12 @@ impl Session {
             .await
     }
 
-    /// Ends the session and completes when its sandbox is gone.
+    /// Waits until the records of all its runs are handed over.
+    pub(crate) async fn recorded(&self) -> Result<()> {
+        self.ask(|answer| Request::Recorded { answer }).await
+    }
+
+    /// Ends the session and completes when its sandbox is gone, and the records of its runs are handed over.
     pub async fn close(&self) -> Result<()> {
         self.ask(|answer| Request::Close { answer }).await
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::actor::{Actor, SessionOptions};
 use super::calls::{HostMethods, InProject, ResultsOnly};
+use super::checkpoints::tries::Trying;
 use crate::connector::Grants;
 use crate::handle::mint;
 use crate::project::{ProjectCalls, ProjectMember};
@@ -27,6 +28,20 @@ impl SessionOptions {
 impl Actor {
     /// Returns what a cell can call. What is derived from tool results comes from them alone.
     pub(super) fn offered(
+        &self,
+        derives: bool,
+        grants: &Grants,
+        cell: u64,
+        producer: Option<String>,
+    ) -> Box<dyn HostMethods> {
+        let host = self.offered_to_cells(derives, grants, cell, producer);
+        if self.trial.is_some() {
+            return Box::new(Trying(host));
+        }
+        host
+    }
+
+    fn offered_to_cells(
         &self,
         derives: bool,
         grants: &Grants,

@@ -19,7 +19,7 @@ impl Session {
 impl Ports<'_> {
     /// Returns the ports on which programs listen, sorted; none if the session has no network or no sandbox.
     pub async fn list(self) -> Result<Vec<u16>> {
-        match self.0.table.link() {
+        match self.0.table.link()? {
             Some(link) if !self.0.network.is_none() => Ok(link.ports().await?),
             _ => Ok(Vec::new()),
         }
@@ -30,7 +30,7 @@ impl Ports<'_> {
         if self.0.network.is_none() {
             return Err(PortError::NoNetwork { port }.into());
         }
-        let link = self.0.table.link().ok_or(PortError::NoSandbox { port })?;
+        let link = self.0.table.link()?.ok_or(PortError::NoSandbox { port })?;
         let connection = link.connect(port).await.map_err(|error| refused(port, error))?;
         Ok(connection.into_stream(self.0.table.in_use()))
     }

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::Request;
 use super::actor::Actor;
+use super::recorder::{EndedRun, InputDigest, digest_of};
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::error::Result;
@@ -22,8 +23,8 @@ use crate::execution::{Execution, VariablesState};
 use crate::handle::mint;
 use crate::input::Input;
 use crate::run_record::{
-    MAX_CODE, RunCall, RunDependency, RunDurations, RunInput, RunMade, RunRecord, RunSetup, RunSnippet,
-    RunStream, hex, sha256,
+    MAX_CODE, RunCall, RunDependency, RunDurations, RunRecord, RunSetup, RunSnippet, RunStream, failure, hex,
+    sha256,
 };
 
 /// Maximum size of an input that is put into the artifact store, so that its runs can be replayed. Larger ones are only hashed.
@@ -48,13 +49,6 @@ pub(in crate::session) struct ChainState {
     parent: Option<String>,
     reset: bool,
     depends_on: BTreeSet<RunDependency>,
-}
-
-/// The hash and the size of an input.
-#[derive(Debug)]
-enum InputDigest {
-    Hashing(JoinHandle<Option<(String, u64)>>),
-    Hashed(Option<(String, u64)>),
 }
 
 /// A run that is going to be recorded.
@@ -93,7 +87,7 @@ impl RunChain {
     /// Notes an input, whose hash may still be computed.
     pub(super) fn bound(&mut self, name: &str, digest: Option<JoinHandle<Option<(String, u64)>>>) {
         if let Some(digest) = digest {
-            self.inputs.insert(name.to_owned(), InputDigest::Hashing(digest));
+            self.inputs.insert(name.to_owned(), digest_of(digest));
         }
     }
 
@@ -116,17 +110,6 @@ impl RunChain {
             lost: self.now.lost,
             ..state
         };
-    }
-
-    async fn input(&mut self, name: &str) -> Option<(String, u64)> {
-        let bound = self.inputs.get_mut(name)?;
-        if let InputDigest::Hashing(digest) = bound {
-            *bound = InputDigest::Hashed(digest.await.ok().flatten());
-        }
-        match bound {
-            InputDigest::Hashed(digest) => digest.clone(),
-            InputDigest::Hashing(_) => None,
-        }
     }
 }
 
@@ -175,6 +158,7 @@ impl Actor {
             network: report.network.name().to_owned(),
             parent: None,
             parent_checkpoint: self.kept.parent.clone(),
+            tried: self.trial.is_some(),
             after_reset: false,
             depends_on: results.into_iter().chain(self.always_there()).collect(),
             replay_of: None,
@@ -191,7 +175,7 @@ impl Actor {
         Some(Recording { record, since })
     }
 
-    /// Completes a record, and hands it over before the run's end is reported: who looks for it then finds it.
+    /// Ends a record before the run's end is reported, and lets it be completed beside that: who looks for it then waits for it.
     pub(super) async fn record(&mut self, recording: Option<Recording>, result: &Result<Execution>) {
         let (Some(recording), Some(sink)) = (recording, self.options.runs.clone()) else {
             return;
@@ -209,32 +193,33 @@ impl Actor {
         let mut inputs: Vec<_> = self
             .inputs
             .iter()
-            .map(|it| (it.name.clone(), it.format))
+            .map(|it| {
+                (
+                    it.name.clone(),
+                    it.format,
+                    self.chain.inputs.get(&it.name).cloned(),
+                )
+            })
             .collect();
         inputs.sort_by(|one, other| one.0.cmp(&other.0));
-        for (name, format) in inputs {
-            let digest = self.chain.input(&name).await;
-            let (sha256, bytes) = digest.map_or((None, 0), |(sha256, bytes)| (Some(sha256), bytes));
-            record.inputs.push(RunInput {
-                name,
-                format,
-                sha256,
-                bytes,
-            });
-        }
-        let took = since.elapsed();
-        RunMade {
-            result,
-            prepared,
-            took,
-        }
-        .complete(&mut record);
         // A cell that took its sandbox along is nobody's parent.
         if prepared.is_some() && self.chain.now.lost == lost {
             self.chain.now.parent = Some(record.id.clone());
             self.chain.now.reset = false;
         }
-        sink.record(record);
+        let run = EndedRun {
+            record,
+            made: match result {
+                Ok(execution) => Ok(Box::new(execution.clone())),
+                Err(error) => Err(failure(error)),
+            },
+            inputs,
+            prepared,
+            took: since.elapsed(),
+            expected: sink.expect(),
+            sink,
+        };
+        self.recorder.take(run).await;
     }
 
     /// Computes the hash of an input while it is copied into the sandbox, and stores a small one.

@@ -68,6 +68,7 @@ impl Actor {
         self.chain.lose();
         self.kernel = None;
         self.unreported.extend(self.kept.lose());
+        self.trial = None;
         self.processes.lose();
         self.way_out.close();
         if let Some(volume) = &mut self.volume {
@@ -130,6 +131,7 @@ impl Actor {
     }
 
     pub(super) async fn close(&mut self) -> Result<()> {
+        self.end_try().await;
         self.run_exit_handlers().await;
         self.save_volume_at_end().await;
         self.kernel = None;

@@ -122,8 +122,11 @@ impl Actor {
         Ok(())
     }
 
-    /// Saves what was changed in the volume; returns notes for the model.
+    /// Saves what was changed in the volume; returns notes for the model. What a try changes does not count yet.
     pub(super) async fn save_volume(&mut self) -> Vec<String> {
+        if self.trial.is_some() {
+            return Vec::new();
+        }
         let (Some(open), Some(sandbox)) = (&mut self.volume, &self.sandbox) else {
             return Vec::new();
         };

@@ -8,7 +8,7 @@ use cellblock_interpreter::{Error, Session};
 use crate::limited::{MIB, limited, rescuing, unrescued};
 use crate::support::{block_on, run, session, value};
 
-const DEFINE: &str = "\
+pub(crate) const DEFINE: &str = "\
 import os, random, pathlib
 random.seed(7)
 def numbers():
@@ -31,7 +31,7 @@ log = open('/workspace/log', 'a+')
 log.write('before\\n')
 log.flush()";
 
-const SPOIL: &str = "\
+pub(crate) const SPOIL: &str = "\
 import shutil
 items.append(3)
 next(numbers)
@@ -48,7 +48,7 @@ pathlib.Path('/tmp/t').write_text('changed')
 other = 1";
 
 /// Shows the state, and changes it.
-const STATE: &str = "\
+pub(crate) const STATE: &str = "\
 str((os.getcwd(), items, next(numbers), random.random(), lines.readline(), log.tell(), pathlib.Path('a.txt').read_text(),
      oct(os.stat('gone.txt').st_mode), os.readlink('link'), sorted(os.listdir('.')), sorted(os.listdir('/workspace')),
      pathlib.Path('/workspace/log').read_text(), pathlib.Path('/tmp/t').read_text(), 'other' in globals()))";
@@ -60,7 +60,7 @@ async fn refused(session: &Session) -> String {
     }
 }
 
-async fn code_of<T: std::fmt::Debug>(
+pub(crate) async fn code_of<T: std::fmt::Debug>(
     result: impl Future<Output = cellblock_interpreter::Result<T>>,
 ) -> &'static str {
     match result.await {

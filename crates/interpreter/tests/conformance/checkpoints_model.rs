@@ -1,4 +1,4 @@
-//! Random histories of cells, checkpoints, rollbacks and deaths of the kernel: the session's state is always that of a session in which
+//! Random histories of cells, checkpoints, rollbacks, tries and deaths of the kernel: the session's state is always that of a session in which
 //! the cells that count were run one after the other.
 
 use std::fmt::Write as _;
@@ -112,7 +112,7 @@ async fn history(seed: u64, steps: usize) {
     let mut kept: Vec<(String, Vec<String>)> = Vec::new();
     let mut history = format!("seed {seed}\n");
     for _ in 0..steps {
-        match numbers.below(10) {
+        match numbers.below(13) {
             0..4 => {
                 let code = format!("{}\n{}", numbers.on_variables(), numbers.on_files());
                 writeln!(history, "run {code}").unwrap();
@@ -136,6 +136,28 @@ async fn history(seed: u64, steps: usize) {
                 let (id, _) = kept.remove(numbers.below(kept.len()));
                 writeln!(history, "drop {id}").unwrap();
                 session.drop_checkpoint(id).await.unwrap();
+            }
+            9..12 => {
+                let (code, files) = (numbers.on_variables(), numbers.on_files());
+                let dies = numbers.below(4) == 0;
+                let keep = numbers.below(2) == 0;
+                writeln!(history, "try {code}; {files}; dies: {dies}, kept: {keep}").unwrap();
+                let end = if dies { "os._exit(1)" } else { "" };
+                let tried = session
+                    .try_run(format!("{code}\n{files}\n{end}").as_str())
+                    .await
+                    .unwrap();
+                assert!(tried.undecided, "{history}{tried:?}");
+                session.decide_try(keep).await.unwrap();
+                if keep {
+                    // A kernel that has died leaves only its files.
+                    if !dies {
+                        cells.push(code);
+                    }
+                    cells.push(files);
+                } else {
+                    check(&session, &cells, &history).await;
+                }
             }
             _ => {
                 // Its files stay, its variables do not.

@@ -39,5 +39,6 @@ mod streaming;
 mod support;
 mod terminals;
 mod timeseries;
+mod tries;
 mod variables;
 mod volumes;

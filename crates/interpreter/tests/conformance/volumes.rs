@@ -12,8 +12,8 @@ use crate::support::{block_on, interpreter, run, value};
 
 /// Keeps revisions in memory.
 #[derive(Debug, Default)]
-struct Revisions {
-    saved: Mutex<Vec<VolumeManifest>>,
+pub(crate) struct Revisions {
+    pub(crate) saved: Mutex<Vec<VolumeManifest>>,
     /// Whether everything was saved when the session ended.
     ended: Mutex<Option<bool>>,
 }

@@ -104,3 +104,44 @@ fn code_that_attacks_the_copies_of_its_kernel_harms_only_its_own_session() {
         assert!(shown.contains("neighbor"), "{shown}");
     });
 }
+
+/// Leaves behind what would go on after the try: processes, a thread, and a signal that is blocked.
+const STAY: &str = r"
+import os, signal, threading, time
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+def spoil():
+    while True:
+        try:
+            open('/workspace/spoiled', 'w').write('spoiled')
+        except OSError:
+            pass
+        time.sleep(0.001)
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            spoil()
+        os._exit(0)
+threading.Thread(target=spoil, daemon=True).start()
+";
+
+#[test]
+fn nothing_that_the_code_of_a_try_starts_outlives_its_discard() {
+    require!(UserNamespaces);
+    block_on(async {
+        let session = session(None, "").await;
+        session.execute("x = 'before'").await.unwrap();
+        for _ in 0..3 {
+            let tried = session.try_run(STAY).await.unwrap();
+            assert_eq!(tried.execution.outcome, Outcome::Completed, "{tried:#?}");
+            session.discard_try().await.unwrap();
+            // Whoever was left would write again at once.
+            let ran = session
+                .execute("import os, time\ntime.sleep(0.05)\nf\"{x} {os.path.exists('/workspace/spoiled')}\"")
+                .await
+                .unwrap();
+            let shown = format!("{:?}", ran.outputs);
+            assert!(shown.contains("before False"), "{shown}");
+        }
+    });
+}

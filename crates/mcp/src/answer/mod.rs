@@ -65,6 +65,13 @@ impl CallAnswer {
         }
     }
 
+    /// Adds a field to the answer as data.
+    pub(crate) fn add(&mut self, field: &str, value: Value) {
+        if let Some(Value::Object(fields)) = &mut self.structured {
+            fields.insert(field.to_owned(), value);
+        }
+    }
+
     /// Marks it as one that a model has to react to.
     pub(crate) const fn fail(&mut self) {
         self.failed = true;

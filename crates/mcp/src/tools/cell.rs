@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::Cell;
 use cellblock_interpreter::cell::Language;
-use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, notebook, object};
+use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind, notebook, object, python};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,42 +32,33 @@ const FUNCTIONS: &str = "\
 /// What to run.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct NewCell {
     /// The code. The value of a trailing expression of Python or JavaScript is shown, as in a notebook.
-    code: String,
+    pub(super) code: String,
     /// Its language: `python` by default, `bash`, `javascript` or `r`. A session keeps the state of each.
     #[serde(default)]
-    language: Language,
+    pub(super) language: Language,
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
-    session: Option<String>,
+    pub(super) session: Option<String>,
     /// Seconds after which the code is interrupted.
     #[serde(default)]
-    timeout_seconds: Option<f64>,
+    pub(super) timeout_seconds: Option<f64>,
     /// Packages of PyPI that the code needs in addition to the installed libraries, such as `["lifelines>=0.30"]`. They are installed for this
     /// and all later calls of the session.
     #[serde(default)]
     #[schemars(length(max = 50))]
-    requirements: Vec<String>,
+    pub(super) requirements: Vec<String>,
     /// What the code belongs to, such as `notebooks/analysis.py`. Variables that it binds or changes have it as their origin; code without
     /// a producer is scratch work.
     #[serde(default)]
-    producer: Option<String>,
+    pub(super) producer: Option<String>,
 }
 
 /// Adds sessions and the server's limits to the toolset's tool.
 pub(super) fn in_session(kind: ToolsetKind, tool: ToolDefinition, options: &Options) -> ToolDefinition {
-    let mut input = schema::read::<Arguments>();
-    let (usual, most) = (
-        options.cell_timeout.as_secs_f64(),
-        options.max_cell_timeout.as_secs_f64(),
-    );
-    let timeout = &mut input["properties"]["timeout_seconds"];
-    timeout["description"] = json!(format!(
-        "Seconds after which the code is interrupted: {usual} by default, {most} at most."
-    ));
-    timeout["exclusiveMinimum"] = json!(0);
-    timeout["maximum"] = json!(most);
+    let mut input = schema::read::<NewCell>();
+    bound_timeout(&mut input, options);
     let mut tool = ToolDefinition {
         description: description(kind, options),
         input_schema: object(input),
@@ -78,6 +70,20 @@ pub(super) fn in_session(kind: ToolsetKind, tool: ToolDefinition, options: &Opti
         hints["openWorldHint"] = true.into();
     }
     tool.returns(schema::written::<RanCell>())
+}
+
+/// Describes the server's limits of the argument `timeout_seconds`.
+pub(super) fn bound_timeout(input: &mut Value, options: &Options) {
+    let (usual, most) = (
+        options.cell_timeout.as_secs_f64(),
+        options.max_cell_timeout.as_secs_f64(),
+    );
+    let timeout = &mut input["properties"]["timeout_seconds"];
+    timeout["description"] = json!(format!(
+        "Seconds after which the code is interrupted: {usual} by default, {most} at most."
+    ));
+    timeout["exclusiveMinimum"] = json!(0);
+    timeout["maximum"] = json!(most);
 }
 
 fn calls_functions(kind: ToolsetKind, options: &Options) -> bool {
@@ -93,7 +99,7 @@ fn description(kind: ToolsetKind, options: &Options) -> String {
 
 /// The session's handle, and the arguments as the toolset reads them.
 pub(super) fn arguments(call: &mut Call, options: &Options) -> Result<(Option<String>, Value), Refusal> {
-    let arguments: Arguments = call.read()?;
+    let arguments: NewCell = call.read()?;
     check(&arguments, options)?;
     let toolsets = json!({
         "code": arguments.code,
@@ -105,7 +111,22 @@ pub(super) fn arguments(call: &mut Call, options: &Options) -> Result<(Option<St
     Ok((arguments.session, toolsets))
 }
 
-fn check(arguments: &Arguments, options: &Options) -> Result<(), Refusal> {
+impl NewCell {
+    /// Returns it as a cell, within the server's limits.
+    pub(super) fn check(self, options: &Options) -> Result<Cell, Refusal> {
+        check(&self, options)?;
+        let timeout = self.timeout_seconds;
+        let cell = python::cell(
+            Some(self.code),
+            timeout,
+            self.requirements,
+            options.max_cell_timeout,
+        )?;
+        Ok(cell)
+    }
+}
+
+fn check(arguments: &NewCell, options: &Options) -> Result<(), Refusal> {
     if arguments.code.trim().is_empty() {
         return Err(Refusal::new("`code` is empty: give the Python code to run"));
     }
@@ -139,7 +160,7 @@ mod tests {
     use super::*;
 
     fn told(code: &str, timeout_seconds: Option<f64>) -> Result<(), String> {
-        let arguments = Arguments {
+        let arguments = NewCell {
             code: code.into(),
             session: None,
             timeout_seconds,

@@ -30,6 +30,7 @@ mod manage;
 mod processes;
 mod schema;
 mod toolset;
+mod tries;
 mod variables;
 
 /// A tool that a server offers.
@@ -120,6 +121,17 @@ impl OfferedTool {
                     Box::pin(checkpoints::back(server, call))
                 }),
             ]);
+            // A derivation's code runs under contracts only.
+            if options.cells().is_some() {
+                tools.extend([
+                    Self::own(tries::try_definition(options), |server, call| {
+                        Box::pin(tries::run(server, call))
+                    }),
+                    Self::own(tries::decide_definition(), |server, call| {
+                        Box::pin(tries::decide(server, call))
+                    }),
+                ]);
+            }
         }
         // A derivation's code runs under contracts only.
         if options.toolsets.iter().any(|kind| !kind.on_results) {

@@ -1,6 +1,6 @@
 //! Snapshots of the files of a sandbox.
 
-use cellblock_protocol::{FromGuest, ToGuest};
+use cellblock_protocol::{FileDifference, FromGuest, ToGuest};
 
 use super::{Guest, unexpected};
 use crate::error::Result;
@@ -30,6 +30,26 @@ impl Guest {
         self.ask(message, None, "restore the files below", "/")
             .await
             .map(drop)
+    }
+
+    /// Returns what differs from a snapshot: at most `most` of the differences, and their number.
+    pub async fn changes(&self, snapshot: u64, most: u32) -> Result<(Vec<FileDifference>, u64)> {
+        let message = ToGuest::Changes {
+            request: 0,
+            snapshot,
+            most,
+        };
+        match self
+            .ask(message, None, "compare the files below", "/")
+            .await?
+            .message
+        {
+            FromGuest::Changes { mut found, total, .. } => {
+                found.truncate(most as usize);
+                Ok((found, total))
+            }
+            _ => Err(unexpected()),
+        }
     }
 
     /// Removes a snapshot.

@@ -12,7 +12,7 @@ use crate::render::json::print;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::unexpected;
-use crate::session::wire::{Ask, HostAnswer, SessionAsk};
+use crate::session::wire::{Ask, HostAnswer, RanSessionCell, SessionAsk};
 use crate::session_id::SessionId;
 use cellblock_settings::Size;
 
@@ -20,21 +20,29 @@ use cellblock_settings::Size;
 const MAX_CODE: u64 = 8 << 20;
 
 pub(super) async fn run(args: &CellArgs) -> Result<ExitCode> {
-    let code = match args.code.as_str() {
-        "-" => {
-            let mut code = String::new();
-            let read = std::io::stdin().lock().take(MAX_CODE).read_to_string(&mut code);
-            read.map_err(Error::process("read the code from stdin"))?;
-            code
-        }
-        code => code.to_owned(),
-    };
+    let code = code(args)?;
     let timeout = args.timeout;
     let ran = match ask(&args.session, SessionAsk::Run { code, timeout }).await? {
         HostAnswer::Ran { ran } => ran,
         other => return Err(unexpected(&other)),
     };
-    let mut screen = Screen::new();
+    show(&mut Screen::new(), &ran);
+    Ok(ran.code)
+}
+
+/// Returns the code to run, which may be on stdin.
+pub(super) fn code(args: &CellArgs) -> Result<String> {
+    if args.code != "-" {
+        return Ok(args.code.clone());
+    }
+    let mut code = String::new();
+    let read = std::io::stdin().lock().take(MAX_CODE).read_to_string(&mut code);
+    read.map_err(Error::process("read the code from stdin"))?;
+    Ok(code)
+}
+
+/// Shows how a cell ended.
+pub(super) fn show(screen: &mut Screen, ran: &RanSessionCell) {
     screen.sandbox_stdout(ran.stdout.as_bytes());
     screen.sandbox_stderr(ran.stderr.as_bytes());
     screen.end_cell();
@@ -44,7 +52,6 @@ pub(super) async fn run(args: &CellArgs) -> Result<ExitCode> {
     for note in &ran.notes {
         screen.tell(sanitize::text(note).trim_end());
     }
-    Ok(ran.code)
 }
 
 pub(super) async fn checkpoint(args: &KeepArgs) -> Result<()> {
@@ -104,7 +111,7 @@ pub(super) async fn drop_checkpoint(args: &CheckpointArgs) -> Result<()> {
     }
 }
 
-async fn ask(session: &SessionId, what: SessionAsk) -> Result<HostAnswer> {
+pub(super) async fn ask(session: &SessionId, what: SessionAsk) -> Result<HostAnswer> {
     super::ask_once(session, &Ask::Session { what }).await
 }
 

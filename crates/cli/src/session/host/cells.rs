@@ -1,5 +1,7 @@
 //! What a host answers about the cells and checkpoints of its session.
 
+use std::time::Duration;
+
 use cellblock_interpreter::render::{self, Detail};
 use cellblock_interpreter::{Cell, Execution, Session};
 
@@ -15,13 +17,20 @@ const TOKENS: usize = 4000;
 pub(super) async fn answer(session: &Session, ask: SessionAsk) -> Result<HostAnswer> {
     Ok(match ask {
         SessionAsk::Run { code, timeout } => {
-            let mut cell = Cell::new(code);
-            if let Some(timeout) = timeout {
-                cell = cell.with_timeout(timeout);
-            }
-            let ran = Box::new(ran(&session.execute(cell).await?));
+            let ran = Box::new(ran(&session.execute(cell(code, timeout)).await?));
             HostAnswer::Ran { ran }
         }
+        SessionAsk::Try { code, timeout } => {
+            let tried = session.try_run(cell(code, timeout)).await?;
+            HostAnswer::Tried {
+                ran: Box::new(ran(&tried.execution)),
+                changes: Box::new(tried.changes),
+                undecided: tried.undecided,
+            }
+        }
+        SessionAsk::DecideTry { keep } => HostAnswer::DecidedTry {
+            decided: session.decide_try(keep).await?,
+        },
         SessionAsk::Checkpoint { name } => HostAnswer::Checkpoint {
             kept: Box::new(session.checkpoint(name).await?),
         },
@@ -38,6 +47,14 @@ pub(super) async fn answer(session: &Session, ask: SessionAsk) -> Result<HostAns
             }
         }
     })
+}
+
+fn cell(code: String, timeout: Option<Duration>) -> Cell {
+    let cell = Cell::new(code);
+    match timeout {
+        Some(timeout) => cell.with_timeout(timeout),
+        None => cell,
+    }
 }
 
 fn ran(execution: &Execution) -> RanSessionCell {

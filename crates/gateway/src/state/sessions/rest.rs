@@ -13,7 +13,7 @@ use cellblock_interpreter::toolset::{ToolDefinition, Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
 use serde::{Deserialize, Serialize};
 
-use super::StoredCells;
+use super::{StoredCell, StoredCells};
 use crate::problem::Problem;
 use crate::quotas::SandboxPermit;
 
@@ -33,6 +33,8 @@ pub(crate) struct RestSession {
     /// Its tools, described when they are first needed.
     pub(crate) definitions: OnceLock<Vec<ToolDefinition>>,
     pub(crate) cells: Mutex<StoredCells>,
+    /// The cell of an undecided try.
+    pub(crate) tried: Mutex<Option<StoredCell>>,
     pub(crate) inputs: Mutex<BTreeMap<String, SessionInput>>,
     /// Bytes of its inputs and datasets.
     pub(crate) data: AtomicU64,

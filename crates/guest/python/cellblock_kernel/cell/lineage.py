@@ -54,6 +54,7 @@ class NameReport:
             "read": {name for name in self._read & (before.keys() | names.keys()) if self._counts(name, base)},
         }
         report["changed"] -= report["assigned"]
+        report["created"] = report["assigned"] - before.keys()
         return {kind: sorted(filter(_is_name, found))[:_NAMES] for kind, found in report.items()}
 
     def _counts(self, name: str, base: dict[str, Any]) -> bool:

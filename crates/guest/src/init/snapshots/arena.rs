@@ -24,6 +24,13 @@ pub(super) struct Extent {
     length: u64,
 }
 
+impl Extent {
+    /// Returns the length of the content in bytes.
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+}
+
 /// The anonymous file, with the parts of it that are free.
 #[derive(Debug)]
 pub(super) struct Arena {
@@ -69,6 +76,23 @@ impl Arena {
             copied if copied == content.length => Ok(()),
             _ => Err(Errno::IO),
         }
+    }
+
+    /// Tells whether a file has just this content.
+    pub(super) fn equals(&self, content: &Content, file: &OwnedFd) -> Result<bool, Errno> {
+        let length = usize::try_from(content.length).map_or(PART, |length| length.clamp(1, PART));
+        let (mut kept, mut there) = (vec![0; length], vec![0; length]);
+        let mut done = 0;
+        while done < content.length {
+            let wanted = usize::try_from(content.length - done).map_or(length, |left| left.min(length));
+            let got = read(&self.file, &mut kept[..wanted], content.offset + done)?;
+            let found = read(file, &mut there[..got], done)?;
+            if got == 0 || found == 0 || kept[..found] != there[..found] {
+                return Ok(false);
+            }
+            done += found as u64;
+        }
+        Ok(read(file, &mut [0], content.length)? == 0)
     }
 
     /// Gives up one ownership of a content, and frees its memory with the last.

@@ -9,10 +9,13 @@ use std::path::Path;
 
 use super::path::{Refusal, Roots};
 use arena::Arena;
+use changes::Comparing;
+pub(super) use changes::Differences;
 use restore::Restoring;
 use tree::{Entry, Kind, Known, Saving};
 
 mod arena;
+mod changes;
 mod restore;
 mod tree;
 
@@ -96,10 +99,7 @@ impl Snapshots {
     /// Makes the trees equal to a snapshot, which is kept.
     pub(super) fn restore(&mut self, roots: &Roots, number: u64) -> Result<(), Refusal> {
         let (Some(arena), Some(trees)) = (&self.arena, self.kept.get_mut(&number)) else {
-            return Err(Refusal::new(
-                "not_found",
-                format!("there is no snapshot {number}"),
-            ));
+            return Err(not_found(number));
         };
         for ((root, excluded), entries) in TREES.iter().zip(trees) {
             let place = roots.place(root)?;
@@ -120,6 +120,19 @@ impl Snapshots {
         Ok(())
     }
 
+    /// Returns what differs from a snapshot: at most `most` of the differences, and their number.
+    pub(super) fn changes(&self, roots: &Roots, number: u64, most: u32) -> Result<Differences, Refusal> {
+        let (Some(arena), Some(trees)) = (&self.arena, self.kept.get(&number)) else {
+            return Err(not_found(number));
+        };
+        let mut differences = Differences::default();
+        for (tree, entries) in TREES.into_iter().zip(trees) {
+            let directory = tree::open_root(roots.place(tree.0)?.root.as_fd())?;
+            Comparing::new(arena, tree, entries, most, &mut differences).compare(&directory);
+        }
+        Ok(differences)
+    }
+
     /// Forgets a snapshot, if there is one of this number.
     pub(super) fn remove(&mut self, number: u64) {
         let (Some(arena), Some(trees)) = (&mut self.arena, self.kept.remove(&number)) else {
@@ -132,6 +145,10 @@ impl Snapshots {
             self.arena = None;
         }
     }
+}
+
+fn not_found(number: u64) -> Refusal {
+    Refusal::new("not_found", format!("there is no snapshot {number}"))
 }
 
 fn known(entries: &[Entry]) -> Known<'_> {

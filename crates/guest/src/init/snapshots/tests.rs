@@ -189,3 +189,70 @@ fn what_cannot_be_saved_is_named_and_leaves_nothing_behind() {
     fs::remove_file(place.path("tmp/socket")).unwrap();
     snapshots.save(&place.roots, 1, 8).unwrap();
 }
+
+/// What differs from a snapshot, as texts.
+fn changes(snapshots: &Snapshots, place: &Place, most: u32) -> (Vec<String>, u64) {
+    let differences = snapshots.changes(&place.roots, 1, most).unwrap();
+    let found = differences.found.into_iter();
+    let found = found.map(|it| format!("{:?} {}", it.change, it.path)).collect();
+    (found, differences.total)
+}
+
+#[test]
+fn differences_are_those_of_content_kind_and_mode() {
+    let place = place();
+    fs::create_dir_all(place.path("workspace/folder")).unwrap();
+    for name in ["same", "written again", "changed", "removed", "mode", "folder/in"] {
+        place.write(&format!("workspace/{name}"), "before");
+    }
+    fs::hard_link(place.path("workspace/changed"), place.path("workspace/linked")).unwrap();
+    symlink("same", place.path("workspace/link")).unwrap();
+    let mut snapshots = Snapshots::default();
+    snapshots.save(&place.roots, 1, LIMIT).unwrap();
+    assert_eq!(changes(&snapshots, &place, 100), (Vec::new(), 0));
+
+    place.write("workspace/written again", "before");
+    place.write("workspace/changed", "after!");
+    fs::remove_file(place.path("workspace/removed")).unwrap();
+    fs::set_permissions(place.path("workspace/mode"), fs::Permissions::from_mode(0o400)).unwrap();
+    fs::remove_dir_all(place.path("workspace/folder")).unwrap();
+    fs::remove_file(place.path("workspace/link")).unwrap();
+    symlink("/etc/passwd", place.path("workspace/link")).unwrap();
+    fs::create_dir(place.path("tmp/new")).unwrap();
+    place.write("tmp/new/file", "x");
+    place.write("tmp/data/mine", "the host's");
+    let expected = [
+        "Changed /workspace/changed",
+        "Changed /workspace/link",
+        "Changed /workspace/linked",
+        "Changed /workspace/mode",
+        "Removed /workspace/folder/",
+        "Removed /workspace/folder/in",
+        "Removed /workspace/removed",
+        "Created /tmp/new/",
+        "Created /tmp/new/file",
+    ];
+    let (found, total) = changes(&snapshots, &place, 100);
+    assert_eq!((found, total), (expected.map(str::to_owned).to_vec(), 9));
+    let (first, total) = changes(&snapshots, &place, 2);
+    assert_eq!((&first[..], total), (&expected.map(str::to_owned)[..2], 9));
+
+    snapshots.restore(&place.roots, 1).unwrap();
+    assert_eq!(changes(&snapshots, &place, 100), (Vec::new(), 0));
+    let refusal = snapshots.changes(&place.roots, 2, 1).unwrap_err();
+    assert_eq!(refusal.code, "not_found");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_directory_is_a_difference_and_is_not_followed() {
+    let place = place();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("file"), "outside").unwrap();
+    fs::create_dir(place.path("workspace/folder")).unwrap();
+    let mut snapshots = Snapshots::default();
+    snapshots.save(&place.roots, 1, LIMIT).unwrap();
+    fs::remove_dir(place.path("workspace/folder")).unwrap();
+    symlink(outside.path(), place.path("workspace/folder")).unwrap();
+    let (found, _) = changes(&snapshots, &place, 100);
+    assert_eq!(found, ["Changed /workspace/folder"]);
+}

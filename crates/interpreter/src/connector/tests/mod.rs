@@ -522,3 +522,26 @@ async fn the_catalog_lists_functions_within_its_budget() {
     assert!(text.contains("more functions"), "{text}");
     assert_eq!(catalog(&[], 1000).await, "");
 }
+
+#[tokio::test]
+async fn a_try_refuses_what_writes_and_records_the_call() {
+    let fixture = Fixture::new();
+    let kyiv = json!({"city": "Kyiv"});
+    let trying = Fixture {
+        weather: Arc::clone(&fixture.weather),
+        grants: fixture.grants.trying(),
+    };
+    let error = trying.call("weather", "book", &kyiv).await.unwrap_err();
+    assert_eq!(error.code, "not_granted");
+    assert!(error.message.contains("keep the try"), "{}", error.message);
+    trying.call("weather", "get_forecast", &kyiv).await.unwrap();
+    // Both are of one session.
+    let (records, _) = fixture.grants.take_records().await;
+    let outcomes: Vec<_> = records
+        .iter()
+        .map(|it| (it.function.as_str(), it.outcome))
+        .collect();
+    assert_eq!(outcomes, [("book", "not_granted"), ("get_forecast", "ok")]);
+    assert_eq!(fixture.weather.requests.load(Ordering::Relaxed), 1);
+    fixture.call("weather", "book", &kyiv).await.unwrap();
+}

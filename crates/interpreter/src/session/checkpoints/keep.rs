@@ -4,10 +4,13 @@ use std::time::SystemTime;
 
 use cellblock_sandbox::backend::Lack;
 
-use super::table::State;
+use super::table::{OF_TRY, State};
 use super::{Checkpoint, CheckpointError, CheckpointOrder, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
 use crate::error::{Effect, Error, Result};
 use crate::session::actor::Actor;
+
+/// What errors call it.
+const KEEP: &str = "keep a checkpoint";
 
 impl Actor {
     pub(in crate::session) async fn answer_checkpoint(&mut self, request: CheckpointOrder) {
@@ -37,8 +40,27 @@ impl Actor {
         }
         self.ready().await?;
         if let Some(process) = self.processes.running() {
-            return Err(refused(format!("a process beside its cells (`{process}`)")));
+            return Err(beside(KEEP, &process));
         }
+        let about = self.hold(KEEP, name, false).await?;
+        let mut evicted = None;
+        if let Some(oldest) = self.kept.evict(MAX_CHECKPOINTS) {
+            self.forget_files(oldest.number).await?;
+            evicted = Some(oldest.about);
+        }
+        Ok(NewCheckpoint {
+            checkpoint: about,
+            evicted,
+        })
+    }
+
+    /// Keeps the state for an action, which is named in errors. The session is ready, and no process runs beside its cells.
+    pub(in crate::session) async fn hold(
+        &mut self,
+        action: &'static str,
+        name: Option<String>,
+        of_try: bool,
+    ) -> Result<Checkpoint> {
         let request = self.number();
         let (Some(sandbox), Some(kernel)) = (&self.sandbox, &mut self.kernel) else {
             return Err(Error::Closed);
@@ -47,9 +69,9 @@ impl Actor {
         let heard = |changes, pid, refused| standby.heard(changes, pid, refused);
         let kernel = match kernel.keep(request, heard).await? {
             Ok(kernel) => kernel,
-            Err(obstacle) => return Err(refused(obstacle)),
+            Err(obstacle) => return Err(refused(action, obstacle)),
         };
-        let number = self.kept.next();
+        let number = if of_try { OF_TRY } else { self.kept.next() };
         // The other half of the memory is for the kernel.
         let (files, bytes) = match sandbox.guest().save(number, self.limits.memory_bytes / 2).await {
             Ok(saved) => saved,
@@ -58,7 +80,7 @@ impl Actor {
                 let reason = error
                     .guest_refusal()
                     .map_or(error.to_string(), |(_, reason)| reason.to_owned());
-                return Err(CheckpointError::Files { reason }.into());
+                return Err(CheckpointError::Files { action, reason }.into());
             }
         };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -80,15 +102,7 @@ impl Actor {
             inputs: self.inputs.iter().map(|input| input.name().to_owned()).collect(),
         };
         self.kept.add(about.clone(), number, kernel, state);
-        let mut evicted = None;
-        if let Some(oldest) = self.kept.evict(MAX_CHECKPOINTS) {
-            self.forget_files(oldest.number).await?;
-            evicted = Some(oldest.about);
-        }
-        Ok(NewCheckpoint {
-            checkpoint: about,
-            evicted,
-        })
+        Ok(about)
     }
 
     async fn drop_checkpoint(&mut self, wanted: &str) -> Result<()> {
@@ -110,24 +124,32 @@ impl Actor {
             self.forget_files(number).await?;
             return Err(CheckpointError::Ended { id: about.id }.into());
         }
-        self.processes.end_all().await;
-        if let Err(error) = self.switch_to(place).await {
-            let refusal = match &error {
-                Error::Sandbox(error) => error.guest_refusal(),
-                _ => None,
-            };
-            // Other errors may name what belongs to the host.
-            let reason = refusal
-                .map_or("the sandbox failed", |(_, reason)| reason)
-                .to_owned();
-            tracing::warn!(error = &error as &dyn std::error::Error, "a rollback failed");
-            self.discard();
+        if let Err(reason) = self.go_back(place).await {
             return Err(CheckpointError::Lost { id: about.id, reason }.into());
         }
         Ok(RolledBack {
             checkpoint: about,
             cell: self.cells,
         })
+    }
+
+    /// Makes variables and files what they were, or ends the sandbox and returns the reason.
+    pub(in crate::session) async fn go_back(&mut self, place: usize) -> Result<(), String> {
+        self.processes.end_all().await;
+        let Err(error) = self.switch_to(place).await else {
+            return Ok(());
+        };
+        let refusal = match &error {
+            Error::Sandbox(error) => error.guest_refusal(),
+            _ => None,
+        };
+        // Other errors may name what belongs to the host.
+        let reason = refusal
+            .map_or("the sandbox failed", |(_, reason)| reason)
+            .to_owned();
+        tracing::warn!(error = &error as &dyn std::error::Error, "a rollback failed");
+        self.discard();
+        Err(reason)
     }
 
     /// Ends the kernel and everything else, restores the files, and continues with a copy of the kept kernel, in this order: no code
@@ -155,14 +177,14 @@ impl Actor {
         Ok(())
     }
 
-    async fn forget_files(&self, snapshot: u64) -> Result<()> {
+    pub(in crate::session) async fn forget_files(&self, snapshot: u64) -> Result<()> {
         match &self.sandbox {
             Some(sandbox) => Ok(sandbox.guest().discard(snapshot).await?),
             None => Ok(()),
         }
     }
 
-    fn has_checkpoints(&self) -> Result<()> {
+    pub(in crate::session) fn has_checkpoints(&self) -> Result<()> {
         let backend = &self.shared.backend;
         if backend.lacks().contains(&Lack::Checkpoints) {
             return Err(CheckpointError::Unsupported {
@@ -174,7 +196,12 @@ impl Actor {
     }
 }
 
-fn refused(obstacle: String) -> Error {
+/// Returns the refusal of what a running process forbids.
+pub(in crate::session) fn beside(action: &'static str, process: &str) -> Error {
+    refused(action, format!("a process beside its cells (`{process}`)"))
+}
+
+fn refused(action: &'static str, obstacle: String) -> Error {
     let remedy = if obstacle.contains("thread") {
         "stop them, or reset the session and do without the library that started them"
     } else if obstacle.contains("process") {
@@ -184,5 +211,10 @@ fn refused(obstacle: String) -> Error {
     } else {
         "close it, or delete what holds it, and try again"
     };
-    CheckpointError::Refused { obstacle, remedy }.into()
+    CheckpointError::Refused {
+        action,
+        obstacle,
+        remedy,
+    }
+    .into()
 }

@@ -16,9 +16,11 @@ use crate::error::Result;
 
 mod keep;
 mod table;
+pub mod tries;
 
 pub use crate::checkpoint_error::{CheckpointError, MAX_CHECKPOINTS};
 pub(super) use table::Checkpoints;
+pub(super) use tries::{Trial, TryOrder};
 
 /// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -11,6 +11,9 @@ use crate::session::files::Collected;
 use crate::session::recording::ChainState;
 use crate::session::standby::Standby;
 
+/// Number of the files' snapshot of the state before a try. Those of checkpoints begin at 1.
+pub(super) const OF_TRY: u64 = 0;
+
 /// The checkpoints, with the kernels' output that they share.
 ///
 /// A kept copy writes to the same pipes as the kernel that it was made from. A kernel that was started anew has other pipes; the former
@@ -55,7 +58,7 @@ pub(super) struct State {
 
 impl Checkpoints {
     pub(in crate::session) fn list(&self) -> Vec<Checkpoint> {
-        self.kept.iter().map(|kept| kept.about.clone()).collect()
+        self.named().map(|kept| kept.about.clone()).collect()
     }
 
     /// Returns the pids of the copies in the sandbox.
@@ -93,7 +96,8 @@ impl Checkpoints {
 
     /// Drops all with their sandbox; returns a note if there were any.
     pub(in crate::session) fn lose(&mut self) -> Option<String> {
-        let count = std::mem::take(&mut self.kept).len();
+        let count = self.named().count();
+        self.kept.clear();
         self.aside.clear();
         self.parent = None;
         let noun = if count == 1 {
@@ -131,7 +135,9 @@ impl Checkpoints {
 
     /// Adds a checkpoint, which the current state comes from now.
     pub(super) fn add(&mut self, about: Checkpoint, number: u64, kernel: KeptKernel, state: State) {
-        self.parent = Some(about.id.clone());
+        if number != OF_TRY {
+            self.parent = Some(about.id.clone());
+        }
         self.kept.push(Kept {
             about,
             number,
@@ -143,18 +149,22 @@ impl Checkpoints {
 
     /// Takes out the oldest if there are more than `most`.
     pub(super) fn evict(&mut self, most: usize) -> Option<Kept> {
-        (self.kept.len() > most).then(|| self.take(0))
+        (self.named().count() > most).then(|| self.take(0))
     }
 
     /// Returns the place of a checkpoint, given by its id or name.
     pub(super) fn find(&self, wanted: &str) -> Result<usize, CheckpointError> {
         let is_it = |kept: &Kept| kept.about.id == wanted || kept.about.name.as_deref() == Some(wanted);
-        self.kept.iter().position(is_it).ok_or_else(|| {
+        let found = self
+            .kept
+            .iter()
+            .position(|kept| kept.number != OF_TRY && is_it(kept));
+        found.ok_or_else(|| {
             let named = |kept: &Kept| match &kept.about.name {
                 Some(name) => format!("`{}` ({name})", kept.about.id),
                 None => format!("`{}`", kept.about.id),
             };
-            let all: Vec<_> = self.kept.iter().map(named).collect();
+            let all: Vec<_> = self.named().map(named).collect();
             CheckpointError::NotFound {
                 id: wanted.chars().take(MAX_NAME).collect(),
                 kept: if all.is_empty() {
@@ -164,6 +174,15 @@ impl Checkpoints {
                 },
             }
         })
+    }
+
+    /// Returns the place of the state before a try.
+    pub(super) fn of_try(&self) -> Option<usize> {
+        self.kept.iter().position(|kept| kept.number == OF_TRY)
+    }
+
+    fn named(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter().filter(|kept| kept.number != OF_TRY)
     }
 
     pub(super) fn get(&self, place: usize) -> &Kept {
@@ -186,7 +205,11 @@ impl Checkpoints {
         self.set_aside(ended);
         let kept = &self.kept[place];
         self.output = kept.output;
-        self.parent = Some(kept.about.id.clone());
+        self.parent = if kept.number == OF_TRY {
+            kept.about.parent.clone()
+        } else {
+            Some(kept.about.id.clone())
+        };
         self.aside.remove(&self.output)
     }
 }

@@ -31,7 +31,7 @@ impl Processes<'_> {
     /// Runs a program of the host's own to its end, and returns what it wrote. It runs while a cell does, and needs none of the places for
     /// processes.
     pub async fn aside(self, program: AsideProgram) -> Result<Vec<u8>> {
-        let link = match self.0.table.link() {
+        let link = match self.0.table.link()? {
             Some(link) => link,
             None => self.0.ask(|answer| Request::Attach { answer }).await?,
         };

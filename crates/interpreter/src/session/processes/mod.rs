@@ -175,7 +175,7 @@ impl Processes<'_> {
             return Err(ProcessError::Guarded.into());
         }
         let table = &self.0.table;
-        let link = match table.link() {
+        let link = match table.link()? {
             Some(link) => link,
             None => self.0.ask(|answer| Request::Attach { answer }).await?,
         };

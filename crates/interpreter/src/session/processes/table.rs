@@ -13,6 +13,7 @@ use super::{
     MAX_ENDED, MAX_RUNNING, ProcessError, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
     output_file, signal,
 };
+use crate::checkpoint_error::CheckpointError;
 use crate::error::Result;
 
 /// Maximum time for killed processes to be gone.
@@ -35,6 +36,8 @@ struct Rows {
     used: Instant,
     /// Shared with each connection to a port.
     in_use: Arc<()>,
+    /// Number of the cell of an undecided try, during which none starts.
+    held: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -75,6 +78,7 @@ impl Default for Table {
             last: 0,
             used: Instant::now(),
             in_use: Arc::default(),
+            held: None,
         };
         Self(Mutex::new(rows), Notify::new())
     }
@@ -92,7 +96,7 @@ impl Table {
     /// The sandbox is gone, and all processes with it.
     pub(in crate::session) fn lose(&self) {
         let mut rows = self.rows();
-        rows.link = None;
+        (rows.link, rows.held) = (None, None);
         for entry in rows.entries.values() {
             end(&entry.state, End::lost());
         }
@@ -108,6 +112,22 @@ impl Table {
         let mut entries = rows.entries.iter();
         let running = entries.find(|(_, entry)| entry.state.borrow().state == ProcessState::Running);
         running.map(|(number, _)| number.to_string())
+    }
+
+    /// Lets no process start, and nobody see what the cell of a try starts, or returns the ID of a process that is running.
+    pub(in crate::session) fn hold(&self, cell: u64) -> std::result::Result<(), String> {
+        let mut rows = self.rows();
+        let running = rows.entries.iter().find(|(_, entry)| entry.is_running());
+        if let Some((key, _)) = running {
+            return Err(id(*key));
+        }
+        rows.held = Some(cell);
+        Ok(())
+    }
+
+    /// Ends that.
+    pub(in crate::session) fn release(&self) {
+        self.rows().held = None;
     }
 
     /// Completes when a process has ended since this last completed.
@@ -158,10 +178,11 @@ impl Table {
     }
 
     /// Returns the way to the sandbox, if there is one.
-    pub(in crate::session) fn link(&self) -> Option<GuestLink> {
+    pub(in crate::session) fn link(&self) -> Result<Option<GuestLink>> {
         let mut rows = self.rows();
+        rows.check_free()?;
         rows.used = Instant::now();
-        rows.link.clone().filter(|link| !link.is_gone())
+        Ok(rows.link.clone().filter(|link| !link.is_gone()))
     }
 
     /// Returns the environment of a process.
@@ -177,6 +198,7 @@ impl Table {
         link: &GuestLink,
     ) -> Result<(String, Seat)> {
         let mut rows = self.rows();
+        rows.check_free()?;
         if rows.entries.values().filter(|entry| entry.is_running()).count() >= MAX_RUNNING {
             return Err(ProcessError::TooMany.into());
         }
@@ -259,6 +281,13 @@ impl Table {
 }
 
 impl Rows {
+    fn check_free(&self) -> Result<()> {
+        match self.held {
+            Some(cell) => Err(CheckpointError::Undecided { cell }.into()),
+            None => Ok(()),
+        }
+    }
+
     fn find(&self, id: &str) -> Result<(u64, &Entry)> {
         let key = id.strip_prefix('p').and_then(|key| key.parse().ok());
         let found = key.and_then(|key| Some((key, self.entries.get(&key)?)));

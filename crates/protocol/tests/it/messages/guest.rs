@@ -51,6 +51,11 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             limit
         }),
         (id(), id()).prop_map(|(request, snapshot)| ToGuest::Restore { request, snapshot }),
+        (id(), id(), any::<u32>()).prop_map(|(request, snapshot, most)| ToGuest::Changes {
+            request,
+            snapshot,
+            most
+        }),
         (id(), id()).prop_map(|(request, snapshot)| ToGuest::Discard { request, snapshot }),
         (
             id(),
@@ -131,6 +136,11 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
     ]
 }
 
+fn difference() -> impl Strategy<Value = FileDifference> {
+    let kinds = vec![ChangeKind::Created, ChangeKind::Changed, ChangeKind::Removed];
+    (text(), prop::sample::select(kinds)).prop_map(|(path, change)| FileDifference { path, change })
+}
+
 /// Generates any message from a guest to the host.
 pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
     let id = any::<u64>;
@@ -195,6 +205,11 @@ pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
             request,
             files,
             bytes
+        }),
+        (id(), vec(difference(), 0..3), id()).prop_map(|(request, found, total)| FromGuest::Changes {
+            request,
+            found,
+            total
         }),
         id().prop_map(|request| FromGuest::Ok { request }),
         (id(), text(), text()).prop_map(|(request, code, message)| FromGuest::Error {

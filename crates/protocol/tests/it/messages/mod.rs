@@ -1,11 +1,11 @@
 //! Strategies that generate any message.
 
 use cellblock_protocol::{
-    Answer, Axes, CallError, CellError, CellMode, CellNames, Chart, Column, Dataframe, DataframeLibrary,
-    Disk, Exception, ExceptionFrame, Figure, FigureLibrary, FileEntry, FileStamp, Finding, FromGuest,
-    FromKernel, Guard, Image, ImageMime, InputFormat, KernelOutcome, Language, Output, OutputLimits,
-    Primitive, Reference, Rejection, Rescue, Rich, Scalar, Series, SeriesKind, SkippedFile, Stream,
-    TerminalSize, ToGuest, ToKernel, Variable,
+    Answer, Axes, CallError, CellError, CellMode, CellNames, ChangeKind, Chart, Column, Dataframe,
+    DataframeLibrary, Disk, Exception, ExceptionFrame, Figure, FigureLibrary, FileDifference, FileEntry,
+    FileStamp, Finding, FromGuest, FromKernel, Guard, Image, ImageMime, InputFormat, KernelOutcome, Language,
+    Output, OutputLimits, Primitive, Reference, Rejection, Rescue, Rich, Scalar, Series, SeriesKind,
+    SkippedFile, Stream, TerminalSize, ToGuest, ToKernel, Variable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -407,8 +407,10 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
 }
 
 fn names() -> impl Strategy<Value = CellNames> {
-    (texts(), texts(), texts(), texts()).prop_map(|(assigned, deleted, changed, read)| CellNames {
+    let parts = (texts(), texts(), texts(), texts(), texts());
+    parts.prop_map(|(assigned, created, deleted, changed, read)| CellNames {
         assigned,
+        created,
         deleted,
         changed,
         read,

@@ -1,0 +1,227 @@
+//! Going back in a live session: checkpoints, rollbacks, tries, and the cell after the death of a kernel.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use cellblock_interpreter::Session;
+use cellblock_interpreter::cell::Rescue;
+use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::run_record::{RunRecord, RunSink};
+use cellblock_interpreter::session::SessionOptions;
+
+use super::{Subject, WHO, completed};
+use crate::probe::{Probe, Sampling};
+use crate::programs::SUM;
+use crate::samples::Samples;
+
+/// What the session holds, with the names of the series of a checkpoint and a rollback.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Held {
+    /// A number.
+    Number,
+    /// 200 MB of numpy.
+    Array,
+    /// 1 GB of Python objects.
+    Objects,
+    /// 1,000 files of 4 KiB.
+    Files,
+}
+
+impl Held {
+    const fn series(self) -> [&'static str; 2] {
+        match self {
+            Self::Number => ["checkpoint_number", "rollback_number"],
+            Self::Array => ["checkpoint_array", "rollback_array"],
+            Self::Objects => ["checkpoint_objects", "rollback_objects"],
+            Self::Files => ["checkpoint_files", "rollback_files"],
+        }
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Number => "held = 1",
+            Self::Array => "import numpy as np\nheld = np.ones(200_000_000 // 8)",
+            Self::Objects => "held = [float(n) for n in range(32_000_000)]",
+            Self::Files => {
+                "for n in range(1000):\n    with open(f'/workspace/{n}', 'w') as file:\n        _ = file.write('x' * 4096)"
+            }
+        }
+    }
+}
+
+/// How long the kernel gets to do what it does when nobody waits.
+const PAUSE: Duration = Duration::from_millis(60);
+
+/// Makes checkpoints of a session and goes back to them, some times.
+pub(crate) struct Kept {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) held: Held,
+    pub(crate) times: usize,
+}
+
+impl Kept {
+    async fn run(&self, samples: &mut Samples) -> Result<()> {
+        let limits = Limits {
+            memory_bytes: 4 << 30,
+            ..Limits::default()
+        };
+        let session = self.subject.session_with(false, Some(limits));
+        completed(&session.execute(self.held.code()).await?)?;
+        // The first copies every file.
+        session.checkpoint(None).await?;
+        session.drop_checkpoint("c1").await?;
+        session.checkpoint(None).await?;
+        let [checkpoint, rollback] = self.held.series();
+        for _ in 0..self.times {
+            completed(&session.execute(SUM).await?)?;
+            tokio::time::sleep(PAUSE).await;
+            let started = Instant::now();
+            let kept = session.checkpoint(None).await?.checkpoint;
+            samples.time(WHO, checkpoint, started.elapsed());
+            completed(&session.execute("changed = 1").await?)?;
+            tokio::time::sleep(PAUSE).await;
+            let started = Instant::now();
+            session.roll_back(kept.id.as_str()).await?;
+            samples.time(WHO, rollback, started.elapsed());
+            session.drop_checkpoint(kept.id).await?;
+        }
+        session.close().await?;
+        Ok(())
+    }
+}
+
+impl Probe for Kept {
+    fn who(&self) -> &'static str {
+        WHO
+    }
+
+    fn what(&self) -> &'static str {
+        self.held.series()[0]
+    }
+
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+        Box::pin(self.run(samples))
+    }
+}
+
+/// Runs cells plainly and as tries in turns, and lets the kernel die.
+pub(crate) struct Tries {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) times: usize,
+}
+
+impl Tries {
+    async fn run(&self, samples: &mut Samples) -> Result<()> {
+        let session = self.subject.interpreter.session(SessionOptions {
+            pooled: false,
+            rescue: Rescue::On,
+            ..SessionOptions::default()
+        });
+        completed(&session.execute(SUM).await?)?;
+        for _ in 0..self.times {
+            tokio::time::sleep(PAUSE).await;
+            let plain = timed(&session).await?;
+            tokio::time::sleep(PAUSE).await;
+            let started = Instant::now();
+            let tried = session.try_run(SUM).await?;
+            let took = started.elapsed();
+            completed(&tried.execution)?;
+            samples.time(WHO, "try_adds", took.saturating_sub(plain));
+            let started = Instant::now();
+            session.discard_try().await?;
+            samples.time(WHO, "try_discard", started.elapsed());
+            completed(&session.execute(SUM).await?)?;
+            tokio::time::sleep(PAUSE).await;
+            let ended = session.execute("import os\nos._exit(1)").await?;
+            ensure!(!ended.kernel_lost(), "the kernel was not rescued");
+            samples.time(WHO, "rescue_next", timed(&session).await?);
+        }
+        session.close().await?;
+        Ok(())
+    }
+}
+
+impl Probe for Tries {
+    fn who(&self) -> &'static str {
+        WHO
+    }
+
+    fn what(&self) -> &'static str {
+        "try_adds"
+    }
+
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+        Box::pin(self.run(samples))
+    }
+}
+
+/// Runs cells in two sessions in turns, of which one records its runs.
+pub(crate) struct Recorded {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) times: usize,
+}
+
+/// Keeps the last record.
+#[derive(Debug, Default)]
+struct LastRun(Mutex<Option<RunRecord>>);
+
+impl RunSink for LastRun {
+    fn record(&self, record: RunRecord) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
+    }
+}
+
+impl Recorded {
+    async fn run(&self, samples: &mut Samples) -> Result<()> {
+        let session = |runs| {
+            self.subject.interpreter.session(SessionOptions {
+                pooled: false,
+                runs,
+                ..SessionOptions::default()
+            })
+        };
+        let (plain, recorded) = (session(None), session(Some(Arc::new(LastRun::default()))));
+        let all = [("record_off", &plain), ("record_on", &recorded)];
+        for (_, session) in all {
+            completed(&session.execute(TABLE).await?)?;
+        }
+        for _ in 0..self.times {
+            for (series, session) in all {
+                let started = Instant::now();
+                let execution = session.execute("table").await?;
+                samples.time(WHO, series, started.elapsed());
+                completed(&execution)?;
+            }
+        }
+        plain.close().await?;
+        recorded.close().await?;
+        Ok(())
+    }
+}
+
+/// A table of which a preview of 1,000 rows is shown.
+const TABLE: &str =
+    "import pandas as pd\ntable = pd.DataFrame({str(n): range(2000) for n in range(10)})\n_ = table.head()";
+
+impl Probe for Recorded {
+    fn who(&self) -> &'static str {
+        WHO
+    }
+
+    fn what(&self) -> &'static str {
+        "record_on"
+    }
+
+    fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
+        Box::pin(self.run(samples))
+    }
+}
+
+async fn timed(session: &Session) -> Result<Duration> {
+    let started = Instant::now();
+    let execution = session.execute(SUM).await?;
+    let elapsed = started.elapsed();
+    completed(&execution)?;
+    Ok(elapsed)
+}

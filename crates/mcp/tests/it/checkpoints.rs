@@ -1,0 +1,103 @@
+//! Tools that keep a session's state, go back to it, and try code.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Client, Connected, answer, block_on, connect, done, newest, refused, server, session, text,
+};
+
+async fn client() -> Connected {
+    let server = server(|options| options.checkpoints = true).await;
+    connect(&server, Client::default(), newest()).await
+}
+
+async fn run(client: &Connected, session: &str, code: &str) -> Value {
+    done(client, "run_python", json!({"session": session, "code": code})).await
+}
+
+async fn shown(client: &Connected, session: &str, code: &str) -> Value {
+    run(client, session, code).await["outputs"][0]["value"].clone()
+}
+
+#[test]
+fn a_session_goes_back_to_a_checkpoint() {
+    block_on(async {
+        let client = client().await;
+        let session = session(&client).await;
+        run(
+            &client,
+            &session,
+            "x = 1\n_ = open('/workspace/a', 'w').write('one')",
+        )
+        .await;
+        let kept = done(
+            &client,
+            "checkpoint",
+            json!({"session": session, "name": "before"}),
+        )
+        .await;
+        assert_eq!(
+            (&kept["id"], &kept["name"], &kept["files"]),
+            (&json!("c1"), &json!("before"), &json!(1))
+        );
+        run(
+            &client,
+            &session,
+            "x = 2\n_ = open('/workspace/a', 'w').write('two')",
+        )
+        .await;
+        let back = json!({"session": session, "checkpoint": "before"});
+        let back = done(&client, "rollback", back).await;
+        assert_eq!(
+            (&back["checkpoint"]["id"], &back["cell"]),
+            (&json!("c1"), &json!(2))
+        );
+        let state = "f\"{x} {open('/workspace/a').read()}\"";
+        assert_eq!(shown(&client, &session, state).await, "1 one");
+        let missing = json!({"session": session, "checkpoint": "later"});
+        let message = refused(&client, "rollback", missing).await;
+        assert!(message.contains("it has `c1` (before)"), "{message}");
+        let taken = json!({"session": session, "name": "before"});
+        let message = refused(&client, "checkpoint", taken).await;
+        assert!(message.contains("use another name"), "{message}");
+    });
+}
+
+#[test]
+fn code_is_tried_and_then_kept_or_discarded() {
+    block_on(async {
+        let client = client().await;
+        let session = session(&client).await;
+        run(&client, &session, "x = 1").await;
+        let code = "x = 2\n_ = open('/workspace/a', 'w').write('two')\nprint('tried', x)";
+        let arguments = json!({"session": session, "code": code});
+        let decide = |decision: &str| json!({"session": session, "decision": decision});
+        let tried = answer(&client, "try_python", arguments.clone()).await;
+        let told = text(&tried);
+        for part in [
+            "tried 2",
+            "x (changed)",
+            "/workspace/a (created)",
+            "Call `decide_try`",
+        ] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+        let tried = tried.structured_content.unwrap();
+        assert_eq!(tried["undecided"], true);
+        assert_eq!(tried["changes"]["files"][0]["path"], "/workspace/a");
+        let message = refused(&client, "run_python", json!({"session": session, "code": "x"})).await;
+        assert!(message.contains("undecided try (cell 2)"), "{message}");
+        let decided = done(&client, "decide_try", decide("discard")).await;
+        assert_eq!(decided, json!({"cell": 2, "kept": false}));
+        assert_eq!(shown(&client, &session, "x").await, 1);
+        let message = refused(&client, "decide_try", decide("keep")).await;
+        assert!(message.contains("no undecided try"), "{message}");
+        done(&client, "try_python", arguments).await;
+        done(&client, "decide_try", decide("keep")).await;
+        assert_eq!(shown(&client, &session, "x").await, 2);
+        let raised = json!({"session": session, "code": "1 / 0"});
+        let raised = answer(&client, "try_python", raised).await;
+        assert_eq!(raised.is_error, Some(true));
+        assert_eq!(raised.structured_content.unwrap()["undecided"], true);
+    });
+}
