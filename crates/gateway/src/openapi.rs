@@ -62,6 +62,8 @@ names! {
     NewCheckpoint
     /// The result of a rollback.
     RolledBack
+    /// The sessions of a fork.
+    Forked
     /// A dataset.
     Mounted
     /// A recorded tool result.

@@ -111,6 +111,8 @@ pub(crate) enum SessionAsk {
     RollBack { checkpoint: String },
     /// A checkpoint dropped; answered with the others.
     DropCheckpoint { checkpoint: String },
+    /// Independent sessions that begin with this one's state.
+    Fork { count: usize, reseed: bool },
 }
 
 /// What a host answers.
@@ -141,6 +143,8 @@ pub(crate) enum HostAnswer {
     Checkpoints { checkpoints: Vec<Checkpoint> },
     /// The session is as it was at the checkpoint.
     RolledBack { back: Box<RolledBack> },
+    /// The forks.
+    Forked { ids: Vec<String> },
     /// Where the dataset is.
     AddedDataset { added: AddedDataset },
     /// The host has given everything back.

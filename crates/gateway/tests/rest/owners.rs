@@ -31,6 +31,7 @@ fn objects_of_other_owners_are_not_found() {
             (Method::GET, "/aliases"),
             (Method::POST, "/aliases"),
             (Method::GET, "/variables"),
+            (Method::POST, "/fork"),
             (Method::GET, "/checkpoints"),
             (Method::POST, "/checkpoints"),
             (Method::DELETE, "/checkpoints/c1"),

@@ -121,6 +121,9 @@ pub struct Launch {
     pub snapshot: bool,
 }
 
+/// What an error of [`Operation::MoveKernel`] contains before the obstacle, if something cannot be moved.
+pub const OBSTACLE: &str = "cannot be moved: ";
+
 /// A packet from the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LauncherRequest {
@@ -154,6 +157,20 @@ pub enum Operation {
         room: String,
         /// Its pid in the room.
         pid: u32,
+    },
+    /// Moves a kept copy of a kernel into the fresh kernel of another room, which continues as the copy or ends. Descriptors: the
+    /// `pagemap` files of both, if the host may see physical addresses.
+    MoveKernel {
+        /// The room of the copy.
+        room: String,
+        /// The copy's pid in its room.
+        pid: u32,
+        /// Number of the socket on which it waits.
+        socket: u32,
+        /// The other room.
+        into: String,
+        /// The fresh kernel's pid in that room.
+        target: u32,
     },
     /// Mounts a file over an existing one in a room's `/tmp/data`. Descriptor: the detached mount.
     MountData {

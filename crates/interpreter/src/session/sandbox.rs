@@ -317,7 +317,7 @@ impl Actor {
     }
 
     /// Takes a new sandbox.
-    async fn settle(&mut self) -> Result<Kernel> {
+    pub(super) async fn settle(&mut self) -> Result<Kernel> {
         let lease = self.shared.lease(&self.limits, self.options.pooled).await?;
         let sandbox = self.sandbox.insert(lease.sandbox);
         for layer in &self.layers {

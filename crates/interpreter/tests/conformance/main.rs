@@ -19,6 +19,7 @@ mod egress;
 mod endings;
 mod files;
 mod flood;
+mod forks;
 mod guard;
 mod inputs;
 mod isolation;

@@ -16,7 +16,7 @@ use super::launcher::Launcher;
 use super::slots::Slot;
 use super::{internal, mounter};
 use crate::backend::{BoxFuture, Hold, KeptKernel, Kernel, Sandbox};
-use crate::error::{DuringIo, Result, SandboxErrorKind};
+use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::guest::Guest;
 
 /// One room of the launcher's keep.
@@ -158,6 +158,29 @@ impl Sandbox for Room {
 
     fn roll_back<'a>(&'a self, ended: Kernel, kept: &'a KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
         Box::pin(self.take_up(ended, kept))
+    }
+
+    fn move_kernel<'a>(
+        &'a self,
+        kept: &'a mut KeptKernel,
+        into: &'a dyn Sandbox,
+        kernel: &'a Kernel,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            // It answers before it waits.
+            if !kept.is_there().await {
+                return Err(Error::request("move a copy of a kernel that has ended"));
+            }
+            let operation = Operation::MoveKernel {
+                room: self.name.clone(),
+                pid: kept.pid,
+                socket: kept.socket,
+                into: into.id().to_owned(),
+                target: kernel.pid,
+            };
+            let answered = self.launcher.ask(operation, &[], "move a kernel").await;
+            answered.map(drop)
+        })
     }
 
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>> {
