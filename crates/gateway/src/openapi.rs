@@ -64,6 +64,8 @@ names! {
     RolledBack
     /// The sessions of a fork.
     Forked
+    /// What a hibernated session has lost.
+    Hibernated
     /// A dataset.
     Mounted
     /// A recorded tool result.

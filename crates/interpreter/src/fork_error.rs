@@ -7,7 +7,9 @@ pub const MAX_FORKS: usize = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
     /// The backend has no forks.
-    #[error("forks are unavailable: the backend `{backend}` lacks them; use the backend `process` on this machine")]
+    #[error(
+        "forks are unavailable: the backend `{backend}` lacks them; use the backend `process` on this machine"
+    )]
     Unsupported {
         /// Name of the backend.
         backend: &'static str,

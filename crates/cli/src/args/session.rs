@@ -90,6 +90,14 @@ pub(crate) enum SessionCommand {
     /// All of them, or none. Each has its own sandbox with the same limits; the session itself is not
     /// changed. `random`, numpy and torch get new seeds in each.
     Fork(ForkArgs),
+    /// End the processes of a session and free their memory, but keep its files
+    ///
+    /// Variables and checkpoints are gone. The next command starts a new kernel and says so.
+    Hibernate {
+        /// ID of the session
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
     /// Run a program in a session's sandbox, beside its tools
     ///
     /// Shows the output of the program until it ends; Ctrl-C ends it. Exits with 0 if its exit code

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use cellblock_interpreter::Error;
 use cellblock_interpreter::session::fork::ForkOptions;
 use cellblock_interpreter::toolset::ToolsetTerms;
 use serde::{Deserialize, Serialize};
@@ -75,8 +76,10 @@ pub(crate) async fn fork(
     let turn = held.turn().await?;
     let mut options = ForkOptions::new(request.count);
     options.reseed = request.reseed;
-    options.check()?;
-    options.ids = (0..request.count).map(|_| replicas::mint_session(&gateway)).collect();
+    options.check().map_err(Error::from)?;
+    options.ids = (0..request.count)
+        .map(|_| replicas::mint_session(&gateway))
+        .collect();
     let ids = options.ids.clone();
     // Every place is taken before anything is made. Those that stay empty are free again.
     let mut places = Vec::new();

@@ -57,6 +57,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         )
         .route("/v1/sessions/{id}/files", get(files::list))
         .route("/v1/sessions/{id}/fork", post(fork::fork))
+        .route("/v1/sessions/{id}/hibernate", post(manage::hibernate))
         .route("/v1/sessions/{id}/interrupt", post(manage::interrupt))
         .route("/v1/sessions/{id}/ports", get(ports::list))
         .route("/v1/sessions/{id}/ports/{port}/links", post(ports::link))

@@ -158,6 +158,13 @@ pub enum Operation {
         /// Its pid in the room.
         pid: u32,
     },
+    /// Returns the pidfd of a process in a room.
+    FindProcess {
+        /// The room.
+        room: String,
+        /// Its pid in the room.
+        pid: u32,
+    },
     /// Moves a kept copy of a kernel into the fresh kernel of another room, which continues as the copy or ends. Descriptors: the
     /// `pagemap` files of both, if the host may see physical addresses.
     MoveKernel {
@@ -232,7 +239,7 @@ pub enum LauncherEvent {
     Reply {
         /// Id of the request.
         id: u64,
-        /// The result. `CreateRoom` attaches the guest's pidfd, `StartKernel` and `AdoptKernel` the
+        /// The result. `CreateRoom` attaches the guest's pidfd, `FindProcess`, `StartKernel` and `AdoptKernel` the
         /// kernel's.
         result: Result<LauncherReply, String>,
     },

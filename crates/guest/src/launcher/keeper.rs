@@ -166,6 +166,16 @@ impl<'a> Keeper<'a> {
                 }
                 Err(error) => Err(chain(&error)),
             },
+            Operation::FindProcess { room, pid } => {
+                let found = self.open.get(room).map(|(room, _)| adopt::find(room, *pid));
+                match found {
+                    Some(Ok((_, pidfd))) => {
+                        return self.reply(request.id, Ok(LauncherReply::Done), &[pidfd.as_fd()]);
+                    }
+                    Some(Err(error)) => Err(chain(&error)),
+                    None => Err(format!("no room `{room}`")),
+                }
+            }
             Operation::MoveKernel {
                 room,
                 pid,
@@ -463,7 +473,11 @@ impl<'a> Keeper<'a> {
                 self.finish(&room, request)?;
             } else if let Some(request) = self.moving.remove(&pid) {
                 if status != 0 {
-                    self.reply(request, Err("what moved a kernel ended before it was done".into()), &[])?;
+                    self.reply(
+                        request,
+                        Err("what moved a kernel ended before it was done".into()),
+                        &[],
+                    )?;
                 }
             } else if let Some(room) = self.room_of(pid) {
                 self.gone.insert(room);

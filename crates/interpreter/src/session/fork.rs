@@ -83,7 +83,9 @@ impl Session {
     ///
     /// What cannot be moved, such as threads, is reported as a [`ForkError`] or [`CheckpointError`] before anything happens.
     pub async fn fork(&self, options: ForkOptions) -> Result<Vec<Self>> {
-        let forks = self.ask(|answer| Request::Fork(ForkOrder { options, answer })).await?;
+        let forks = self
+            .ask(|answer| Request::Fork(ForkOrder { options, answer }))
+            .await?;
         for fork in &forks {
             fork.added().clone_from(&self.added());
         }
@@ -137,7 +139,10 @@ impl Actor {
         for index in 0..options.count {
             let id = options.ids.get(index).cloned();
             let mut fork = self.unborn(id, state);
-            if let Err(error) = self.move_to(&mut fork.actor, snapshot, kept, options.reseed).await {
+            if let Err(error) = self
+                .move_to(&mut fork.actor, snapshot, kept, options.reseed)
+                .await
+            {
                 for mut fork in forks.into_iter().chain([fork]) {
                     fork.actor.discard();
                 }
@@ -163,7 +168,11 @@ impl Actor {
         actor.exited_in = self.exited_in;
         actor.unusable_setup.clone_from(&self.unusable_setup);
         actor.bundles.clone_from(&self.bundles);
-        Unborn { session, actor, queue }
+        Unborn {
+            session,
+            actor,
+            queue,
+        }
     }
 
     /// Gives a new session a sandbox with the state.
@@ -180,7 +189,9 @@ impl Actor {
         let sandbox = fork.sandbox.as_ref().ok_or(Error::Closed)?;
         let guest = sandbox.guest();
         let limit = self.limits.memory_bytes.saturating_add(LIST_BYTES);
-        own.guest().copy_snapshot(snapshot, &[(guest, ARRIVED)], limit).await?;
+        own.guest()
+            .copy_snapshot(snapshot, &[(guest, ARRIVED)], limit)
+            .await?;
         guest.restore(ARRIVED).await?;
         guest.discard(ARRIVED).await?;
         own.move_kernel(kept, sandbox.as_ref(), &kernel).await?;

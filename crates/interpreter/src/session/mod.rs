@@ -39,6 +39,7 @@ mod edit;
 mod evidence;
 mod files;
 pub mod fork;
+pub mod hibernate;
 mod inputs;
 mod interrupts;
 mod judge;
@@ -81,6 +82,7 @@ pub use until::until;
 use actor::Actor;
 use checkpoints::CheckpointOrder;
 use fork::ForkOrder;
+use hibernate::Hibernated;
 use interrupts::Interrupts;
 use spool::Spooled;
 
@@ -222,6 +224,9 @@ pub(crate) enum Request {
     },
     Checkpoint(CheckpointOrder),
     Fork(ForkOrder),
+    Hibernate {
+        answer: oneshot::Sender<Result<Hibernated>>,
+    },
     /// Makes the sandbox for processes, if there is none.
     Attach {
         answer: oneshot::Sender<Result<GuestLink>>,

@@ -148,7 +148,7 @@ impl Actor {
     }
 
     /// Runs the `atexit` handlers of cells, within the grace period of an interrupted cell.
-    async fn run_exit_handlers(&mut self) {
+    pub(super) async fn run_exit_handlers(&mut self) {
         let message = ToKernel::Execute {
             cell: self.number(),
             code: String::new(),

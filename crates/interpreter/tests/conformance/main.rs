@@ -21,6 +21,7 @@ mod files;
 mod flood;
 mod forks;
 mod guard;
+mod hibernation;
 mod inputs;
 mod isolation;
 mod languages;

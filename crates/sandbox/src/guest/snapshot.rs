@@ -61,7 +61,9 @@ impl Guest {
             };
             let mut part = Vec::new();
             if let Some(blob) = frame.blobs.pop() {
-                blob.reader().read_to_end(&mut part).during("read a part of a snapshot")?;
+                blob.reader()
+                    .read_to_end(&mut part)
+                    .during("read a part of a snapshot")?;
             }
             offset += part.len() as u64;
             // A guest that never ends would fill the others.

@@ -115,6 +115,21 @@ pub(super) async fn fork(args: &ForkArgs) -> Result<()> {
     }
 }
 
+pub(super) async fn hibernate(session: &SessionId) -> Result<()> {
+    match ask(session, SessionAsk::Hibernate).await? {
+        HostAnswer::Hibernated { lost } => {
+            let told = match (lost.lost_variables, lost.lost_checkpoints) {
+                (false, 0) => "files are kept",
+                (true, 0) => "files are kept; all variables are gone",
+                _ => "files are kept; all variables and checkpoints are gone",
+            };
+            Screen::new().tell(&outcome::note(told));
+            Ok(())
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
 async fn ask(session: &SessionId, what: SessionAsk) -> Result<HostAnswer> {
     super::ask_once(session, &Ask::Session { what }).await
 }

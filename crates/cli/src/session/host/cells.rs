@@ -31,6 +31,9 @@ pub(super) async fn answer(session: &Session, ask: SessionAsk) -> Result<HostAns
         SessionAsk::RollBack { checkpoint } => HostAnswer::RolledBack {
             back: Box::new(session.roll_back(checkpoint).await?),
         },
+        SessionAsk::Hibernate => HostAnswer::Hibernated {
+            lost: session.hibernate().await?,
+        },
         // Needs more than the session.
         SessionAsk::Fork { .. } => return Err(Error::Refused("fork a session elsewhere".to_owned())),
         SessionAsk::DropCheckpoint { checkpoint } => {

@@ -78,7 +78,13 @@ impl Arena {
     }
 
     /// Appends a part of a content to a buffer.
-    pub(super) fn read(&self, content: &Content, from: u64, length: u64, into: &mut Vec<u8>) -> Result<(), Errno> {
+    pub(super) fn read(
+        &self,
+        content: &Content,
+        from: u64,
+        length: u64,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Errno> {
         let start = into.len();
         into.resize(start + usize::try_from(length).map_err(|_| Errno::FBIG)?, 0);
         let mut done = 0;

@@ -62,7 +62,10 @@ impl Snapshots {
         let (Some(arena), Some(trees)) = (&self.arena, self.kept.get(&number)) else {
             return Err(unknown(number));
         };
-        let list: Vec<Vec<Passing>> = trees.iter().map(|tree| tree.iter().map(Passing::of).collect()).collect();
+        let list: Vec<Vec<Passing>> = trees
+            .iter()
+            .map(|tree| tree.iter().map(Passing::of).collect())
+            .collect();
         let list = serde_json::to_vec(&list).map_err(|error| broken(&error.to_string()))?;
         let mut head = (list.len() as u64).to_be_bytes().to_vec();
         head.extend(list);
@@ -251,5 +254,8 @@ fn unknown(number: u64) -> Refusal {
 }
 
 fn broken(reason: &str) -> Refusal {
-    Refusal::new("broken", format!("a snapshot of another sandbox cannot be read: {reason}"))
+    Refusal::new(
+        "broken",
+        format!("a snapshot of another sandbox cannot be read: {reason}"),
+    )
 }

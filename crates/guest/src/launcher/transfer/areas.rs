@@ -43,7 +43,9 @@ impl Area {
         }
         let list = String::from_utf8_lossy(&list);
         list.lines()
-            .map(|line| Self::parse(line).ok_or_else(|| Error::Child(format!("read `{path}`: an unknown form"))))
+            .map(|line| {
+                Self::parse(line).ok_or_else(|| Error::Child(format!("read `{path}`: an unknown form")))
+            })
             .collect()
     }
 
@@ -56,7 +58,10 @@ impl Area {
         let path = parts.next().unwrap_or_default().trim_start();
         let number = |text| u64::from_str_radix(text, 16).ok();
         let mut protection = libc::PROT_NONE;
-        for (letter, bit) in permissions.iter().zip([libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC]) {
+        for (letter, bit) in permissions
+            .iter()
+            .zip([libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC])
+        {
             if *letter != b'-' {
                 protection |= bit;
             }
@@ -121,7 +126,9 @@ impl Area {
                 Err(refused("a mapped file that was removed"))
             }
             Backing::File { path, .. }
-                if ["/workspace/", "/tmp/", "/dev/"].iter().any(|root| path.starts_with(root)) =>
+                if ["/workspace/", "/tmp/", "/dev/"]
+                    .iter()
+                    .any(|root| path.starts_with(root)) =>
             {
                 Err(refused("a mapped file"))
             }
@@ -150,7 +157,11 @@ impl Plan {
     /// Compares the mappings that are wanted with those that exist. Both are sorted.
     pub(super) fn of(wanted: &[Area], there: &[Area]) -> Result<Self> {
         let mut plan = Self::default();
-        let mut edges: Vec<u64> = wanted.iter().chain(there).flat_map(|area| [area.start, area.end]).collect();
+        let mut edges: Vec<u64> = wanted
+            .iter()
+            .chain(there)
+            .flat_map(|area| [area.start, area.end])
+            .collect();
         edges.sort_unstable();
         edges.dedup();
         let (mut one, mut two) = (wanted.iter().peekable(), there.iter().peekable());
@@ -167,7 +178,11 @@ impl Plan {
                     }
                 }
                 (want, have) => {
-                    if [want, have].iter().flatten().any(|area| matches!(area.backing, Backing::Special(_))) {
+                    if [want, have]
+                        .iter()
+                        .flatten()
+                        .any(|area| matches!(area.backing, Backing::Special(_)))
+                    {
                         return Err(refused("an unusual mapping"));
                     }
                     if let Some(want) = want {
@@ -204,7 +219,11 @@ fn extend(areas: &mut Vec<Area>, area: Area) {
 
 /// Returns the end of the heap.
 pub(super) fn heap_end(areas: &[Area]) -> Option<u64> {
-    areas.iter().filter(|area| area.is_heap).map(|area| area.end).max()
+    areas
+        .iter()
+        .filter(|area| area.is_heap)
+        .map(|area| area.end)
+        .max()
 }
 
 #[cfg(test)]
@@ -212,7 +231,9 @@ mod tests {
     use super::*;
 
     fn areas(text: &str) -> Vec<Area> {
-        text.lines().map(|line| Area::parse(line.trim()).unwrap()).collect()
+        text.lines()
+            .map(|line| Area::parse(line.trim()).unwrap())
+            .collect()
     }
 
     fn obstacle(wanted: &str) -> String {
@@ -236,10 +257,17 @@ mod tests {
         let wanted = areas(
             "1000-3000 rw-p 00000000 00:00 0\n4000-5000 r--p 00000000 00:00 0\n6000-8000 r-xp 00003000 fd:01 7 /opt/lib.so",
         );
-        let there = areas("2000-3000 rw-p 00000000 00:00 0\n4000-5000 rw-p 00000000 00:00 0\n6000-9000 rw-p 00000000 00:00 0");
+        let there = areas(
+            "2000-3000 rw-p 00000000 00:00 0\n4000-5000 rw-p 00000000 00:00 0\n6000-9000 rw-p 00000000 00:00 0",
+        );
         let plan = Plan::of(&wanted, &there).unwrap();
         assert_eq!(plan.gone, [(0x6000, 0x9000)]);
-        let ranges = |areas: &[Area]| areas.iter().map(|area| (area.start, area.end)).collect::<Vec<_>>();
+        let ranges = |areas: &[Area]| {
+            areas
+                .iter()
+                .map(|area| (area.start, area.end))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(ranges(&plan.new), [(0x1000, 0x2000), (0x6000, 0x8000)]);
         assert_eq!(ranges(&plan.protect), [(0x4000, 0x5000)]);
     }
@@ -247,10 +275,16 @@ mod tests {
     #[test]
     fn a_mapping_that_cannot_be_moved_is_named() {
         for (line, named) in [
-            ("1000-2000 rw-s 00000000 00:01 9 /dev/zero (deleted)", "shared memory"),
+            (
+                "1000-2000 rw-s 00000000 00:01 9 /dev/zero (deleted)",
+                "shared memory",
+            ),
             ("1000-2000 r--s 00000000 fd:01 9 /opt/x", "a shared mapping"),
             ("1000-2000 r--p 00000000 00:20 9 /workspace/x", "a mapped file"),
-            ("1000-2000 r--p 00000000 00:20 9 /memfd:x (deleted)", "a mapped file that was removed"),
+            (
+                "1000-2000 r--p 00000000 00:20 9 /memfd:x (deleted)",
+                "a mapped file that was removed",
+            ),
             ("1000-2000 r--p 00000000 00:00 0 [uprobes]", "an unusual mapping"),
         ] {
             assert!(obstacle(line).ends_with(named), "{line}: {}", obstacle(line));

@@ -20,13 +20,19 @@ pub(super) fn adapt(to: &mut Tracee, wanted: &[Area]) -> Result<()> {
     {
         let reached = to.must("move the end of the heap", libc::SYS_brk, [end, 0, 0, 0, 0, 0])?;
         if reached != end {
-            return Err(Error::Child("the heap does not fit into the other sandbox".into()));
+            return Err(Error::Child(
+                "the heap does not fit into the other sandbox".into(),
+            ));
         }
         there = Area::read(to.pid)?;
     }
     let plan = Plan::of(wanted, &there)?;
     for (start, end) in &plan.gone {
-        to.must("unmap memory", libc::SYS_munmap, [*start, end - start, 0, 0, 0, 0])?;
+        to.must(
+            "unmap memory",
+            libc::SYS_munmap,
+            [*start, end - start, 0, 0, 0, 0],
+        )?;
     }
     for area in &plan.new {
         map(to, area, &there)?;
@@ -60,7 +66,14 @@ fn map(to: &Tracee, area: &Area, there: &[Area]) -> Result<()> {
         Backing::Special(_) => return Err(refused("an unusual mapping")),
     }
     let flags = u64::from(flags.cast_unsigned());
-    let arguments = [area.start, area.end - area.start, protection(area), flags, file, offset];
+    let arguments = [
+        area.start,
+        area.end - area.start,
+        protection(area),
+        flags,
+        file,
+        offset,
+    ];
     to.must("map memory", libc::SYS_mmap, arguments)?;
     if file != u64::MAX {
         to.must("close a file", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
@@ -76,7 +89,9 @@ fn open(to: &Tracee, path: &str, stack: Option<&Area>) -> Result<u64> {
     // The lowest page of its stack, which is overwritten later.
     let mut text = path.as_bytes().to_vec();
     text.push(0);
-    to.memory.write_all_at(&text, stack.start).during("write a path")?;
+    to.memory
+        .write_all_at(&text, stack.start)
+        .during("write a path")?;
     let flags = u64::from((libc::O_RDONLY | libc::O_CLOEXEC).cast_unsigned());
     let here = i64::from(libc::AT_FDCWD).cast_unsigned();
     match to.call(libc::SYS_openat, [here, stack.start, flags, 0, 0, 0])? {

@@ -68,7 +68,9 @@ impl Tracee {
             let waits = (-516..=-512).contains(&registers.rax.cast_signed());
             let which = call.is_none_or(|call| registers.orig_rax.cast_signed() == call);
             let mut before = [0; 2];
-            let at = self.memory.read_exact_at(&mut before, registers.rip.wrapping_sub(2));
+            let at = self
+                .memory
+                .read_exact_at(&mut before, registers.rip.wrapping_sub(2));
             if waits && which && at.is_ok() && before == SYSCALL {
                 self.registers = Some(registers);
                 return Ok((self, registers));
@@ -113,8 +115,15 @@ impl Tracee {
 
     fn write_registers(&self, registers: &Registers) -> Result<()> {
         // SAFETY: the call reads the structure, which outlives it.
-        unsafe { ptrace(libc::PTRACE_SETREGS, self.pid, 0, std::ptr::from_ref(registers) as usize) }
-            .during("write registers")
+        unsafe {
+            ptrace(
+                libc::PTRACE_SETREGS,
+                self.pid,
+                0,
+                std::ptr::from_ref(registers) as usize,
+            )
+        }
+        .during("write registers")
     }
 
     /// Lets it execute a system call, below its own filters.
@@ -153,14 +162,18 @@ impl Tracee {
     pub(super) fn filters(&self) -> Result<Option<u32>> {
         let path = format!("/proc/{}/status", self.pid);
         let status = std::fs::read_to_string(&path).during_on("read", &path)?;
-        let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Seccomp_filters:"));
         Ok(line.and_then(|number| number.trim().parse().ok()))
     }
 
     /// Checks that the C library keeps the id of the thread where it is expected.
     pub(super) fn check_thread_id(&self, registers: &Registers, inside: u32) -> Result<()> {
         let mut id = [0; 4];
-        let read = self.memory.read_exact_at(&mut id, registers.fs_base.wrapping_add(THREAD_ID));
+        let read = self
+            .memory
+            .read_exact_at(&mut id, registers.fs_base.wrapping_add(THREAD_ID));
         if read.is_ok() && u32::from_ne_bytes(id) == inside {
             Ok(())
         } else {
@@ -185,7 +198,11 @@ impl Tracee {
         let close = |number| self.must("close a channel", libc::SYS_close, [number, 0, 0, 0, 0, 0]);
         if wanted != channel {
             let flags = libc::O_CLOEXEC as u64;
-            self.must("place a channel", libc::SYS_dup3, [channel, wanted, flags, 0, 0, 0])?;
+            self.must(
+                "place a channel",
+                libc::SYS_dup3,
+                [channel, wanted, flags, 0, 0, 0],
+            )?;
             close(channel)?;
         }
         if wanted != spare {
@@ -202,11 +219,25 @@ impl Tracee {
             iov_len: XSTATE,
         };
         // SAFETY: the call fills at most the length that the vector has, and stores how much it was.
-        unsafe { ptrace(libc::PTRACE_GETREGSET, copy.pid, NT_X86_XSTATE, &raw mut part as usize) }
-            .during("read extended registers")?;
+        unsafe {
+            ptrace(
+                libc::PTRACE_GETREGSET,
+                copy.pid,
+                NT_X86_XSTATE,
+                &raw mut part as usize,
+            )
+        }
+        .during("read extended registers")?;
         // SAFETY: the call reads that much.
-        unsafe { ptrace(libc::PTRACE_SETREGSET, self.pid, NT_X86_XSTATE, &raw mut part as usize) }
-            .during("write extended registers")?;
+        unsafe {
+            ptrace(
+                libc::PTRACE_SETREGSET,
+                self.pid,
+                NT_X86_XSTATE,
+                &raw mut part as usize,
+            )
+        }
+        .during("write extended registers")?;
         let mut mask = 0_u64;
         // SAFETY: the call fills 8 bytes, one of our locals.
         unsafe { ptrace(libc::PTRACE_GETSIGMASK, copy.pid, 8, &raw mut mask as usize) }

@@ -58,6 +58,11 @@ impl Checkpoints {
         self.kept.iter().map(|kept| kept.about.clone()).collect()
     }
 
+    /// Returns the numbers of the checkpoints, which are those of their snapshots.
+    pub(in crate::session) fn numbers(&self) -> Vec<u64> {
+        self.kept.iter().map(|kept| kept.number).collect()
+    }
+
     /// Returns the pids of the copies in the sandbox.
     pub(in crate::session) fn pids(&self) -> Vec<u32> {
         self.kept.iter().map(|kept| kept.kernel.pid).collect()

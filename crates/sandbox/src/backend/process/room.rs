@@ -1,13 +1,14 @@
 //! A room, as a sandbox of the process backend.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_guest::launcher::control::{LauncherReply, Operation};
 use cellblock_jail::cgroup::Usage;
 use cellblock_jail::fds;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -115,6 +116,23 @@ impl Room {
         self.adopt(kernel, pid).await
     }
 
+    /// Opens the `pagemap` files of a copy and of the kernel that it is moved to. Only a privileged host sees physical addresses in them,
+    /// which save the comparison of the pages.
+    async fn pagemaps(&self, kept: &KeptKernel, kernel: &Kernel) -> Option<Vec<File>> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let operation = Operation::FindProcess {
+            room: self.name.clone(),
+            pid: kept.pid,
+        };
+        let (_, mut found) = self.launcher.ask(operation, &[], "find a kernel").await.ok()?;
+        let Hold::Here { pidfd, .. } = &kernel.hold else {
+            return None;
+        };
+        Some(vec![pagemap(&found.pop()?)?, pagemap(pidfd.as_ref()?)?])
+    }
+
     /// Makes a process of the room that has reported to be its kernel known as that.
     async fn adopt(&self, mut kernel: Kernel, pid: u32) -> Result<Kernel> {
         let operation = Operation::AdoptKernel {
@@ -171,6 +189,8 @@ impl Sandbox for Room {
             if !kept.is_there().await {
                 return Err(Error::request("move a copy of a kernel that has ended"));
             }
+            let pagemaps = self.pagemaps(kept, kernel).await.unwrap_or_default();
+            let pagemaps: Vec<_> = pagemaps.iter().map(AsFd::as_fd).collect();
             let operation = Operation::MoveKernel {
                 room: self.name.clone(),
                 pid: kept.pid,
@@ -178,7 +198,7 @@ impl Sandbox for Room {
                 into: into.id().to_owned(),
                 target: kernel.pid,
             };
-            let answered = self.launcher.ask(operation, &[], "move a kernel").await;
+            let answered = self.launcher.ask(operation, &pagemaps, "move a kernel").await;
             answered.map(drop)
         })
     }
@@ -236,6 +256,17 @@ impl Drop for Room {
             });
         }
     }
+}
+
+/// Opens the `pagemap` file of a process that lives.
+fn pagemap(pidfd: &OwnedFd) -> Option<File> {
+    let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let pid = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    let opened = File::open(format!("/proc/{}/pagemap", pid.trim())).ok()?;
+    // If it still lives, nobody else has had its number.
+    let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
+    let lives = poll(&mut ended, Some(&Timespec::default())) == Ok(0);
+    lives.then_some(opened)
 }
 
 fn stream(fd: OwnedFd) -> Result<UnixStream> {
