@@ -14,9 +14,11 @@ use rustix::io::pread;
 use super::areas::{Area, Backing};
 use super::tracee::Tracee;
 
-const PAGE: u64 = 4096;
+const PAGE: usize = 4096;
+/// The same, for addresses.
+const STEP: u64 = PAGE as u64;
 /// Number of pages that are looked at, and copied, at once.
-const PART: u64 = 512;
+const PART: usize = 512;
 
 /// Bits of an entry of `pagemap`.
 const PRESENT: u64 = 1 << 63;
@@ -37,27 +39,34 @@ enum Step {
 pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[OwnedFd; 2]>) -> Result<()> {
     let own = [pagemap(from.pid)?, pagemap(to.pid)?];
     let pagemaps = shown.unwrap_or(&own);
-    let mut entries = [vec![0_u64; PART as usize], vec![0_u64; PART as usize]];
-    let mut content = vec![0_u8; (PART * PAGE) as usize];
-    let mut other = vec![0_u8; (PART * PAGE) as usize];
+    let mut entries = [vec![0_u64; PART], vec![0_u64; PART]];
+    let mut again = vec![0_u64; PART];
+    let mut content = vec![0_u8; PART * PAGE];
+    let mut other = vec![0_u8; PART * PAGE];
     for area in areas {
         if matches!(area.backing, Backing::Special(_)) || area.shared {
             continue;
         }
         let mut at = area.start;
         while at < area.end {
-            let count = ((area.end - at) / PAGE).min(PART) as usize;
+            let count = usize::try_from((area.end - at) / STEP).map_or(PART, |count| count.min(PART));
             for (pagemap, entries) in pagemaps.iter().zip(&mut entries) {
                 read_entries(pagemap, at, &mut entries[..count])?;
             }
+            // Linux may move a page to another address, and another page to the one that it had. A page of the copy that did not move
+            // while those of the target were read is not mistaken for another.
+            read_entries(&pagemaps[0], at, &mut again[..count])?;
             let steps: Vec<_> = (0..count)
-                .map(|index| step(entries[0][index], entries[1][index], shown.is_some()))
+                .map(|index| match (entries[0][index], again[index]) {
+                    (one, same) if one == same => step(one, entries[1][index], shown.is_some()),
+                    _ => Step::Copy,
+                })
                 .collect();
             let mut first = 0;
             while first < count {
                 let kind = steps[first];
                 let length = steps[first..].iter().take_while(|step| **step == kind).count();
-                let (start, size) = (at + first as u64 * PAGE, length * PAGE as usize);
+                let (start, size) = (at + first as u64 * STEP, length * PAGE);
                 match kind {
                     Step::Skip => {}
                     Step::Copy => {
@@ -68,18 +77,18 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
                         read(from, start, &mut content[..size])?;
                         read(to, start, &mut other[..size])?;
                         let pairs = content[..size]
-                            .chunks(PAGE as usize)
-                            .zip(other[..size].chunks(PAGE as usize));
+                            .chunks(PAGE)
+                            .zip(other[..size].chunks(PAGE));
                         for (index, (one, two)) in pairs.enumerate() {
                             if one != two {
-                                write(to, start + index as u64 * PAGE, one)?;
+                                write(to, start + index as u64 * STEP, one)?;
                             }
                         }
                     }
                 }
                 first += length;
             }
-            at += count as u64 * PAGE;
+            at += count as u64 * STEP;
         }
     }
     Ok(())
@@ -88,16 +97,16 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
 /// Checks that both have the same content, wherever one of them has pages of its own.
 pub(super) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> {
     let pagemaps = [pagemap(from.pid)?, pagemap(to.pid)?];
-    let size = (PART * PAGE) as usize;
+    let size = PART * PAGE;
     let mut contents = [vec![0_u8; size], vec![0_u8; size]];
-    let mut entries = [vec![0_u64; PART as usize], vec![0_u64; PART as usize]];
+    let mut entries = [vec![0_u64; PART], vec![0_u64; PART]];
     for area in areas {
         if matches!(area.backing, Backing::Special(_)) || area.shared {
             continue;
         }
         for at in (area.start..area.end).step_by(size) {
             let size = usize::try_from(area.end - at).unwrap_or(size).min(size);
-            let count = size / PAGE as usize;
+            let count = size / PAGE;
             for (pagemap, entries) in pagemaps.iter().zip(&mut entries) {
                 read_entries(pagemap, at, &mut entries[..count])?;
             }
@@ -147,7 +156,7 @@ fn pagemap(pid: i32) -> Result<OwnedFd> {
 
 fn read_entries(pagemap: &OwnedFd, at: u64, entries: &mut [u64]) -> Result<()> {
     let mut bytes = vec![0; entries.len() * 8];
-    let read = pread(pagemap, &mut *bytes, at / PAGE * 8).during("read the pages of a kernel")?;
+    let read = pread(pagemap, &mut *bytes, at / STEP * 8).during("read the pages of a kernel")?;
     if read != bytes.len() {
         return Err(Error::Child("read the pages of a kernel: it has ended".into()));
     }

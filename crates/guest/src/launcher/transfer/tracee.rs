@@ -40,10 +40,11 @@ impl Tracee {
     /// Begins to trace a process. With `kill` it ends if this process ends before it [lets go](Self::let_go).
     pub(super) fn seize(process: &Process, kill: bool) -> Result<Self> {
         let pid = process.pid;
-        let options = libc::PTRACE_O_TRACESYSGOOD | if kill { libc::PTRACE_O_EXITKILL } else { 0 };
+        let kills = if kill { libc::PTRACE_O_EXITKILL } else { 0 };
+        let options = usize::try_from(libc::PTRACE_O_TRACESYSGOOD | kills).unwrap_or_default();
         let path = format!("/proc/{pid}/mem");
         // SAFETY: the call takes two numbers.
-        unsafe { ptrace(libc::PTRACE_SEIZE, pid, 0, options as usize) }.during("trace a kernel")?;
+        unsafe { ptrace(libc::PTRACE_SEIZE, pid, 0, options) }.during("trace a kernel")?;
         // A process that is traced keeps its pid. This one has lived until now, so nobody else had it meanwhile.
         let mut ended = [PollFd::new(&process.pidfd, PollFlags::IN)];
         if poll(&mut ended, Some(&Timespec::default())).during("look at a kernel")? > 0 {
@@ -197,7 +198,7 @@ impl Tracee {
         }
         let close = |number| self.must("close a channel", libc::SYS_close, [number, 0, 0, 0, 0, 0]);
         if wanted != channel {
-            let flags = libc::O_CLOEXEC as u64;
+            let flags = u64::from(libc::O_CLOEXEC.cast_unsigned());
             self.must(
                 "place a channel",
                 libc::SYS_dup3,
