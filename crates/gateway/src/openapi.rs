@@ -68,6 +68,10 @@ names! {
     Try
     /// The result of a decision about a try.
     DecidedTry
+    /// The sessions of a fork.
+    Forked
+    /// What a hibernated session has lost.
+    Hibernated
     /// A dataset.
     Mounted
     /// A recorded tool result.

@@ -588,6 +588,8 @@ fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
         | ToGuest::Save { request, .. }
         | ToGuest::Restore { request, .. }
         | ToGuest::Changes { request, .. }
+        | ToGuest::ReadSnapshot { request, .. }
+        | ToGuest::WriteSnapshot { request, .. }
         | ToGuest::Discard { request, .. }
         | ToGuest::Stats { request } => Some(request),
     }

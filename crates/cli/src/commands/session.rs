@@ -62,6 +62,8 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
         SessionCommand::Try(args) => return error::ended(tries::run(&args).await),
         SessionCommand::Keep { session } => tries::decide(&session, true).await,
         SessionCommand::Discard { session } => tries::decide(&session, false).await,
+        SessionCommand::Hibernate { session } => cells::hibernate(&session).await,
+        SessionCommand::Fork(args) => cells::fork(&args).await,
         SessionCommand::Exec(args) => return error::ended(process::exec(&args).await),
         SessionCommand::Attach(args) => return error::ended(attach::attach(&args).await),
         SessionCommand::Ps { session, json } => process::list(&session, json).await,

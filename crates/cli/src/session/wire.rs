@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::session::checkpoints::tries::{DecidedTry, TryChanges};
 use cellblock_interpreter::session::checkpoints::{Checkpoint, NewCheckpoint, RolledBack};
+use cellblock_interpreter::session::hibernate::Hibernated;
 use cellblock_interpreter::session::processes::{ProcessReport, TerminalSize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -116,6 +117,10 @@ pub(crate) enum SessionAsk {
     Try { code: String, timeout: Option<Duration> },
     /// The try kept, or discarded.
     DecideTry { keep: bool },
+    /// Its processes given back.
+    Hibernate,
+    /// Independent sessions that begin with this one's state.
+    Fork { count: usize, reseed: bool },
 }
 
 /// What a host answers.
@@ -154,6 +159,10 @@ pub(crate) enum HostAnswer {
     Checkpoints { checkpoints: Vec<Checkpoint> },
     /// The session is as it was at the checkpoint.
     RolledBack { back: Box<RolledBack> },
+    /// What was lost.
+    Hibernated { lost: Hibernated },
+    /// The forks.
+    Forked { ids: Vec<String> },
     /// Where the dataset is.
     AddedDataset { added: AddedDataset },
     /// The host has given everything back.

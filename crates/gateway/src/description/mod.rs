@@ -80,6 +80,8 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::tries::run,
         sessions::tries::keep,
         sessions::tries::discard,
+        sessions::fork::fork,
+        sessions::manage::hibernate,
         sessions::ports::list,
         sessions::ports::link,
         sessions::datasets::add,

@@ -71,6 +71,8 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "RolledBack" => cellblock_interpreter::session::checkpoints::RolledBack,
         "Try" => sessions::tries::TryAnswer,
         "DecidedTry" => cellblock_interpreter::session::checkpoints::tries::DecidedTry,
+        "Hibernated" => cellblock_interpreter::session::hibernate::Hibernated,
+        "Forked" => sessions::fork::Forked,
         "SessionVariable" => sessions::variables::VariableAnswer,
         "Variable" => cellblock_interpreter::session::Variable,
         "Mounted" => workbench::Mounted,

@@ -32,6 +32,8 @@ fn objects_of_other_owners_are_not_found() {
             (Method::POST, "/aliases"),
             (Method::GET, "/variables"),
             (Method::GET, "/usage"),
+            (Method::POST, "/fork"),
+            (Method::POST, "/hibernate"),
             (Method::GET, "/checkpoints"),
             (Method::POST, "/checkpoints"),
             (Method::DELETE, "/checkpoints/c1"),

@@ -322,6 +322,8 @@ impl Actor {
                 }
                 Request::Checkpoint(request) => self.answer_checkpoint(request).await,
                 Request::Try(order) => self.answer_try(order).await,
+                Request::Hibernate { answer } => reply_saved!(self, answer, self.hibernate().await),
+                Request::Fork(order) => self.answer_fork(order).await,
                 Request::Attach { answer } => reply!(self, answer, self.attach().await),
                 Request::Recorded { answer } => {
                     self.recorder.flush().await;

@@ -95,6 +95,46 @@ impl Arena {
         Ok(read(file, &mut [0], content.length)? == 0)
     }
 
+    /// Appends a part of a content to a buffer.
+    pub(super) fn read(
+        &self,
+        content: &Content,
+        from: u64,
+        length: u64,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Errno> {
+        let start = into.len();
+        into.resize(start + usize::try_from(length).map_err(|_| Errno::FBIG)?, 0);
+        let mut done = 0;
+        while done < length {
+            let place = start + usize::try_from(done).unwrap_or(usize::MAX);
+            match read(&self.file, &mut into[place..], content.offset + from + done)? {
+                0 => return Err(Errno::IO),
+                more => done += more as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes of contents that arrive one after the other, without gaps. Nothing else may be in the arena.
+    pub(super) fn append(&mut self, at: u64, mut part: &[u8]) -> Result<(), Errno> {
+        let mut at = at;
+        while !part.is_empty() {
+            match rustix::io::retry_on_intr(|| pwrite(&self.file, part, at))? {
+                0 => return Err(Errno::NOSPC),
+                more => (part, at) = (&part[more..], at + more as u64),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next content of those.
+    pub(super) fn appended(&mut self, length: u64) -> Content {
+        let offset = self.end;
+        self.end += length;
+        Rc::new(Extent { offset, length })
+    }
+
     /// Gives up one ownership of a content, and frees its memory with the last.
     pub(super) fn release(&mut self, content: Content) {
         let Ok(extent) = Rc::try_unwrap(content) else {

@@ -11,11 +11,13 @@ use super::path::{Refusal, Roots};
 use arena::Arena;
 use changes::Comparing;
 pub(super) use changes::Differences;
+use passage::Arriving;
 use restore::Restoring;
 use tree::{Entry, Kind, Known, Saving};
 
 mod arena;
 mod changes;
+mod passage;
 mod restore;
 mod tree;
 
@@ -37,6 +39,8 @@ pub(super) struct Snapshots {
     kept: BTreeMap<u64, [Vec<Entry>; TREES.len()]>,
     /// The last one that was saved or restored, whose files are likely unchanged.
     last: u64,
+    /// One of another room that arrives.
+    arriving: Option<Arriving>,
 }
 
 impl Snapshots {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use cellblock_sandbox::backend::Lack;
+use cellblock_sandbox::backend::{KeptKernel, Lack};
 
 use super::table::{OF_TRY, State};
 use super::{Checkpoint, CheckpointError, CheckpointOrder, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
@@ -61,28 +61,8 @@ impl Actor {
         name: Option<String>,
         of_try: bool,
     ) -> Result<Checkpoint> {
-        let request = self.number();
-        let (Some(sandbox), Some(kernel)) = (&self.sandbox, &mut self.kernel) else {
-            return Err(Error::Closed);
-        };
-        let standby = &mut self.standby;
-        let heard = |changes, pid, refused| standby.heard(changes, pid, refused);
-        let kernel = match kernel.keep(request, heard).await? {
-            Ok(kernel) => kernel,
-            Err(obstacle) => return Err(refused(action, obstacle)),
-        };
         let number = if of_try { OF_TRY } else { self.kept.next() };
-        // The other half of the memory is for the kernel.
-        let (files, bytes) = match sandbox.guest().save(number, self.limits.memory_bytes / 2).await {
-            Ok(saved) => saved,
-            Err(error) if error.effect() == Effect::Destroys => return Err(error.into()),
-            Err(error) => {
-                let reason = error
-                    .guest_refusal()
-                    .map_or(error.to_string(), |(_, reason)| reason.to_owned());
-                return Err(CheckpointError::Files { action, reason }.into());
-            }
-        };
+        let (files, bytes, kernel, state) = self.copy_state(action, number).await?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let about = Checkpoint {
             id: format!("c{number}"),
@@ -93,6 +73,43 @@ impl Actor {
             files,
             bytes: bytes.saturating_add(kernel.bytes),
         };
+        self.kept.add(about.clone(), number, kernel, state);
+        Ok(about)
+    }
+
+    /// Returns a number for a snapshot of files.
+    pub(in crate::session) const fn next_snapshot(&mut self) -> u64 {
+        self.kept.next()
+    }
+
+    /// Keeps a copy of the kernel, and the files as the snapshot of a number. Returns how many files and bytes that has, the copy, and
+    /// the host's part of the state. Errors name the action. The session is ready, and no process runs beside its cells.
+    pub(in crate::session) async fn copy_state(
+        &mut self,
+        action: &'static str,
+        snapshot: u64,
+    ) -> Result<(u64, u64, KeptKernel, State)> {
+        let request = self.number();
+        let (Some(sandbox), Some(kernel)) = (&self.sandbox, &mut self.kernel) else {
+            return Err(Error::Closed);
+        };
+        let standby = &mut self.standby;
+        let heard = |changes, pid, refused| standby.heard(changes, pid, refused);
+        let kernel = match kernel.keep(request, heard).await? {
+            Ok(kernel) => kernel,
+            Err(obstacle) => return Err(refused(action, obstacle)),
+        };
+        // The other half of the memory is for the kernel.
+        let (files, bytes) = match sandbox.guest().save(snapshot, self.limits.memory_bytes / 2).await {
+            Ok(saved) => saved,
+            Err(error) if error.effect() == Effect::Destroys => return Err(error.into()),
+            Err(error) => {
+                let reason = error
+                    .guest_refusal()
+                    .map_or(error.to_string(), |(_, reason)| reason.to_owned());
+                return Err(CheckpointError::Files { action, reason }.into());
+            }
+        };
         let state = State {
             standby: self.standby.of_a_copy(),
             lineage: self.lineage.clone(),
@@ -101,8 +118,7 @@ impl Actor {
             chain: self.chain.state(),
             inputs: self.inputs.iter().map(|input| input.name().to_owned()).collect(),
         };
-        self.kept.add(about.clone(), number, kernel, state);
-        Ok(about)
+        Ok((files, bytes, kernel, state))
     }
 
     async fn drop_checkpoint(&mut self, wanted: &str) -> Result<()> {

@@ -56,6 +56,17 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             snapshot,
             most
         }),
+        (id(), id(), id(), id()).prop_map(|(request, snapshot, offset, length)| ToGuest::ReadSnapshot {
+            request,
+            snapshot,
+            offset,
+            length
+        }),
+        (id(), id(), any::<bool>()).prop_map(|(request, snapshot, last)| ToGuest::WriteSnapshot {
+            request,
+            snapshot,
+            last
+        }),
         (id(), id()).prop_map(|(request, snapshot)| ToGuest::Discard { request, snapshot }),
         (
             id(),
