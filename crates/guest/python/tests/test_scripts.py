@@ -1,8 +1,8 @@
 """Cells as scripts: arguments, files that stay open, handlers at the end, processes."""
 
-import os
 import shutil
 import tempfile
+from pathlib import Path
 
 from cellblock_kernel.cell.empty_directories import EmptyDirectories
 from tests.driver import KernelTest
@@ -57,7 +57,6 @@ class OpenFiles(KernelTest):
         self.assertIn("could not write out the open file 'bad'", self.completes(code).stderr)
         self.assertEqual(self.read("good"), "x")
 
-
     def test_files_behind_a_closed_one_are_found(self):
         self.completes("import os\nsockets = os.pipe()\nf = open('x.csv', 'w')\nos.close(sockets[0]); f.write('a');")
         self.assertEqual(self.read("x.csv"), "a")
@@ -70,15 +69,16 @@ class Empty(KernelTest):
         for place in (tempfile.mkdtemp(dir="/dev/shm"), self.directory):
             with self.subTest(place=str(place)):
                 self.addCleanup(shutil.rmtree, place, ignore_errors=True)
-                found = []
+                path = Path(place, "empty")
+                path.mkdir()
                 directories = EmptyDirectories()
-                path = os.path.join(place, "empty")
-                os.mkdir(path)
-                for change in (list, list, lambda: open(os.path.join(path, "x"), "w").close(), lambda: os.remove(os.path.join(path, "x"))):
-                    change()
-                    found.append(directories.is_empty(path))
-                shutil.rmtree(path)
-                found.append(directories.is_empty(path))
+                found = [directories.is_empty(str(path)), directories.is_empty(str(path))]
+                (path / "x").touch()
+                found.append(directories.is_empty(str(path)))
+                (path / "x").unlink()
+                found.append(directories.is_empty(str(path)))
+                path.rmdir()
+                found.append(directories.is_empty(str(path)))
                 self.assertEqual(found, [True, True, False, True, False])
 
 
