@@ -21,7 +21,7 @@ from cellblock_kernel.boot import template
 def prepare(modules):
     """Imports, rehearses and freezes as a template does; answers what could not be imported."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    made = template.Template(theirs.detach(), filtered=False)
+    made = template.Template(theirs.detach(), filtered=False, installs=False, snapshot=False)
     made.prepare(modules)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

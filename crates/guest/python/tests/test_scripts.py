@@ -1,5 +1,10 @@
 """Cells as scripts: arguments, files that stay open, handlers at the end, processes."""
 
+import shutil
+import tempfile
+from pathlib import Path
+
+from cellblock_kernel.cell.empty_directories import EmptyDirectories
 from tests.driver import KernelTest
 
 
@@ -51,6 +56,30 @@ class OpenFiles(KernelTest):
         code = "import io\nclass Bad(io.FileIO):\n  def flush(self): raise ValueError('no')\nb = Bad('bad', 'w')\nf = open('good', 'w'); f.write('x');"
         self.assertIn("could not write out the open file 'bad'", self.completes(code).stderr)
         self.assertEqual(self.read("good"), "x")
+
+    def test_files_behind_a_closed_one_are_found(self):
+        self.completes("import os\nsockets = os.pipe()\nf = open('x.csv', 'w')\nos.close(sockets[0]); f.write('a');")
+        self.assertEqual(self.read("x.csv"), "a")
+
+
+class Empty(KernelTest):
+    """`no_files` of a cell's end, in a file system that counts entries in a directory's size and in one that does not."""
+
+    def test_a_file_in_a_collected_directory_is_seen_at_once(self):
+        for place in (tempfile.mkdtemp(dir="/dev/shm"), self.directory):
+            with self.subTest(place=str(place)):
+                self.addCleanup(shutil.rmtree, place, ignore_errors=True)
+                path = Path(place, "empty")
+                path.mkdir()
+                directories = EmptyDirectories()
+                found = [directories.is_empty(str(path)), directories.is_empty(str(path))]
+                (path / "x").touch()
+                found.append(directories.is_empty(str(path)))
+                (path / "x").unlink()
+                found.append(directories.is_empty(str(path)))
+                path.rmdir()
+                found.append(directories.is_empty(str(path)))
+                self.assertEqual(found, [True, True, False, True, False])
 
 
 class AtTheEnd(KernelTest):

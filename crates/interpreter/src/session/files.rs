@@ -1,13 +1,15 @@
 //! Collecting what a cell left in `/workspace` and `/tmp/output`.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use cellblock_artifact::{About, ArtifactId, Kind};
 use cellblock_protocol::text::acts;
 use cellblock_protocol::{Blob, FileEntry};
 use cellblock_sandbox::guest::{Guest, Listing};
+use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::actor::Actor;
@@ -18,6 +20,9 @@ use crate::execution::{ProducedFile, SkippedFile};
 pub(super) const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 /// Number of bytes of a file that are requested at once.
 const PART: u64 = 4 * 1024 * 1024;
+/// Files that are stored at the same time, and how many bytes they may have together: what a session's files take of the host's memory.
+const AT_ONCE: usize = 8;
+const BYTES_AT_ONCE: u64 = PART;
 /// How long the files of one cell or command may take altogether. Those that are left then are named.
 const COLLECT_LIMIT: Duration = Duration::from_mins(1);
 /// Parts of a path that interest nobody.
@@ -31,6 +36,18 @@ pub(super) struct Collected {
     stamps: [Option<u64>; ROOTS.len()],
     /// Size and time of files that were collected, to tell those that a coarse clock reports twice.
     seen: HashMap<String, (u64, i64)>,
+}
+
+/// Files that were stored, and those that were not, with reasons.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    pub(super) files: Vec<ProducedFile>,
+    pub(super) skipped: Vec<SkippedFile>,
+}
+
+/// What tells a version of a file from the next one.
+pub(super) fn state_of(entry: &FileEntry) -> (String, (u64, i64)) {
+    (entry.path.clone(), (entry.size, entry.mtime_ns))
 }
 
 impl Collected {
@@ -61,36 +78,32 @@ impl Actor {
                 return Ok((Vec::new(), Vec::new()));
             }
         };
-        let mut files = Vec::new();
-        let mut skipped = Vec::new();
+        let mut stored = Stored::default();
         let deadline = Self::collect_deadline();
         // Taken over at the end only: what could not be stored is collected again after the next cell.
         let mut now = Collected::default();
         for (index, listing) in listings.into_iter().enumerate() {
             now.stamps[index] = Some(listing.stamp);
-            note_skipped(&listing, limit, &mut skipped);
-            for entry in listing.files {
-                let state = (entry.size, entry.mtime_ns);
-                if self.collected.seen.get(&entry.path) == Some(&state) {
-                    continue;
-                }
-                now.seen.insert(entry.path.clone(), state);
-                match self
-                    .store_file(&entry, ROOTS[index], files.len(), deadline)
-                    .await?
-                {
-                    Ok(Some(file)) => files.push(file),
-                    Ok(None) => {}
-                    Err(reason) => skipped.push(SkippedFile {
-                        path: escape(&entry.path),
-                        reason,
-                    }),
-                }
-            }
+            note_skipped(&listing, limit, &mut stored.skipped);
+            let seen = &self.collected.seen;
+            let news: Vec<_> = listing
+                .files
+                .into_iter()
+                .filter(|entry| !is_ignored(&entry.path))
+                .filter(|entry| seen.get(&entry.path) != Some(&(entry.size, entry.mtime_ns)))
+                .collect();
+            now.seen.extend(news.iter().map(state_of));
+            let rest = self
+                .store_files(news, ROOTS[index], limit as usize, deadline, &mut stored)
+                .await?;
+            stored.skipped.extend(rest.map(|entry| SkippedFile {
+                path: escape(&entry.path),
+                reason: format!("more than {limit} files"),
+            }));
         }
         self.collected.stamps = now.stamps;
         self.collected.seen.extend(now.seen);
-        Ok((files, skipped))
+        Ok((stored.files, stored.skipped))
     }
 
     /// When the files that are collected from now on must be stored.
@@ -98,23 +111,53 @@ impl Actor {
         Instant::now() + COLLECT_LIMIT
     }
 
-    /// Stores one file, or says why it cannot be: what a sandbox does with its files must not cost a cell its result.
-    pub(super) async fn store_file(
+    /// Stores files in their order, several at a time, until there are `most`, and returns the ones that are left. Those that cannot be
+    /// stored are skipped: what a sandbox does with its files must not cost a cell its result.
+    pub(super) async fn store_files(
+        &self,
+        entries: Vec<FileEntry>,
+        root: &str,
+        most: usize,
+        deadline: Instant,
+        stored: &mut Stored,
+    ) -> Result<impl Iterator<Item = FileEntry> + use<>> {
+        let mut left = entries.into_iter().peekable();
+        while stored.files.len() < most {
+            let (mut some, mut bytes) = (Vec::new(), 0);
+            let room = AT_ONCE.min(most - stored.files.len());
+            while let Some(entry) = left.next_if(|entry| {
+                some.len() < room && (some.is_empty() || bytes + entry.size <= BYTES_AT_ONCE)
+            }) {
+                bytes = bytes.saturating_add(entry.size);
+                some.push(entry);
+            }
+            if some.is_empty() {
+                break;
+            }
+            let done = join_all(some.iter().map(|entry| self.store_file(entry, root, deadline))).await;
+            for (entry, done) in some.iter().zip(done) {
+                match done? {
+                    Ok(file) => stored.files.extend(file),
+                    Err(reason) => stored.skipped.push(SkippedFile {
+                        path: escape(&entry.path),
+                        reason,
+                    }),
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// Stores one file, or says why it cannot be.
+    async fn store_file(
         &self,
         entry: &FileEntry,
         root: &str,
-        already: usize,
         deadline: Instant,
     ) -> Result<Result<Option<ProducedFile>, String>> {
         let Some(name) = relative_name(&entry.path, root) else {
             return Ok(Err("its name cannot be used outside the sandbox".into()));
         };
-        if name.split('/').any(|part| IGNORED.contains(&part)) {
-            return Ok(Ok(None));
-        }
-        if already >= self.limits.files as usize {
-            return Ok(Err(format!("more than {} files", self.limits.files)));
-        }
         let limit = self.limits.collected_file_bytes;
         if entry.size > limit {
             return Ok(Err(format!("it has {} bytes, the limit is {limit}", entry.size)));
@@ -122,9 +165,9 @@ impl Actor {
         let Some(sandbox) = &self.sandbox else {
             return Ok(Ok(None));
         };
-        let downloading = download(sandbox.guest(), &entry.path, limit);
-        let (file, bytes) = match tokio::time::timeout_at(deadline, downloading).await {
-            Ok(Ok(downloaded)) => downloaded,
+        let loading = load(sandbox.guest(), &entry.path, entry.size, limit);
+        let content = match tokio::time::timeout_at(deadline, loading).await {
+            Ok(Ok(content)) => content,
             // If the sandbox itself is broken, the next cell finds out.
             Ok(Err(Error::Sandbox(error))) => return Ok(Err(error.to_string())),
             // It grew while it was read.
@@ -140,7 +183,11 @@ impl Actor {
             media_type: media_type(name).to_owned(),
             origin: None,
         };
-        let id: ArtifactId = self.shared.store.put_file(file, &about).await?;
+        let bytes = content.len();
+        let id: ArtifactId = match content {
+            Content::Memory(bytes) => self.shared.store.put(bytes, &about).await?,
+            Content::File(file, _) => self.shared.store.put_file(file, &about).await?,
+        };
         Ok(Ok(Some(ProducedFile {
             path: entry.path.clone(),
             name: name.to_owned(),
@@ -157,10 +204,15 @@ impl Actor {
         };
         let limit = self.limits.collected_file_bytes;
         let limit = most.map_or(limit, |most| most.min(limit));
-        let (file, _) = download(sandbox.guest(), path, limit).await?;
-        let mut content = Vec::new();
-        std::io::Read::read_to_end(&mut &file, &mut content).map_err(|source| spool(path, &source))?;
-        Ok(content)
+        match load(sandbox.guest(), path, PART, limit).await? {
+            Content::Memory(content) => Ok(content),
+            Content::File(mut file, _) => {
+                let mut content = Vec::new();
+                file.read_to_end(&mut content)
+                    .map_err(|source| spool(path, &source))?;
+                Ok(content)
+            }
+        }
     }
 
     pub(super) async fn write_file(&mut self, path: &str, content: &[u8]) -> Result<()> {
@@ -171,24 +223,65 @@ impl Actor {
     }
 }
 
+/// The bytes of a file of a sandbox.
+#[derive(Debug)]
+enum Content {
+    Memory(Vec<u8>),
+    /// In an unlinked file of the host, read from its start, with its length.
+    File(File, u64),
+}
+
+impl Content {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(_, length) => *length,
+        }
+    }
+}
+
 /// Copies a file of the sandbox into an unlinked file of the host, positioned at its start.
-pub(super) async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(std::fs::File, u64)> {
+pub(super) async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(File, u64)> {
+    copy_from(guest, path, limit, None).await
+}
+
+/// Reads a file of about this size: into memory if a single part has all of it, which saves a file and a second reading.
+async fn load(guest: &Guest, path: &str, size: u64, limit: u64) -> Result<Content> {
+    // One byte more than there is shows that there is no more.
+    match guest.read(path, 0, size.saturating_add(1).min(PART)).await? {
+        (Blob::Memory(bytes), true) => {
+            check_length(path, bytes.len() as u64, limit)?;
+            Ok(Content::Memory(bytes))
+        }
+        first => {
+            let (file, length) = copy_from(guest, path, limit, Some(first)).await?;
+            Ok(Content::File(file, length))
+        }
+    }
+}
+
+/// Copies a file, of which a first part may be there, into an unlinked file.
+async fn copy_from(
+    guest: &Guest,
+    path: &str,
+    limit: u64,
+    mut first: Option<(Blob, bool)>,
+) -> Result<(File, u64)> {
     let spool = |source| spool(path, &source);
     let mut file = tempfile::tempfile().map_err(spool)?;
     let mut offset = 0;
     loop {
-        let (blob, eof) = guest.read(path, offset, PART).await?;
+        let (blob, eof) = match first.take() {
+            Some(first) => first,
+            None => guest.read(path, offset, PART).await?,
+        };
         if blob.is_empty() && !eof {
             return Err(
                 cellblock_sandbox::Error::protocol("guest", "a read neither moved on nor ended").into(),
             );
         }
         offset += blob.len();
-        if offset > limit {
-            return Err(Error::Request(format!(
-                "read `{path}`: it has more than the limit of {limit} bytes"
-            )));
-        }
+        check_length(path, offset, limit)?;
         match blob {
             Blob::Memory(bytes) => file.write_all(&bytes).map_err(spool)?,
             Blob::File(..) => {
@@ -201,6 +294,15 @@ pub(super) async fn download(guest: &Guest, path: &str, limit: u64) -> Result<(s
     }
     std::io::Seek::rewind(&mut file).map_err(spool)?;
     Ok((file, offset))
+}
+
+fn check_length(path: &str, length: u64, limit: u64) -> Result<()> {
+    if length > limit {
+        return Err(Error::Request(format!(
+            "read `{path}`: it has more than the limit of {limit} bytes"
+        )));
+    }
+    Ok(())
 }
 
 fn spool(path: &str, source: &std::io::Error) -> Error {
@@ -226,6 +328,11 @@ pub(super) fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<Skip
             reason: format!("{left} more files beyond the limit of {limit}"),
         });
     }
+}
+
+/// Whether nobody is interested in a file.
+pub(super) fn is_ignored(path: &str) -> bool {
+    path.split('/').any(|part| IGNORED.contains(&part))
 }
 
 /// The path below a root, if every part of it may stand in a path of the host.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::actor::Actor;
-use super::files::{ROOTS, escape, note_skipped};
+use super::files::{ROOTS, Stored, is_ignored, note_skipped, state_of};
 use crate::error::Result;
 use crate::execution::{ProducedFile, SkippedFile};
 
@@ -43,35 +43,30 @@ impl Actor {
                 return Ok(Outputs::default());
             }
         };
-        let mut outputs = Outputs::default();
-        note_skipped(&listing, u32::MAX, &mut outputs.skipped);
+        let mut stored = Stored::default();
+        note_skipped(&listing, u32::MAX, &mut stored.skipped);
         let unlisted = listing.total.saturating_sub(listing.files.len() as u64);
         let mut news = listing.files;
+        news.retain(|entry| !is_ignored(&entry.path));
         news.retain(|entry| self.handed_over.seen.get(&entry.path) != Some(&(entry.size, entry.mtime_ns)));
         news.sort_by(|one, other| one.path.cmp(&other.path));
-        let mut left = unlisted;
+        let states: Vec<_> = news.iter().map(state_of).collect();
         let deadline = Self::collect_deadline();
-        for entry in news {
-            if outputs.files.len() == most {
-                left += 1;
-                continue;
+        let rest = self.store_files(news, ROOT, most, deadline, &mut stored).await?;
+        let behind = rest.count();
+        for (path, state) in states.into_iter().rev().skip(behind) {
+            // A cell need not hand over what a command has.
+            if stored.files.iter().any(|file| file.path == path) {
+                self.collected.note(&path, state);
             }
-            let state = (entry.size, entry.mtime_ns);
-            match self.store_file(&entry, ROOT, 0, deadline).await? {
-                Ok(Some(file)) => {
-                    // A cell need not hand over what a command has.
-                    self.collected.note(&entry.path, state);
-                    outputs.files.push(file);
-                }
-                Ok(None) => {}
-                Err(reason) => outputs.skipped.push(SkippedFile {
-                    path: escape(&entry.path),
-                    reason,
-                }),
-            }
-            self.handed_over.seen.insert(entry.path, state);
+            self.handed_over.seen.insert(path, state);
         }
-        outputs.total = outputs.files.len() as u64 + left;
+        let left = unlisted + behind as u64;
+        let outputs = Outputs {
+            total: stored.files.len() as u64 + left,
+            files: stored.files,
+            skipped: stored.skipped,
+        };
         // What is left over must be listed again.
         if left == 0 {
             self.handed_over.stamp = Some(listing.stamp);

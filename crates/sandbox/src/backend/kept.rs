@@ -7,12 +7,11 @@ use cellblock_jail::fds;
 use cellblock_protocol::text::acts;
 use cellblock_protocol::{FrameLimits, FromKernel, ToKernel, encode};
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
 
 use super::{Hold, Kernel};
 use crate::channel::{FrameReader, write_frame};
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Outgoing, split};
 
 /// Maximum time for a kernel to copy itself.
 const KEEP_LIMIT: Duration = Duration::from_secs(30);
@@ -35,7 +34,7 @@ pub struct KeptKernel {
     /// What it has that cannot be moved to another sandbox.
     pub bound: Option<String>,
     frames: FrameReader<Incoming, FromKernel>,
-    writer: OwnedWriteHalf,
+    writer: Outgoing,
 }
 
 impl KeptKernel {
@@ -47,8 +46,14 @@ impl KeptKernel {
             socket: number,
             bound: bound.map(shown),
             frames: FrameReader::new(Incoming::new(read), "kept kernel"),
+    fn new(pid: u32, bytes: u64, socket: UnixStream) -> Result<Self> {
+        let (read, writer) = split(socket).during("watch a channel")?;
+        Ok(Self {
+            pid,
+            bytes,
+            frames: FrameReader::new(read, "kept kernel"),
             writer,
-        }
+        })
     }
 
     /// Asks the process whether it is there, and waits for its answer: a process that was killed may take a while to be gone. Only code
@@ -69,7 +74,7 @@ impl KeptKernel {
     pub(super) fn order(&self, channel: BorrowedFd<'_>, spare: BorrowedFd<'_>) -> Result<()> {
         let order = encode(&ToKernel::TakeOver { reseed: None }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        fds::hand_over(self.writer.as_ref(), &order, &[channel, spare]).map_err(|error| {
+        fds::hand_over(&self.writer, &order, &[channel, spare]).map_err(|error| {
             SandboxErrorKind::Launcher {
                 action: "reach a kept copy of a kernel",
                 reason: cellblock_jail::error::chain(&error),
@@ -140,7 +145,7 @@ impl Kernel {
         let socket = UnixStream::from_std(ours.into()).during("watch a channel")?;
         let order = encode(&ToKernel::Checkpoint { cell }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        if let Err(error) = fds::hand_over(self.writer.as_ref(), &order, &[theirs.as_fd()]) {
+        if let Err(error) = fds::hand_over(&self.writer, &order, &[theirs.as_fd()]) {
             return Ok(Err(cellblock_jail::error::chain(&error)));
         }
         drop(theirs);
@@ -178,6 +183,10 @@ impl Kernel {
         Ok(match answer {
             Ok(Some((Some(pid), None, (bytes, number, bound)))) => {
                 Ok(KeptKernel::new((pid, bytes, number, bound), socket))
+            Ok(Some((Some(pid), None, bytes))) => Ok(KeptKernel::new(pid, bytes, socket)?),
+            Ok(Some((_, refused, _))) => {
+                let reason = refused.unwrap_or_default();
+                Err(reason.chars().filter(|c| !acts(*c)).take(REASON).collect())
             }
             Ok(Some((_, refused, _))) => Err(shown(refused.unwrap_or_default())),
             Ok(None) => Err("the kernel ended meanwhile".to_owned()),

@@ -78,6 +78,11 @@ class Template:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
         gc.collect()
+        if modules:
+            from cellblock_kernel.boot import immortal
+
+            gc.unfreeze()
+            immortal.immortalize()
         gc.freeze()
         if modules:
             layout.join_mappings()

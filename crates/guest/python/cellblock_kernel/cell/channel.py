@@ -106,6 +106,7 @@ class Channel:
         self._start = 0
         self._end = 0
         self._handed: list[int] = []
+        self._held: list[memoryview] = []
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)
 
@@ -133,8 +134,12 @@ class Channel:
         finally:
             self.unshield()
 
-    def send_locked(self, header: Header, blobs: list[Buffer] | None = None) -> None:
-        """Sends one frame for a caller that holds the lock and the shield."""
+    def send_locked(self, header: Header, blobs: list[Buffer] | None = None, hold: bool = False) -> None:
+        """Sends one frame for a caller that holds the lock and the shield.
+
+        With `hold`, a frame without blobs leaves together with the next one, so that the host wakes up once for both.
+        The caller makes sure that there is a next one.
+        """
         views: list[memoryview] = []
         if blobs:
             views = [memoryview(blob).cast("B") for blob in blobs]
@@ -146,7 +151,23 @@ class Channel:
         if total > MAX_FRAME:
             raise Oversize(f"a frame of {total} bytes is over the limit of {MAX_FRAME} bytes")
         start = total.to_bytes(4, "big") + len(head).to_bytes(4, "big") + head
-        self._send_all([memoryview(start), *(view for view in views if len(view))])
+        self._held.append(memoryview(start))
+        if hold and not views:
+            return
+        held, self._held = self._held, []
+        self._send_all([*held, *(view for view in views if len(view))])
+
+    def release_held(self) -> None:
+        """Sends the frames that were held back; does nothing in a forked child. The caller holds no lock."""
+        if not self._held or not self.mine:
+            return
+        self.shield()
+        try:
+            with self.lock:
+                held, self._held = self._held, []
+                self._send_all(held)
+        finally:
+            self.unshield()
 
     def _send_all(self, views: list[memoryview]) -> None:
         while views:

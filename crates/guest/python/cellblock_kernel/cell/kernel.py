@@ -14,6 +14,7 @@ from typing import Any
 
 from cellblock_kernel.cell import failure, guard, places, source, spawning, variables
 from cellblock_kernel.cell.channel import Channel
+from cellblock_kernel.cell.empty_directories import EmptyDirectories
 from cellblock_kernel.cell.execution import Runner
 from cellblock_kernel.cell.interrupt import Gate
 from cellblock_kernel.cell.namespace import Namespace
@@ -34,7 +35,7 @@ from cellblock_kernel.rescue.standby import Standby
 # Directories in which the host looks for files after a cell.
 _COLLECTED = ("/workspace", "/tmp/output")
 
-_exit, _scandir = os._exit, os.scandir
+_exit = os._exit
 _run_exit_handlers = atexit._run_exitfuncs
 _gettrace, _settrace, _getprofile, _setprofile = sys.gettrace, sys.settrace, sys.getprofile, sys.setprofile
 _getrecursionlimit, _setrecursionlimit = sys.getrecursionlimit, sys.setrecursionlimit
@@ -62,6 +63,7 @@ class Kernel:
         self._inputs = Inputs()
         self._script = Script()
         self._open_files = OpenFiles()
+        self._empty = EmptyDirectories()
         self._name_report: Any = None
         self._namespace.add({"display": self._display, "inputs": self._inputs})
         notebook.use(self._display)
@@ -153,7 +155,7 @@ class Kernel:
             # After the repair: a cell may have replaced what the report needs.
             done["names"] = self._name_report.end(self._namespace.base)
             self._name_report = None
-        if all(map(_is_empty, _COLLECTED)):
+        if all(map(self._empty.is_empty, _COLLECTED)):
             done["no_files"] = True
         found = findings.take()
         if found:
@@ -231,7 +233,7 @@ class Kernel:
         else:
             tree = source.parse(code, name, line)
         guard.check(tree, self._guard, line)
-        self._load(tree)
+        self._load(tree, code)
         if not expression:
             program = source.compile_cell(tree, code, name, line, message.get("echo", True))
         plot.hook(self._display, self._is_mine)
@@ -251,7 +253,8 @@ class Kernel:
                     self._display.show(value, program.last_name)
                 elif value is not None:
                     names["_"] = value
-                    self._display.echo(value, program.last_name)
+                    # What follows writes nothing, except exit handlers, which may also never return, and `%time`.
+                    self._display.echo(value, program.last_name, not message.get("last") and not shell.is_timing)
         except BaseException:
             if self._is_mine():
                 plot.capture(self._display, failing=True)
@@ -259,13 +262,14 @@ class Kernel:
         finally:
             shell.finish()
             if self._is_mine():
-                self._open_files.flush()
+                self._open_files.flush(self._channel.release_held)
                 if message.get("last"):
                     # Like the end of a script. Errors of a handler go to stderr. A handler may also
                     # write, and may never return.
                     _run_exit_handlers()
-                    self._open_files.flush()
-        if self._is_mine():
+                    self._open_files.flush(self._channel.release_held)
+        if plot.has_figures() and self._is_mine():
+            self._channel.release_held()
             plot.capture(self._display, failing=False)
 
     def _execute_other(self, message: Message) -> None:
@@ -303,7 +307,7 @@ class Kernel:
         guarded = message.get("guarded", True)
         if guarded:
             guard.check(tree, self._guard, 1)
-        self._load(tree)
+        self._load(tree, code)
         program = source.compile_cell(tree, code, name, 1, False)
         names = self._namespace.enter(True)
         if not guarded:
@@ -318,8 +322,8 @@ class Kernel:
                 shell.finish()
                 plot.close()
 
-    def _load(self, tree: ast.AST) -> None:
-        if self._waiting:
+    def _load(self, tree: ast.AST, code: str) -> None:
+        if self._waiting and prelude.may_use(code, self._waiting):
             self._namespace.add(prelude.load(tree, self._waiting, self._namespace.names))
 
     def _is_mine(self) -> bool:
@@ -350,14 +354,6 @@ class Kernel:
         plot.close()
         gc.collect()
         self._namespace.names.update(self._inputs.reload())
-
-
-def _is_empty(directory: str) -> bool:
-    try:
-        with _scandir(places.real(directory)) as entries:
-            return next(entries, None) is None
-    except OSError:
-        return False
 
 
 def _exit_code(error: SystemExit) -> int:

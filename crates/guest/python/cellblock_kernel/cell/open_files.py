@@ -1,8 +1,8 @@
 """Files that a cell left open: writes Python's buffers to them before the host collects files.
 
-A script that ends closes its files; a cell ends and its files stay open. Listing descriptors is a cheap way to
-see whether any file is open for writing. Only a new one triggers a search among all Python objects for those
-that write to it, once.
+A script that ends closes its files; a cell ends and its files stay open. If no more descriptors are open than the
+kernel's own, there is no such file. Otherwise listing them is a cheap way to see whether any file is open for writing.
+Only a new one triggers a search among all Python objects for those that write to it, once.
 """
 
 import _io
@@ -12,11 +12,12 @@ import os
 import stat
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from cellblock_kernel.cell.failure import type_name
 
-_listdir, _fstat, _fcntl = os.listdir, os.fstat, fcntl.fcntl
+_listdir, _stat, _fstat, _fcntl = os.listdir, os.stat, os.fstat, fcntl.fcntl
 _F_GETFL, _O_ACCMODE = fcntl.F_GETFL, os.O_ACCMODE
 _IOBase: Any = _io._IOBase
 _DESCRIPTORS = "/proc/self/fd"
@@ -31,11 +32,18 @@ class OpenFiles:
     def __init__(self) -> None:
         # The kernel's own, by name: a cell's files never get these numbers.
         self._own = frozenset(filter(_is_open, _listed()))
+        # 0 if the operating system does not count them.
+        self._count = len(self._own) if _count() == len(self._own) else 0
         self._known: set[Place] = set()
         self._writers: list[weakref.ref[Any]] = []
 
-    def flush(self) -> None:
-        """Flushes the files. A file that cannot be written to is named on stderr."""
+    def flush(self, first: Callable[[], None]) -> None:
+        """Flushes the files, and calls `first` before. A file that cannot be written to is named on stderr."""
+        if self._count and _count() == self._count:
+            # All of them are the kernel's.
+            if self._known:
+                self._known, self._writers = set(), []
+            return
         others = _listed() - self._own
         # One of them is the listing's.
         places = _places(others) if len(others) > 1 else set()
@@ -46,6 +54,8 @@ class OpenFiles:
         if not places <= self._known:
             self._writers = _writers({place[0] for place in places})
         self._known = places
+        if self._writers:
+            first()
         for reference in self._writers:
             writer = reference()
             if writer is not None:
@@ -58,6 +68,14 @@ def _listed() -> set[str]:
     except OSError:
         # If the kernel may not list files below /proc, the lowest numbers are checked one by one.
         return set(map(str, range(_LOOKED_AT)))
+
+
+def _count() -> int:
+    """Returns the number of open descriptors, which Linux tells since 6.2 as the size of the directory; otherwise 0."""
+    try:
+        return _stat(_DESCRIPTORS).st_size
+    except OSError:
+        return 0
 
 
 def _is_open(name: str) -> bool:

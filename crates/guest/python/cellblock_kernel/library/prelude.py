@@ -61,6 +61,13 @@ def waiting(preludes: list[str]) -> dict[str, str]:
     return found
 
 
+def may_use(code: str, pending: dict[str, str]) -> bool:
+    """Returns whether a cell can use a waiting name: its text has the name, or can make it."""
+    if not code.isascii() or "\\" in code:
+        return True
+    return any(name in code for name in (*pending, *_RUN_TEXT))
+
+
 def load(tree: ast.AST, pending: dict[str, str], bound: dict[str, Any]) -> dict[str, Any]:
     """Imports the waiting libraries that a cell uses, and returns them by name.
 

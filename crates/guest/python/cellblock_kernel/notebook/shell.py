@@ -165,6 +165,11 @@ class Shell:
         """Starts the measurement of `%%time`; `finish` shows it when the cell ends."""
         self._started = _clock(), _processor()
 
+    @property
+    def is_timing(self) -> bool:
+        """Whether the end of the cell shows its time."""
+        return self._started is not None
+
     def finish(self) -> None:
         """Ends a cell."""
         if self._started is not None:

@@ -54,7 +54,7 @@ class Display:
         self._index = 0
         self.dropped = 0
 
-    def show(self, value: Any, name: str | None = None) -> None:
+    def show(self, value: Any, name: str | None = None, hold: bool = False) -> None:
         """Shows one value; outside a running cell, and in a forked child, as text on stdout."""
         if self._cell is None or not self._channel.mine:
             _print(text_of(value))
@@ -62,12 +62,13 @@ class Display:
         if self._index >= self._limits.outputs:
             self.dropped += 1
             return
-        self.emit(registry.describe(value, name, self._limits))
+        self._emit(registry.describe(value, name, self._limits), False, hold)
 
-    def echo(self, value: Any, name: str | None) -> None:
-        """Shows the value of a trailing expression, unless it is just the return value of a plotting call."""
+    def echo(self, value: Any, name: str | None, hold: bool = False) -> None:
+        """Shows the value of a trailing expression, unless it is just the return value of a plotting call. With
+        `hold`, it is sent with what comes next."""
         if value is not None and not plot.is_noise(value):
-            self.show(value, name)
+            self.show(value, name, hold)
 
     def emit(self, output: Output) -> None:
         """Sends an output within the cell's limits."""
@@ -77,7 +78,7 @@ class Display:
         """Sends the exception that ends a cell, whatever the limits."""
         self._emit(output, True)
 
-    def _emit(self, output: Output, always: bool) -> None:
+    def _emit(self, output: Output, always: bool, hold: bool = False) -> None:
         if output.blobs and output.size > self._limits.output_bytes:
             output.blobs = []
             output.header["truncated"] = True
@@ -94,7 +95,7 @@ class Display:
                     return
                 header = {"type": "output", "cell": self._cell, "index": self._index, "output": output.header}
                 try:
-                    self._channel.send_locked(header, output.blobs)
+                    self._channel.send_locked(header, output.blobs, hold)
                 except Oversize as error:
                     header = {**header, "output": _left_out(output, error)}
                     header.pop("blobs", None)

@@ -76,6 +76,11 @@ def capture(screen: Screen, failing: bool) -> None:
             raise
 
 
+def has_figures() -> bool:
+    """Returns whether figures are open."""
+    return _managers() is not None
+
+
 def close() -> None:
     """Closes every figure."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")

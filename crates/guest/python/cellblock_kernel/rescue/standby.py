@@ -19,6 +19,7 @@ from cellblock_kernel.cell.interrupt import Gate
 from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.rescue import soundness
 from cellblock_kernel.rescue.clone import clone
+from cellblock_kernel.rescue.idle_memory import IdleMemory
 
 # Messages that change the state.
 CHANGES = frozenset({"configure", "setup", "execute", "bind", "reset"})
@@ -52,6 +53,7 @@ class Standby:
         self._changes = 0
         self._touched = False
         self._places: dict[int, Any] = {}
+        self._memory = IdleMemory()
 
     def changed(self, kind: str, last: bool = False) -> None:
         """Records that a message was answered; after the last one no standby is needed."""
@@ -80,8 +82,12 @@ class Standby:
 
         Returns a second time in a standby that has taken over.
         """
-        if not self._due or (self.policy == "idle" and self._channel.ready(_IDLE_MS)):
+        if not self._due:
             return
+        if self.policy == "idle":
+            if self._channel.ready(_IDLE_MS):
+                return
+            self._memory.trim()
         self._due = False
         while self._renew():
             pass
