@@ -8,8 +8,8 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use crate::suite::{self, Printing};
-use crate::{generate, tidy};
+use crate::suite::{self, Printing, Suite};
+use crate::{generate, judges, tidy};
 
 /// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,7 +58,7 @@ fn test_beside(root: &Path, others: &[Step], results: &mut Results) {
     let start = Instant::now();
     let beside = Beside::start(root, others);
     if let Some(suite) = suite {
-        results.time("test", || suite.run());
+        results.time("test", || test(root, suite));
     }
     results.finish("the others", start, beside.and_then(Beside::finish));
 }
@@ -148,13 +148,20 @@ fn run_one(root: &Path, step: Step) -> Result<()> {
         Step::Test => {
             let suite = suite::build(root)?;
             suite::documentation(root)?;
-            suite.run()
+            test(root, suite)
         }
         Step::Tidy => pass(tidy::run(root)?, "the rules above are broken"),
         Step::Generated => pass(generate::check(root)?, "generated files are stale"),
         Step::Deny => deny(root),
         Step::Python => python(root),
     }
+}
+
+/// Runs all tests, and compares what the suites of other projects reported with the table.
+fn test(root: &Path, suite: Suite) -> Result<()> {
+    judges::begin(root);
+    suite.run()?;
+    judges::check(root)
 }
 
 fn pass(passed: bool, otherwise: &str) -> Result<()> {

@@ -36,7 +36,7 @@ enum Command {
         #[arg(long, default_value_t = 1000)]
         rounds: u32,
     },
-    /// Runs strangers' suites against a server, and writes what they said into `docs/judges.md`
+    /// Runs suites of other projects against a server, and writes their numbers into `docs/judges.md`
     Judges {
         /// The judges to run; all of them if none is named
         names: Vec<String>,

@@ -24,9 +24,9 @@ pub mod open_terminal;
 mod opensandbox;
 mod options;
 mod presented;
+mod process;
 mod session;
 mod shown;
-mod split;
 mod workspace;
 
 use std::io;

@@ -363,6 +363,10 @@ pub enum FromGuest {
         total: u64,
         /// Whether the output ends after these bytes.
         eof: bool,
+        /// Which of these bytes the command wrote to stderr, in ascending order: the offsets of each
+        /// part's first byte and of the byte after its last.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        stderr: Vec<[u64; 2]>,
     },
     /// Answers `list`.
     Files {

@@ -1,10 +1,11 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Eleven things are here:
+//! A development dependency only: nothing that is shipped links it. Twelve things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
 //! - [`LeakOwner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
+//! - [`judged`] records what a suite of another project reports;
 //! - [`S3Server`] serves buckets;
 //! - [`Schema`] checks JSON against a schema;
 //! - [`fenced`] finds the blocks of code in a page;
@@ -31,6 +32,7 @@ mod cli;
 #[cfg(feature = "databases")]
 mod database;
 mod denied;
+mod judged;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 mod leak;
@@ -48,6 +50,7 @@ pub use cli::{Cli, Finished, RunningCli};
 #[cfg(feature = "databases")]
 pub use database::DatabaseServer;
 pub use denied::without_user_namespaces;
+pub use judged::{SuiteCounts, judged};
 pub use leak::{Count, LeakOwner, Uncounted};
 pub use page::fenced;
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};

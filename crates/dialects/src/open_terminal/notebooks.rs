@@ -104,7 +104,7 @@ pub(super) fn setup() -> SetupSnippet {
 }
 
 /// The part of the kernel that exchanges sets of variables.
-const CONTEXTS: &str = "__import__('cellblock_kernel.e2b.contexts', fromlist=['_'])";
+const CONTEXTS: &str = "__import__('cellblock_kernel.cell.contexts', fromlist=['_'])";
 
 /// Gives the kernel the variables of a notebook, or of `run_python`, which has no name. It is the caller's turn.
 pub(super) async fn enter(session: &Session, name: &str, directory: &str) -> Result<(), Problem> {

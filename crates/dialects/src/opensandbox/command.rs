@@ -10,7 +10,7 @@ use axum::http::HeaderName;
 use axum::response::Response;
 use cellblock_interpreter::hosting::Permit;
 use cellblock_interpreter::session::processes::{
-    MAX_OUTPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
+    MAX_OUTPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, ProcessStream,
 };
 use chrono::DateTime;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use super::events::{self, Lines, Teller};
 use super::files::place;
 use super::sandbox::{HeldSandbox, State};
 use crate::instant::instant;
-use crate::split::{Side, SplitProcess, shell_order};
+use crate::process::{Reading, kill, shell_order};
 
 /// By this command the client's library finds out whether code can run: it looks for the port of a Jupyter server.
 const PROBE: &str = "bash -c 'exec 3<>/dev/tcp/127.0.0.1/${JUPYTER_PORT:-44771}' && exit 0 || exit 1";
@@ -70,7 +70,8 @@ pub(super) async fn run(
     if background {
         return in_background(&state, sandbox, permit, order, limit, gone).await;
     }
-    let mut process = SplitProcess::start(&sandbox.session, order).await?;
+    let id = sandbox.session.processes().start(order).await?.id;
+    let mut process = Reading::new(&sandbox.session, &id, 0);
     let (teller, response) = events::channel(gone.clone());
     let ending = state.host.ending.clone();
     state.host.tasks.spawn(async move {
@@ -101,12 +102,12 @@ pub(super) async fn run(
 }
 
 /// Passes on what a process writes, until it ends.
-async fn follow(process: &mut SplitProcess, teller: &Teller) -> Result<ProcessReport, Problem> {
+async fn follow(process: &mut Reading, teller: &Teller) -> Result<ProcessReport, Problem> {
     let [mut stdout, mut stderr] = [Lines::default(), Lines::default()];
-    while let Some((side, bytes)) = process.output.recv().await {
-        match side {
-            Side::Stdout => teller.text("stdout", stdout.push(&bytes)).await,
-            Side::Stderr => teller.text("stderr", stderr.push(&bytes)).await,
+    while let Some((stream, bytes)) = process.next().await? {
+        match stream {
+            ProcessStream::Stdout => teller.text("stdout", stdout.push(&bytes)).await,
+            ProcessStream::Stderr => teller.text("stderr", stderr.push(&bytes)).await,
         }
     }
     let report = process.end().await?;
@@ -131,16 +132,11 @@ async fn in_background(
     state: &State,
     sandbox: HeldSandbox,
     permit: Permit,
-    mut order: ProcessOrder,
+    order: ProcessOrder,
     limit: Option<Duration>,
     gone: CancellationToken,
 ) -> Result<Response, Problem> {
     // Its output is read later, as one sequence.
-    let program = std::mem::take(&mut order.command);
-    order.command = ["/bin/sh", "-c", r#"exec "$@" 2>&1"#, "sh"]
-        .map(str::to_owned)
-        .to_vec();
-    order.command.extend(program);
     let started = sandbox.session.processes().start(order).await?;
     let (teller, response) = events::channel(gone);
     state.host.tasks.spawn(async move {
@@ -149,7 +145,7 @@ async fn in_background(
         drop((teller, permit));
         if limit.is_some() {
             tokio::select! {
-                () = after(limit) => stop(&sandbox, &started.id).await,
+                () = after(limit) => kill(sandbox.session.processes(), &started.id).await,
                 () = sandbox.closed() => {}
             }
         }
@@ -218,15 +214,10 @@ pub(super) async fn interrupt(
     state.host.tasks.spawn(async move {
         let ended = opened.sandbox.session.processes().wait(&id, GRACE).await;
         if ended.is_ok_and(|report| report.state == ProcessState::Running) {
-            stop(&opened.sandbox, &id).await;
+            kill(opened.sandbox.session.processes(), &id).await;
         }
     });
     Ok(())
-}
-
-async fn stop(sandbox: &HeldSandbox, id: &str) {
-    // It may have ended.
-    let _ = sandbox.session.processes().signal(id, ProcessSignal::KILL).await;
 }
 
 pub(super) async fn status(

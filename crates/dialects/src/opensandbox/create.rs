@@ -21,6 +21,7 @@ use super::error::Problem;
 use super::runs::Runs;
 use super::sandbox::{Sandbox, State};
 use super::shell::Shells;
+use super::terminals::Terminals;
 use crate::host::SessionWish;
 
 /// How much longer than a sandbox its session may be idle: its own end comes first.
@@ -83,6 +84,7 @@ pub(super) async fn create(
         contexts: contexts::Contexts::default(),
         runs: Runs::default(),
         shells: Shells::default(),
+        terminals: Terminals::default(),
     };
     let wish = SessionWish {
         id: id.clone(),

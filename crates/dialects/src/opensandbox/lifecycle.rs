@@ -251,11 +251,7 @@ pub(super) async fn port(
 }
 
 /// Parts of the protocol that this server does not have, by a segment of their paths.
-const NOT_SERVED: [(&str, &str); 9] = [
-    (
-        "pty",
-        "terminals are not supported; use `/session`, whose shell keeps its state",
-    ),
+const NOT_SERVED: [(&str, &str); 8] = [
     (
         "isolated",
         "isolated sessions are not supported; create another sandbox",

@@ -23,6 +23,7 @@ mod program;
 mod runs;
 mod sandbox;
 mod shell;
+mod terminals;
 mod tree;
 
 use axum::Router;
@@ -87,6 +88,12 @@ pub(crate) fn routes(host: &DialectHost, options: &OpenSandboxOptions) -> Router
         .route("/session", post(shell::create))
         .route("/session/{shell}", delete(shell::delete))
         .route("/session/{shell}/run", post(shell::run))
+        .route("/pty", post(terminals::create))
+        .route(
+            "/pty/{terminal}",
+            get(terminals::status).delete(terminals::delete),
+        )
+        .route("/pty/{terminal}/ws", get(terminals::attach))
         .route("/files", delete(tree::remove_files))
         .route("/files/info", get(tree::info))
         .route("/files/download", get(files::download))

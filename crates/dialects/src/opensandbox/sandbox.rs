@@ -14,6 +14,7 @@ use super::OpenSandboxOptions;
 use super::contexts::Contexts;
 use super::runs::Runs;
 use super::shell::Shells;
+use super::terminals::Terminals;
 use crate::host::DialectHost;
 use crate::instant::instant;
 use crate::session::{DialectSession, DialectSessions};
@@ -53,6 +54,7 @@ pub(super) struct Sandbox {
     pub(super) contexts: Contexts,
     pub(super) runs: Runs,
     pub(super) shells: Shells,
+    pub(super) terminals: Terminals,
 }
 
 impl State {

@@ -12,7 +12,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::mint;
-use cellblock_interpreter::session::processes::{MAX_INPUT, ProcessOrder};
+use cellblock_interpreter::session::processes::{MAX_INPUT, ProcessOrder, ProcessStream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -23,14 +23,14 @@ use super::error::Problem;
 use super::events::{self, Lines, Teller};
 use super::files::place;
 use super::sandbox::{HeldSandbox, State, lock};
-use crate::split::{Side, SplitProcess};
+use crate::process::Reading;
 
 /// Maximum number of shells of a sandbox, those that have ended and were not deleted among them.
 const MAX_SHELLS: usize = 64;
 
 /// The shells of a sandbox by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Shells(Mutex<HashMap<String, Arc<tokio::sync::Mutex<SplitProcess>>>>);
+pub(super) struct Shells(Mutex<HashMap<String, Arc<tokio::sync::Mutex<Reading>>>>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -70,7 +70,8 @@ pub(super) async fn create(
         stdin: true,
         ..ProcessOrder::default()
     };
-    let process = SplitProcess::start(&sandbox.session, order).await?;
+    let started = sandbox.session.processes().start(order).await?;
+    let process = Reading::new(&sandbox.session, &started.id, 0);
     let id = mint("");
     let shell = Arc::new(tokio::sync::Mutex::new(process));
     lock(&sandbox.kept.shells.0).insert(id.clone(), shell);
@@ -168,7 +169,7 @@ enum End {
 
 /// Gives a shell a command, and passes on what it writes until both streams have its mark.
 async fn perform(
-    shell: &mut SplitProcess,
+    shell: &mut Reading,
     sandbox: &HeldSandbox,
     script: &str,
     mark: &str,
@@ -178,13 +179,13 @@ async fn perform(
     processes.input(&shell.id, script.as_bytes(), false).await?;
     let mut sides = [Marked::new(mark), Marked::new(mark)];
     while sides.iter().any(|side| side.code.is_none()) {
-        let Some((side, bytes)) = shell.output.recv().await else {
+        let Some((stream, bytes)) = shell.next().await? else {
             let report = shell.end().await?;
             return Ok(End::Shell(exit_code(&report), report.state_in_words()));
         };
-        let (name, marked) = match side {
-            Side::Stdout => ("stdout", &mut sides[0]),
-            Side::Stderr => ("stderr", &mut sides[1]),
+        let (name, marked) = match stream {
+            ProcessStream::Stdout => ("stdout", &mut sides[0]),
+            ProcessStream::Stderr => ("stderr", &mut sides[1]),
         };
         teller.text(name, marked.push(&bytes)).await;
     }

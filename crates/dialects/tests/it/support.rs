@@ -15,6 +15,7 @@ use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::hosting::{Meter, Owner, Unmetered};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_testkit::wait::until_ok;
+use cellblock_testkit::{SuiteCounts, judged};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
@@ -198,8 +199,15 @@ pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// Runs a program of a folder of `tests/clients`, which has to succeed. A program with a path is one of the folder.
-pub(crate) async fn run(folder: &str, program: &str, arguments: &[&str], variables: &[(&str, &str)]) {
+/// Runs a program of a folder of `tests/clients`, which has to succeed, and records the numbers of its tests under a name in
+/// `docs/judges.md`. A program with a path is one of the folder.
+pub(crate) async fn run(
+    judge: &str,
+    folder: &str,
+    program: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) {
     let folder = cellblock_testkit::workspace_root()
         .join("tests/clients")
         .join(folder);
@@ -211,32 +219,31 @@ pub(crate) async fn run(folder: &str, program: &str, arguments: &[&str], variabl
     let output = tokio::process::Command::new(&program)
         .args(arguments)
         .envs(variables.iter().copied())
+        // The folder is the repository's; nothing is to be left there.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .current_dir(&folder)
         .kill_on_drop(true)
         .output();
     let output = output.await.unwrap();
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let printed = printed.join("\n");
     assert!(
         output.status.success(),
-        "{} failed with {}:\n{}\n{}",
+        "{} failed with {}:\n{printed}",
         program.display(),
         output.status,
-        said(&output.stdout),
-        said(&output.stderr)
     );
+    let counts = SuiteCounts::read(&printed).unwrap_or_else(|| panic!("no numbers in:\n{printed}"));
+    judged(judge, counts);
 }
 
 /// Runs a module of a client's tests, at `tests/clients/dialects`, against a server.
-pub(crate) async fn suite(client_name: &str, module: &str, server: &Server) {
+pub(crate) async fn suite(judge: &str, client_name: &str, module: &str, server: &Server) {
     let url = server.url("");
-    // The folder is the repository's; nothing is to be left there.
-    let variables = [
-        ("CELLBLOCK_URL", url.as_str()),
-        ("CELLBLOCK_KEY", KEYS[0].0),
-        ("PYTHONDONTWRITEBYTECODE", "1"),
-    ];
+    let variables = [("CELLBLOCK_URL", url.as_str()), ("CELLBLOCK_KEY", KEYS[0].0)];
     let folder = format!("dialects/{client_name}");
     run(
+        judge,
         &folder,
         ".venv/bin/python",
         &["-m", "unittest", module],

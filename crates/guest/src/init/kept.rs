@@ -155,16 +155,16 @@ impl Guest {
         let found = self.kept(waiter.exec).and_then(|command| {
             let log = command.log.as_ref();
             let log = log.ok_or_else(|| Refusal::new("not_kept", "its output is not kept"))?;
-            let (offset, bytes) = log.read(waiter.offset, waiter.length);
-            let eof = command.is_over().is_some() && offset + bytes.len() as u64 == log.total;
-            let total = log.total;
+            let part = log.read(waiter.offset, waiter.length);
+            let end = part.offset + part.bytes.len() as u64;
             let message = FromGuest::Output {
                 request,
-                offset,
-                total,
-                eof,
+                offset: part.offset,
+                total: log.total,
+                eof: command.is_over().is_some() && end == log.total,
+                stderr: part.errors.iter().map(|part| [part.start, part.end]).collect(),
             };
-            Ok((message, bytes))
+            Ok((message, part.bytes))
         });
         match found {
             Ok((message, bytes)) => self.channel.send(&message, &[&bytes]),

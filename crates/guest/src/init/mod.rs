@@ -174,6 +174,11 @@ impl Guest {
                     input,
                     terminal,
                 };
+                if keep.is_some() && !order.cwd.is_dir() {
+                    // Its warden would only find that out once the host believes that it has started.
+                    let reason = format!("its working directory `{cwd}` does not exist");
+                    return self.refuse(exec, Refusal::new("start", reason));
+                }
                 self.exec(exec, &order, keep)
             }
             ToGuest::Stop { .. }
@@ -411,7 +416,7 @@ impl Guest {
                     Some(chunk) => {
                         let exec = command.number;
                         if let Some(log) = &mut command.log {
-                            log.push(&chunk);
+                            log.push(stream, &chunk);
                         } else {
                             self.channel
                                 .send(&FromGuest::Stream { exec, stream }, &[&chunk])?;

@@ -8,6 +8,7 @@ use cellblock_interpreter::error::Error;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::processes::{
     MAX_ENDED, MAX_RUNNING, MAX_WAIT, ProcessError, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
+    ProcessStream,
 };
 use cellblock_interpreter::{Result, Session};
 use cellblock_testkit::wait::until_ok;
@@ -190,6 +191,45 @@ fn input_arrives_in_order_and_ends_when_it_is_closed() {
 }
 
 #[test]
+fn the_streams_of_a_process_are_told_apart_in_one_order() {
+    use ProcessStream::{Stderr, Stdout};
+
+    block_on(async {
+        let session = session().await;
+        let mut writer = shell("echo a; read x; echo b >&2; read x; echo c; read x; echo d >&2; echo e >&2");
+        writer.stdin = true;
+        let id = start(&session, writer).await;
+        let (mut written, mut offset) = (Vec::new(), 0);
+        loop {
+            let processes = session.processes();
+            let part = processes.output(&id, offset, 1 << 16, MAX_WAIT).await.unwrap();
+            offset = part.next;
+            for (stream, bytes) in part.parts() {
+                written.push((stream, String::from_utf8(bytes.to_vec()).unwrap()));
+                if written.len() <= 3 {
+                    processes.input(&id, b"\n", false).await.unwrap();
+                }
+            }
+            if part.eof {
+                break;
+            }
+        }
+        let last: String = written.split_off(3).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(last, "d\ne\n");
+        let expected = [(Stdout, "a\n"), (Stderr, "b\n"), (Stdout, "c\n")];
+        assert_eq!(written, expected.map(|(stream, text)| (stream, text.to_owned())));
+        // All of it again, at once.
+        let all = session
+            .processes()
+            .output(&id, 0, 1 << 16, Duration::ZERO)
+            .await
+            .unwrap();
+        let streams: Vec<_> = all.parts().map(|(stream, bytes)| (stream, bytes.len())).collect();
+        assert_eq!(streams, [(Stdout, 2), (Stderr, 2), (Stdout, 2), (Stderr, 4)]);
+    });
+}
+
+#[test]
 fn a_signal_reaches_a_process_and_kill_also_what_it_started() {
     block_on(async {
         let session = session().await;
@@ -247,16 +287,18 @@ fn a_process_has_its_environment_and_directory_and_errors_are_told() {
         let id = start(&session, order(["nonesuch"])).await;
         assert_eq!(ended(&session, &id).await.exit_code, Some(127));
         assert!(all(&session, &id).await.starts_with("nonesuch: "));
-        let id = start(
-            &session,
-            ProcessOrder {
-                directory: Some("/nonesuch".to_owned()),
-                ..shell("echo")
-            },
-        )
-        .await;
-        assert_ne!(ended(&session, &id).await.exit_code, Some(0));
-        assert!(all(&session, &id).await.contains("/nonesuch"));
+        let nowhere = ProcessOrder {
+            directory: Some("/nonesuch".to_owned()),
+            ..shell("echo")
+        };
+        let error = refused(session.processes().start(nowhere).await);
+        assert_eq!(error.code(), "process_not_started");
+        assert!(
+            error
+                .to_string()
+                .ends_with("its working directory `/nonesuch` does not exist"),
+            "{error}"
+        );
         let error = session.processes().start(order([])).await.unwrap_err();
         assert!(
             matches!(error, Error::Argument { name: "command", .. }),

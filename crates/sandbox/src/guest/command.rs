@@ -1,6 +1,7 @@
 //! Commands of a sandbox: those that are run to their end, and those that live beside cells.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -59,6 +60,8 @@ pub struct KeptOutput {
     pub total: u64,
     /// Whether the output ends after these bytes.
     pub eof: bool,
+    /// Where in the bytes those from stderr are, in ascending order.
+    pub stderr: Vec<Range<usize>>,
 }
 
 /// An event of a running command.
@@ -227,10 +230,15 @@ impl GuestLink {
         match (frame.message, frame.blobs.pop()) {
             (
                 FromGuest::Output {
-                    offset, total, eof, ..
+                    offset,
+                    total,
+                    eof,
+                    stderr,
+                    ..
                 },
                 Some(Blob::Memory(bytes)),
             ) if bytes.len() as u64 <= length => Ok(KeptOutput {
+                stderr: within(&stderr, offset, bytes.len()).ok_or_else(unexpected)?,
                 offset,
                 bytes,
                 total,
@@ -284,5 +292,42 @@ impl GuestLink {
         send(&self.asks()?, &self.last, message, None, Answer::None)
             .await
             .map(drop)
+    }
+}
+
+/// Returns parts of the output as parts of bytes that begin at an offset; none if they are not in order or not within the bytes.
+fn within(parts: &[[u64; 2]], offset: u64, length: usize) -> Option<Vec<Range<usize>>> {
+    let mut last = 0;
+    let mut inside = Vec::with_capacity(parts.len());
+    for [from, to] in parts {
+        let at = |it: &u64| usize::try_from(it.checked_sub(offset)?).ok();
+        let (from, to) = (at(from)?, at(to)?);
+        if from < last || from >= to || to > length {
+            return None;
+        }
+        inside.push(from..to);
+        last = to;
+    }
+    Some(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_a_hostile_guest_makes_up_are_rejected() {
+        assert_eq!(within(&[[10, 12], [12, 15]], 10, 5), Some(vec![0..2, 2..5]));
+        assert_eq!(within(&[], 10, 0), Some(Vec::new()));
+        for parts in [
+            [[9, 11], [12, 13]],
+            [[10, 12], [11, 13]],
+            [[10, 12], [13, 13]],
+            [[12, 11], [13, 14]],
+            [[10, 12], [13, 16]],
+            [[10, 12], [13, u64::MAX]],
+        ] {
+            assert_eq!(within(&parts, 10, 5), None, "{parts:?}");
+        }
     }
 }

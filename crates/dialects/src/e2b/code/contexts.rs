@@ -248,7 +248,7 @@ async fn drop_in_kernel(e2b: &E2b, held: &HeldSandbox, context: &Scope) -> Answe
     let turn = held.turn().await?;
     let _permit = e2b.host.cell(&held.kept.owner).await?;
     let arguments = json!([context.language.name(), context.name, context.directory]);
-    let code = format!("__import__('cellblock_kernel.e2b.contexts', fromlist=['drop']).drop(*{arguments})");
+    let code = format!("__import__('cellblock_kernel.cell.contexts', fromlist=['drop']).drop(*{arguments})");
     turn.session.execute(hidden(code)).await?;
     Ok(())
 }

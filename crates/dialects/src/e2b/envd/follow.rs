@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cellblock_interpreter::session::processes::{ProcessReport, ProcessState};
+use cellblock_interpreter::session::processes::{ProcessReport, ProcessState, ProcessStream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -17,19 +17,17 @@ use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
 use super::connect::{self, Called, Fault};
 use super::started::Process;
-use super::streams;
+use crate::process::Reading;
 
 /// Silence after which a message is sent all the same, unless the client names another.
 const BEAT: Duration = Duration::from_secs(50);
-/// How long the error stream may go on after the end of its process.
-const REST: Duration = Duration::from_secs(2);
 
 /// Sends what a process writes, and its end. It goes on if the client goes.
 pub(super) fn follow(
     e2b: &E2b,
     held: HeldSandbox,
     process: Process,
-    offsets: [u64; 2],
+    reading: Reading,
     until: Option<Duration>,
     headers: &HeaderMap,
 ) -> Response {
@@ -39,7 +37,7 @@ pub(super) fn follow(
         .max(Duration::from_secs(1));
     let following = e2b.host.tasks.spawn(async move {
         let _ = messages.send(event("start", &json!({ "pid": process.pid }))).await;
-        let mut telling = pin!(tell(&held, &process, offsets, &messages));
+        let mut telling = pin!(tell(&process, reading, &messages));
         let mut late = pin!(async {
             match until {
                 Some(until) => sleep(until).await,
@@ -59,59 +57,21 @@ pub(super) fn follow(
     connect::stream(waiting, async move { following.await.unwrap_or(Ok(())) })
 }
 
-async fn tell(
-    held: &HeldSandbox,
-    process: &Process,
-    [stdout, stderr]: [u64; 2],
-    messages: &mpsc::Sender<Value>,
-) -> Called<()> {
-    let processes = held.session.processes();
-    let name = if process.stderr.is_some() { "stdout" } else { "pty" };
-    let mut output = pin!(async {
-        streams::follow(processes, &process.id, stdout, &Parts { name, messages }).await?;
-        streams::ended(processes, &process.id).await
-    });
-    let mut errors = pin!(async {
-        let Some(id) = &process.stderr else { return Ok(()) };
-        streams::follow(
-            processes,
-            id,
-            stderr,
-            &Parts {
-                name: "stderr",
-                messages,
-            },
-        )
-        .await
-    });
-    let mut is_read = false;
-    let report = loop {
-        tokio::select! {
-            report = &mut output => break report?,
-            read = &mut errors, if !is_read => { read?; is_read = true; }
+async fn tell(process: &Process, mut reading: Reading, messages: &mpsc::Sender<Value>) -> Called<()> {
+    while let Some((stream, bytes)) = reading.next().await? {
+        let name = match stream {
+            _ if process.terminal => "pty",
+            ProcessStream::Stdout => "stdout",
+            ProcessStream::Stderr => "stderr",
+        };
+        let data = event("data", &json!({ name: STANDARD.encode(bytes) }));
+        if messages.send(data).await.is_err() {
+            break;
         }
-    };
-    if !is_read {
-        // What the process has left behind may hold it open.
-        let _ = tokio::time::timeout(REST, errors).await;
     }
+    let report = reading.end().await?;
     let _ = messages.send(event("end", &end(&report))).await;
     Ok(())
-}
-
-/// Sends parts of a stream.
-#[derive(Debug)]
-pub(super) struct Parts<'a> {
-    name: &'static str,
-    messages: &'a mpsc::Sender<Value>,
-}
-
-impl Parts<'_> {
-    /// Sends a part. Returns whether somebody takes it.
-    pub(super) async fn send(&self, bytes: &[u8]) -> bool {
-        let data = event("data", &json!({ self.name: STANDARD.encode(bytes) }));
-        self.messages.send(data).await.is_ok()
-    }
 }
 
 fn event(name: &str, value: &Value) -> Value {

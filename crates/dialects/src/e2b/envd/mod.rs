@@ -10,7 +10,6 @@ mod files;
 mod follow;
 mod process;
 mod started;
-mod streams;
 mod surveyor;
 mod watch;
 

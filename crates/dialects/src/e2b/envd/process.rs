@@ -21,7 +21,7 @@ use super::super::state::E2b;
 use super::connect::{self, Called, Fault};
 use super::follow::{follow, seconds};
 use super::started::{Config, Process, Selector};
-use super::streams;
+use crate::process::{Reading, ended, kill};
 
 /// How long a process that is killed may take to end.
 const KILLED: Duration = Duration::from_secs(5);
@@ -186,35 +186,31 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
         stdin: request.stdin.unwrap_or(true),
         terminal: request.pty.map(Pty::terminal),
     };
+    let terminal = order.terminal.is_some();
     let processes = held.session.processes();
     let permit = e2b.host.cell(&held.kept.owner).await;
     let permit = permit.map_err(|denied| Fault::new("resource_exhausted", denied.to_string()))?;
-    let (report, stderr) = if order.terminal.is_some() {
-        (processes.start(order).await?, None)
-    } else {
-        let split = streams::start(processes, order).await?;
-        (split.process, Some(split.stderr))
-    };
+    let report = processes.start(order).await?;
     let process = Process {
         pid: number(&report.id),
         id: report.id,
-        stderr,
+        terminal,
         config,
         tag: request.tag,
     };
     held.kept.daemon.started.add(process.clone(), processes);
     let until = seconds(headers, "connect-timeout-ms", 0.001);
+    let reading = Reading::new(&held.session, &process.id, 0);
     let (session, id) = (held.session.clone(), process.id.clone());
     e2b.host.tasks.spawn(async move {
-        let ended = streams::ended(session.processes(), &id);
+        let ended = ended(session.processes(), &id);
         let ended = tokio::time::timeout(until.unwrap_or(Duration::MAX), ended).await;
         if ended.is_err() {
-            streams::kill(session.processes(), &id).await;
+            kill(session.processes(), &id).await;
         }
         drop(permit);
     });
-    let offsets = [0, streams::READY];
-    Ok(follow(e2b, hold(held)?, process, offsets, until, headers))
+    Ok(follow(e2b, hold(held)?, process, reading, until, headers))
 }
 
 /// Follows a process that was started before, from now on.
@@ -230,20 +226,9 @@ async fn attach(e2b: &E2b, held: &HeldSandbox, request: &Request, headers: &Head
             process.pid
         )));
     }
-    let stdout = streams::written(processes, &process.id).await?;
-    let stderr = match &process.stderr {
-        Some(id) => streams::written(processes, id).await?,
-        None => 0,
-    };
+    let reading = Reading::from_now(&held.session, &process.id).await?;
     let until = seconds(headers, "connect-timeout-ms", 0.001);
-    Ok(follow(
-        e2b,
-        hold(held)?,
-        process,
-        [stdout, stderr],
-        until,
-        headers,
-    ))
+    Ok(follow(e2b, hold(held)?, process, reading, until, headers))
 }
 
 fn hold(held: &HeldSandbox) -> Called<HeldSandbox> {

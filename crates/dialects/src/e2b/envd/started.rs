@@ -34,8 +34,8 @@ pub(super) struct Process {
     pub(super) pid: u32,
     /// Its id among the session's processes.
     pub(super) id: String,
-    /// Where its error stream is, unless it has a terminal.
-    pub(super) stderr: Option<String>,
+    /// Whether it has a terminal, which has only one stream.
+    pub(super) terminal: bool,
     pub(super) config: Config,
     pub(super) tag: Option<String>,
 }

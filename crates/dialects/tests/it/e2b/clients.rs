@@ -6,15 +6,10 @@ use cellblock_testkit::require;
 use super::{KEY, World};
 use crate::support::{block_on, run};
 
-/// Runs a program of E2B's clients with variables that lead it to a server.
-fn passes(program: &str, arguments: &[&str], variables: &[(&str, &str)]) {
-    // The folder is the repository's; nothing is to be left there.
-    let variables = [variables, &[("PYTHONDONTWRITEBYTECODE", "1")]].concat();
-    block_on(run("dialects/e2b", program, arguments, &variables));
-}
+const PYTHON: &str = ".venv/bin/python";
 
 /// Runs a program that finds the server by the addresses of E2B's API and sandboxes.
-fn passes_by_address(program: &str, arguments: &[&str]) {
+fn passes_by_address(judge: &str, program: &str, arguments: &[&str]) {
     let world = block_on(World::start());
     let url = world.url("");
     let variables = [
@@ -22,25 +17,33 @@ fn passes_by_address(program: &str, arguments: &[&str]) {
         ("E2B_SANDBOX_URL", &url),
         ("E2B_API_KEY", KEY),
     ];
-    passes(program, arguments, &variables);
+    block_on(run(judge, "dialects/e2b", program, arguments, &variables));
 }
 
 #[test]
 fn the_clients_of_python_work_unchanged() {
     require!(E2bPython);
-    passes_by_address(".venv/bin/python", &["-m", "unittest", "test_e2b"]);
+    passes_by_address("e2b-python", PYTHON, &["-m", "unittest", "test_e2b"]);
 }
 
 #[test]
 fn smolagents_runs_an_agents_code() {
     require!(E2bPython);
-    passes_by_address(".venv/bin/python", &["-m", "unittest", "test_smolagents"]);
+    passes_by_address("smolagents", PYTHON, &["-m", "unittest", "test_smolagents"]);
 }
 
 #[test]
 fn the_client_of_javascript_works_unchanged() {
     require!(E2bNode);
-    passes_by_address("node", &["--test", "e2b.test.js", "computesdk.test.js"]);
+    let arguments = ["--test", "--test-reporter=tap", "e2b.test.js"];
+    passes_by_address("e2b-javascript", "node", &arguments);
+}
+
+#[test]
+fn computesdk_finds_it_by_e2bs_variables() {
+    require!(E2bNode);
+    let arguments = ["--test", "--test-reporter=tap", "computesdk.test.js"];
+    passes_by_address("computesdk", "node", &arguments);
 }
 
 #[test]
@@ -62,5 +65,6 @@ fn the_client_of_python_works_in_debug_mode_with_one_variable() {
         assert_eq!(answer.status(), 403, "{name}");
     }
     let arguments = ["-m", "unittest", "test_debug"];
-    passes(".venv/bin/python", &arguments, &[("E2B_DEBUG", "true")]);
+    let variables = [("E2B_DEBUG", "true")];
+    block_on(run("e2b-debug", "dialects/e2b", PYTHON, &arguments, &variables));
 }

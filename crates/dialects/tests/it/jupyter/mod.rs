@@ -19,24 +19,40 @@ pub(crate) async fn server() -> Server {
 #[test]
 fn open_webui_runs_code_with_a_token_or_a_password() {
     require!(OpenWebuiClient);
-    block_on(async { suite("open_webui", "test_interpreter", &server().await).await });
+    block_on(async {
+        suite(
+            "open-webui-jupyter",
+            "open_webui",
+            "test_interpreter",
+            &server().await,
+        )
+        .await
+    });
 }
 
 #[test]
 fn jupyter_kernel_client_runs_code() {
     require!(JupyterClients);
-    block_on(async { suite("jupyter", "test_kernel_client", &server().await).await });
+    block_on(async {
+        suite(
+            "jupyter-kernel-client",
+            "jupyter",
+            "test_kernel_client",
+            &server().await,
+        )
+        .await
+    });
 }
 
 #[test]
 fn jupyter_server_uses_it_as_its_kernel_gateway() {
     require!(JupyterClients);
-    block_on(async { suite("jupyter", "test_gateway", &server().await).await });
+    block_on(async { suite("jupyter-server", "jupyter", "test_gateway", &server().await).await });
 }
 
 #[test]
 fn jupyter_lab_runs_a_notebook_in_a_browser() {
     require!(JupyterClients);
     require!(Chromium);
-    block_on(async { suite("jupyter", "test_lab", &server().await).await });
+    block_on(async { suite("jupyterlab", "jupyter", "test_lab", &server().await).await });
 }

@@ -11,9 +11,10 @@ fn the_tools_of_librechat_work() {
     block_on(async {
         let api = code_api().await;
         run(
+            "librechat",
             "dialects/librechat",
             "node",
-            &["client.js"],
+            &["--test", "--test-reporter=tap", "client.test.js"],
             &[("LIBRECHAT_CODE_BASEURL", &api.url(""))],
         )
         .await;

@@ -10,6 +10,6 @@ fn open_webui_makes_tools_of_the_operations_and_relays_its_users() {
     require!(OpenWebuiClient);
     block_on(async {
         let server = server().await;
-        suite("open_webui", "test_terminal", &server).await;
+        suite("open-webui-terminal", "open_webui", "test_terminal", &server).await;
     });
 }

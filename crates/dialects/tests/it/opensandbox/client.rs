@@ -19,9 +19,10 @@ fn the_libraries_of_opensandbox_work() {
             ("OPEN_SANDBOX_API_KEY", "key-a"),
         ];
         run(
+            "opensandbox",
             "dialects/opensandbox",
             ".venv/bin/python",
-            &["client.py"],
+            &["-m", "unittest", "test_client"],
             &variables,
         )
         .await;

@@ -159,7 +159,6 @@ fn what_a_server_does_not_have_is_refused_by_name() {
         let policy: Value = policy.read().await;
         assert_eq!(policy["code"], "UNSUPPORTED", "{policy}");
         for (path, named) in [
-            (format!("/execd/{}/pty", opened.id), "terminals"),
             (
                 format!("/execd/{}/v1/isolated/session", opened.id),
                 "isolated sessions",

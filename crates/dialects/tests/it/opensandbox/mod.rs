@@ -4,6 +4,7 @@ mod client;
 mod execd;
 mod files;
 mod lifecycle;
+mod terminals;
 
 use cellblock_dialects::{DialectsOptions, OpenSandboxOptions};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::script::Script;
-use cellblock_testkit::{require, workspace_root};
+use cellblock_testkit::{SuiteCounts, judged, require, workspace_root};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -54,8 +54,8 @@ fn script() -> Script {
     serde_json::from_value(json!({ "conversations": conversations })).unwrap()
 }
 
-/// Runs a suite against a gateway.
-async fn run(program: &str, arguments: &[&str]) {
+/// Runs a suite against a gateway, and records its numbers under a name in `docs/judges.md`.
+async fn run(judge: &str, program: &str, arguments: &[&str]) {
     let server = serve(Arc::new(script())).await;
     let suite = Command::new(program)
         .args(arguments)
@@ -67,16 +67,25 @@ async fn run(program: &str, arguments: &[&str]) {
     let ran = timeout(PATIENCE, suite).await.unwrap().unwrap();
     let told = [ran.stdout, ran.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(ran.status.success(), "{program} {arguments:?}: {}", told.concat());
+    judged(judge, SuiteCounts::read(&told.join("\n")).unwrap());
 }
 
 #[test]
 fn anthropic_from_pypi_is_served() {
     require!(AnthropicPython);
-    block_on(run(".venv/bin/python", &["-m", "unittest", "test_messages"]));
+    block_on(run(
+        "anthropic-python",
+        ".venv/bin/python",
+        &["-m", "unittest", "test_messages"],
+    ));
 }
 
 #[test]
 fn the_sdk_of_npm_is_served() {
     require!(AnthropicNode);
-    block_on(run("node", &["--test", "messages.test.js"]));
+    block_on(run(
+        "anthropic-javascript",
+        "node",
+        &["--test", "--test-reporter=tap", "messages.test.js"],
+    ));
 }

@@ -6,7 +6,8 @@ import os
 import sys
 from typing import Any
 
-from cellblock_kernel.e2b import contexts, values
+from cellblock_kernel.cell import contexts
+from cellblock_kernel.e2b import values
 from cellblock_kernel.outputs import plot
 
 # Name of the value of a cell's last expression, by which the host tells it from values that the cell displayed.

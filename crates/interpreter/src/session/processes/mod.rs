@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use cellblock_sandbox::guest::{GuestLink, SandboxCommand};
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 use super::{Request, Session};
 use crate::error::{Error, Result};
 pub use crate::process_error::{MAX_INPUT, MAX_RUNNING, ProcessError};
-pub use cellblock_protocol::TerminalSize;
+pub use cellblock_protocol::{Stream as ProcessStream, TerminalSize};
 
 mod aside;
 mod attach;
@@ -126,6 +127,9 @@ pub struct ProcessOutput {
     pub total: u64,
     /// Whether it has ended and these are its last bytes.
     pub eof: bool,
+    /// Where in the bytes those from stderr are, in ascending order. Of a process that has alternated thousands of times between its
+    /// streams, the oldest bytes count as those of stdout; a terminal has only one stream.
+    pub stderr: Vec<Range<usize>>,
 }
 
 impl ProcessReport {
@@ -142,6 +146,22 @@ impl ProcessReport {
 }
 
 impl ProcessOutput {
+    /// Returns the bytes with their streams, in their order.
+    pub fn parts(&self) -> impl Iterator<Item = (ProcessStream, &[u8])> {
+        let bounds = self.stderr.iter().flat_map(|part| [part.start, part.end]);
+        let mut from = 0;
+        let streams = [ProcessStream::Stdout, ProcessStream::Stderr].into_iter().cycle();
+        let parts = bounds
+            .chain([self.bytes.len()])
+            .zip(streams)
+            .map(move |(to, stream)| {
+                let part = self.bytes.get(from..to).unwrap_or_default();
+                from = to;
+                (stream, part)
+            });
+        parts.filter(|(_, part)| !part.is_empty())
+    }
+
     /// Returns the bytes as text. A character that is not complete yet is left for the next read; bytes that are not UTF-8 are replaced.
     pub fn into_text(mut self) -> (String, u64) {
         if !self.eof {
@@ -225,6 +245,7 @@ impl Processes<'_> {
             bytes: read.bytes,
             total: read.total,
             eof: read.eof,
+            stderr: read.stderr,
         })
     }
 
@@ -349,7 +370,35 @@ mod tests {
             lost: 0,
             total: 100,
             eof,
+            stderr: Vec::new(),
         }
+    }
+
+    #[test]
+    fn output_is_told_apart_by_its_streams_in_its_order() {
+        use ProcessStream::{Stderr, Stdout};
+
+        let mixed = |stderr: &[Range<usize>]| -> Vec<(ProcessStream, String)> {
+            let output = ProcessOutput {
+                stderr: stderr.to_vec(),
+                ..output(b"abcdef", false)
+            };
+            let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+            output
+                .parts()
+                .map(|(stream, part)| (stream, text(part)))
+                .collect()
+        };
+        let told = |parts: &[(ProcessStream, &str)]| -> Vec<_> {
+            parts
+                .iter()
+                .map(|(stream, text)| (*stream, (*text).to_owned()))
+                .collect()
+        };
+        assert_eq!(mixed(&[]), told(&[(Stdout, "abcdef")]));
+        assert_eq!(mixed(&[0..6]), told(&[(Stderr, "abcdef")]));
+        let parts = told(&[(Stdout, "a"), (Stderr, "bc"), (Stdout, "de"), (Stderr, "f")]);
+        assert_eq!(mixed(&[1..3, 5..6]), parts);
     }
 
     #[test]

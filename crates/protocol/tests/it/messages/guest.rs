@@ -175,12 +175,15 @@ pub(crate) fn from_guest() -> impl Strategy<Value = FromGuest> {
     prop_oneof![
         any::<u32>().prop_map(|generation| FromGuest::Hello { generation }),
         id().prop_map(|exec| FromGuest::Started { exec }),
-        (id(), id(), id(), any::<bool>()).prop_map(|(request, offset, total, eof)| FromGuest::Output {
-            request,
-            offset,
-            total,
-            eof
-        }),
+        (id(), id(), id(), any::<bool>(), vec([id(), id()], 0..3)).prop_map(
+            |(request, offset, total, eof, stderr)| FromGuest::Output {
+                request,
+                offset,
+                total,
+                eof,
+                stderr
+            }
+        ),
         (id(), prop::sample::select(vec![Stream::Stdout, Stream::Stderr]))
             .prop_map(|(exec, stream)| FromGuest::Stream { exec, stream }),
         (

@@ -1,6 +1,7 @@
 """Uses OpenSandbox's libraries as their documentation does. OPEN_SANDBOX_DOMAIN and OPEN_SANDBOX_API_KEY name the server."""
 
 import asyncio
+import unittest
 from datetime import timedelta
 
 import httpx
@@ -125,47 +126,64 @@ async def fetch(url: str, headers: dict[str, str]) -> str:
         return answer.text
 
 
-async def main() -> None:
-    config = ConnectionConfig(disable_metrics=True)
-    sandbox = await Sandbox.create(
-        "opensandbox/code-interpreter:v1.1.0",
-        connection_config=config,
-        timeout=timedelta(minutes=5),
-        env={"COLOR": "blue"},
-        metadata={"purpose": "test"},
-    )
-    # Finds out that execd answers, and that code can run.
-    interpreter = await CodeInterpreter.create(sandbox)
-    await check_code(interpreter)
-    await check_commands(sandbox)
-    await check_files(sandbox)
-    metrics = await sandbox.get_metrics()
-    if metrics.cpu_count < 1 or metrics.memory_total_in_mib <= 0:
-        raise AssertionError(f"{metrics!r}")
-    info = await sandbox.get_info()
-    same((info.id, info.status.state, info.metadata), (sandbox.id, "Running", {"purpose": "test"}))
-    renewed = await sandbox.renew(timedelta(minutes=10))
-    if renewed.expires_at <= info.expires_at:
-        raise AssertionError("the expiration is not later")
-    manager = await SandboxManager.create(connection_config=config)
-    listed = await manager.list_sandbox_infos(SandboxFilter(metadata={"purpose": "test"}))
-    same([it.id for it in listed.sandbox_infos], [sandbox.id])
-    same((await manager.patch_sandbox_metadata(sandbox.id, {"more": "1", "purpose": None})).metadata, {"more": "1"})
-    await sandbox.commands.run("echo kept > kept.txt")
-    await sandbox.pause()
-    same((await sandbox.get_info()).status.state, "Paused")
-    resumed = await Sandbox.resume(sandbox.id, connection_config=config)
-    same((text((await resumed.commands.run("cat kept.txt")).logs.stdout), resumed.id), ("kept\n", sandbox.id))
-    serve = "exec python3 -m http.server 8123 --bind 127.0.0.1"
-    await resumed.commands.run(serve, opts=RunCommandOpts(background=True))
-    endpoint = await resumed.get_endpoint(8123)
-    same(await fetch(f"http://{endpoint.endpoint}/kept.txt", endpoint.headers), "kept\n")
-    await resumed.close()
-    await manager.close()
-    await interpreter.aclose()
-    await sandbox.kill()
-    same(await sandbox.is_healthy(), False)
-    await sandbox.close()
+class ClientTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.config = ConnectionConfig(disable_metrics=True)
+        self.sandbox = await Sandbox.create(
+            "opensandbox/code-interpreter:v1.1.0",
+            connection_config=self.config,
+            timeout=timedelta(minutes=5),
+            env={"COLOR": "blue"},
+            metadata={"purpose": self.id()},
+        )
 
+    async def asyncTearDown(self) -> None:
+        await self.sandbox.kill()
+        same(await self.sandbox.is_healthy(), False)
+        await self.sandbox.close()
 
-asyncio.run(main())
+    async def test_code_runs_in_contexts(self) -> None:
+        # Finds out that execd answers, and that code can run.
+        interpreter = await CodeInterpreter.create(self.sandbox)
+        await check_code(interpreter)
+        await interpreter.aclose()
+
+    async def test_commands_run(self) -> None:
+        await check_commands(self.sandbox)
+
+    async def test_files_are_written_and_found(self) -> None:
+        await check_files(self.sandbox)
+
+    async def test_a_sandbox_is_described_and_renewed(self) -> None:
+        sandbox, purpose = self.sandbox, {"purpose": self.id()}
+        metrics = await sandbox.get_metrics()
+        if metrics.cpu_count < 1 or metrics.memory_total_in_mib <= 0:
+            raise AssertionError(f"{metrics!r}")
+        info = await sandbox.get_info()
+        same((info.id, info.status.state, info.metadata), (sandbox.id, "Running", purpose))
+        renewed = await sandbox.renew(timedelta(minutes=10))
+        if renewed.expires_at <= info.expires_at:
+            raise AssertionError("the expiration is not later")
+        manager = await SandboxManager.create(connection_config=self.config)
+        listed = await manager.list_sandbox_infos(SandboxFilter(metadata=purpose))
+        same([it.id for it in listed.sandbox_infos], [sandbox.id])
+        patch = {"more": "1", "purpose": None}
+        same((await manager.patch_sandbox_metadata(sandbox.id, patch)).metadata, {"more": "1"})
+        await manager.close()
+
+    async def test_a_sandbox_is_paused_and_resumed(self) -> None:
+        sandbox = self.sandbox
+        await sandbox.commands.run("echo kept > kept.txt")
+        await sandbox.pause()
+        same((await sandbox.get_info()).status.state, "Paused")
+        resumed = await Sandbox.resume(sandbox.id, connection_config=self.config)
+        same((text((await resumed.commands.run("cat kept.txt")).logs.stdout), resumed.id), ("kept\n", sandbox.id))
+        await resumed.close()
+
+    async def test_a_server_in_a_sandbox_is_reached(self) -> None:
+        sandbox = self.sandbox
+        await sandbox.commands.run("echo kept > kept.txt")
+        serve = "exec python3 -m http.server 8123 --bind 127.0.0.1"
+        await sandbox.commands.run(serve, opts=RunCommandOpts(background=True))
+        endpoint = await sandbox.get_endpoint(8123)
+        same(await fetch(f"http://{endpoint.endpoint}/kept.txt", endpoint.headers), "kept\n")

@@ -1,6 +1,7 @@
 // Uses LibreChat's own tools as its agents do. LIBRECHAT_CODE_BASEURL names the server.
 
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import {
   createBashExecutionTool,
   createCodeExecutionTool,
@@ -88,6 +89,6 @@ async function programs() {
   assert.deepEqual(invoked.map((input) => input.of).sort(), ['a', 'b', 'c']);
 }
 
-await runs(await upload('in.csv', 'a,b\n'));
-await conversations();
-await programs();
+test('code reads an uploaded file and makes one', async () => runs(await upload('in.csv', 'a,b\n')));
+test('a conversation keeps its files', conversations);
+test('a program calls tools while it runs', programs);

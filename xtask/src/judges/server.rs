@@ -1,0 +1,71 @@
+//! The server that programs judge.
+
+use std::env;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::target;
+
+/// The server that is judged. It ends with this.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) url: String,
+    child: Child,
+    _state: tempfile::TempDir,
+}
+
+impl Server {
+    pub(super) fn start(root: &Path) -> Result<Self> {
+        let program = target(root).join("debug/cellblock");
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--package", "cellblock"])
+            .current_dir(root)
+            .status()
+            .context("start cargo")?;
+        if !built.success() {
+            bail!("build `cellblock`: cargo ended with {built}");
+        }
+        let state = tempfile::tempdir()?;
+        let home =
+            env::var_os("CELLBLOCK_HOME").map_or_else(|| target(root).join("cellblock-home"), PathBuf::from);
+        let mut child = Command::new(program)
+            .args([
+                "serve",
+                "--no-model",
+                "--listen",
+                "127.0.0.1:0",
+                "--config",
+                "tests/judges/cellblock.yaml",
+            ])
+            .current_dir(root)
+            .env("CELLBLOCK_HOME", home)
+            .env("CELLBLOCK_SERVE__STATE", state.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("start the server")?;
+        let output = child.stdout.take().context("no output of the server")?;
+        let mut first = String::new();
+        BufReader::new(output).read_line(&mut first)?;
+        let Some(url) = first.trim().strip_prefix("listening on ") else {
+            let _ = child.kill();
+            bail!("the server did not start: `{first}`");
+        };
+        Ok(Self {
+            url: url.to_owned(),
+            child,
+            _state: state,
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It ends its sandboxes on this signal.
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
