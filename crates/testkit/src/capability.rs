@@ -80,6 +80,8 @@ pub enum Capability {
     MariaDb,
     /// `helm` and `kubernetes-validate` are on PATH.
     Helm,
+    /// `CELLBLOCK_TEST_KUBE` names a folder with the programs of a Kubernetes control plane and the controller of agent-sandbox.
+    Kubernetes,
     /// `tmux`, a terminal for tests, is on PATH.
     Tmux,
     /// Chromium is on PATH.
@@ -92,7 +94,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -126,6 +128,7 @@ impl Capability {
         Self::Postgres,
         Self::MariaDb,
         Self::Helm,
+        Self::Kubernetes,
         Self::Tmux,
         Self::Chromium,
         Self::ConsoleClient,
@@ -168,6 +171,7 @@ impl Capability {
             Self::Postgres => "postgres",
             Self::MariaDb => "mariadb",
             Self::Helm => "helm",
+            Self::Kubernetes => "kubernetes",
             Self::Tmux => "tmux",
             Self::Chromium => "chromium",
             Self::ConsoleClient => "console_client",
@@ -262,11 +266,21 @@ impl Capability {
             Self::PipWheel => pip_wheel().map(drop),
             Self::Helm => succeeds(Command::new("helm").arg("version"))
                 .and_then(|()| succeeds(Command::new("kubernetes-validate").arg("--version"))),
+            Self::Kubernetes => {
+                let folder = kubernetes_programs().ok_or("`CELLBLOCK_TEST_KUBE` names no folder")?;
+                succeeds(Command::new(folder.join("kube-apiserver")).arg("--version"))
+                    .and_then(|()| succeeds(Command::new("openssl").arg("version")))
+            }
             // Its `--help` fails.
             Self::MariaDb => succeeds(Command::new("which").arg("mariadb-install-db"))
                 .and_then(|()| succeeds(Command::new("mariadbd").arg("--version"))),
         }
     }
+}
+
+/// Returns the folder with the programs of a Kubernetes control plane.
+pub(crate) fn kubernetes_programs() -> Option<PathBuf> {
+    env::var_os("CELLBLOCK_TEST_KUBE").map(PathBuf::from)
 }
 
 /// Returns the wheel of pip that `python3` puts into new virtual environments.

@@ -12,7 +12,7 @@
 //! - [`wait`] waits for what tells nobody that it has happened;
 //! - [`WebSockets`] serves connections that a test can cut;
 //! - with the feature `databases`, `DatabaseServer` is a server of Postgres, or of another database;
-//! - with the feature `kubernetes`, `FakeCluster` is a Kubernetes cluster whose pods are processes;
+//! - with the feature `kubernetes`, `TestCluster` is a Kubernetes cluster whose pods are processes;
 //! - [`as_ordinary_user`] starts a program without any privilege.
 //!
 //! ```

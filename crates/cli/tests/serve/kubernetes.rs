@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use cellblock_testkit::kubernetes::{ADMIN, FakeCluster, NAMESPACE, NOBODY, PretendedPods, ServePods};
+use cellblock_testkit::kubernetes::{ADMIN, NOBODY, PretendedPods, ServePods, TestCluster};
 use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, require};
 use rustix::process::Signal;
@@ -19,8 +19,8 @@ fn reserved_port() -> (TcpListener, u16) {
 }
 
 /// A cluster with a warm pool of servers.
-fn cluster(port: u16, replicas: u32) -> FakeCluster {
-    let cluster = FakeCluster::start(ServePods {
+fn cluster(port: u16, replicas: u32) -> TestCluster {
+    let cluster = TestCluster::start(ServePods {
         config: "remote: {serve: true}\npool: {ready: 1}".to_owned(),
         args: vec!["--no-model".to_owned()],
         port,
@@ -30,11 +30,12 @@ fn cluster(port: u16, replicas: u32) -> FakeCluster {
 }
 
 /// A configuration that takes pods of the pool.
-fn config(cluster: &FakeCluster, port: u16, more: &str) -> String {
+fn config(cluster: &TestCluster, port: u16, more: &str) -> String {
     format!(
         "backend: kubernetes\nsandbox_allow_http: true\npool: {{ready: 0, acquire_timeout: 3m}}\n\
-         kubernetes: {{kubeconfig: '{}', namespace: {NAMESPACE}, warm_pool: python, port: {port}, claim_timeout: 2m, lease: 1s{more}}}",
-        cluster.kubeconfig(ADMIN).display()
+         kubernetes: {{kubeconfig: '{}', namespace: {}, warm_pool: python, port: {port}, claim_timeout: 2m, lease: 1s{more}}}",
+        cluster.kubeconfig(ADMIN).display(),
+        cluster.namespace(),
     )
 }
 
@@ -50,7 +51,7 @@ fn cell(server: &Server, session: &str, code: &str) -> Value {
     cell
 }
 
-fn claims(cluster: &FakeCluster, wanted: usize) {
+fn claims(cluster: &TestCluster, wanted: usize) {
     block_until("there are as many claims", || {
         cluster.count("sandboxclaims") == wanted
     });
@@ -110,7 +111,7 @@ fn a_session_lives_in_a_pod_and_neither_its_end_nor_a_kill_leaves_a_claim() {
 fn each_call_of_a_server_that_only_executes_claims_a_pod() {
     require!(UserNamespaces);
     let (_held, port) = reserved_port();
-    let cluster = FakeCluster::start(ServePods {
+    let cluster = TestCluster::start(ServePods {
         config: "execute: {}".to_owned(),
         args: vec!["--no-model".to_owned()],
         port,
@@ -131,7 +132,7 @@ fn doctor_checks_version_permissions_pool_template_and_one_claim() {
     // Every address of 127/8 is this machine, and this accepts connections to each pod.
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let cluster = FakeCluster::start(PretendedPods);
+    let cluster = TestCluster::start(PretendedPods);
     cluster.create_pool("python", 2, &json!({}));
     block_until("the pool is ready", || {
         cluster.all("sandboxwarmpools")[0]["status"]["readyReplicas"] == 2

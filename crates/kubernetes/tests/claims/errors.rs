@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use cellblock_kubernetes::{ClaimError, Claims, KubernetesOptions};
 use cellblock_sandbox::error::{Blame, Retry};
-use cellblock_testkit::kubernetes::{FakeCluster, NOBODY};
+use cellblock_testkit::kubernetes::{NOBODY, TestCluster};
 use cellblock_testkit::wait::until;
 use serde_json::json;
 
-use crate::support::{claims, cluster, misbehaving, nothing_is_left, only, options, refused};
+use crate::support::{claims, cluster, misbehaving, nothing_is_left, only, options, permit, refused};
 
 async fn start_fails(options: &KubernetesOptions) -> (cellblock_sandbox::Error, String) {
     let error = Claims::start(options).await.unwrap_err();
@@ -19,7 +19,7 @@ async fn start_fails(options: &KubernetesOptions) -> (cellblock_sandbox::Error, 
 
 #[tokio::test]
 async fn an_exhausted_pool_is_an_error_of_capacity_after_the_time_limit() {
-    let cluster = misbehaving(1, &json!({"fake.cellblock.dev/never-ready": "1"})).await;
+    let cluster = misbehaving(0, &json!({"fake.cellblock.dev/never-ready": "1"})).await;
     let options = KubernetesOptions {
         claim_timeout: Duration::from_secs(1),
         ..options(&cluster)
@@ -27,17 +27,19 @@ async fn an_exhausted_pool_is_an_error_of_capacity_after_the_time_limit() {
     let claims = Claims::start(&options).await.unwrap();
     let (error, text) = refused(&claims).await;
     assert!(
-        text.starts_with("no pod of the warm pool `python` became ready within 1.0s (SandboxCreatePending: "),
+        text.starts_with(
+            "no pod of the warm pool `python` became ready within 1.0s (DependenciesNotReady: Pod "
+        ),
         "{text}"
     );
     assert!(text.contains("raise its `replicas`"), "{text}");
     assert_eq!(error.blame(), Blame::Capacity);
     assert_eq!(error.retry(), Retry::After(Duration::from_secs(1)));
-    nothing_is_left(&cluster, 1).await;
+    nothing_is_left(&cluster, 0).await;
 }
 
 /// Claims while no pod is ready, and has the controller say a reason.
-async fn told(reason: &str) -> (cellblock_sandbox::Error, String, FakeCluster) {
+async fn told(reason: &str) -> (cellblock_sandbox::Error, String, TestCluster) {
     let cluster = misbehaving(1, &json!({"fake.cellblock.dev/never-ready": "1"})).await;
     let claims = claims(&cluster).await;
     let claiming = tokio::spawn({
@@ -81,13 +83,14 @@ async fn an_invalid_configuration_names_the_template_as_the_place_to_correct() {
 }
 
 #[tokio::test]
-async fn a_pod_that_fails_while_it_is_waited_for_is_named_with_its_message() {
-    let cluster = FakeCluster::start(FailingPods);
+async fn a_pod_that_fails_while_it_is_waited_for_is_named() {
+    let cluster = TestCluster::start(FailingPods);
+    permit(&cluster);
     cluster.create_pool("python", 0, &json!({}));
     let claims = claims(&cluster).await;
     let (error, text) = refused(&claims).await;
     assert!(
-        text.starts_with("the claim failed: PodFailed: no such image; look at the pod's events"),
+        text.starts_with("the claim failed: PodFailed: Pod failed; look at the pod's events"),
         "{text}"
     );
     assert_eq!((error.blame(), error.retry()), (Blame::Backend, Retry::Fresh));
@@ -115,7 +118,10 @@ async fn a_pool_that_does_not_exist_is_found_at_the_start() {
     };
     let (error, text) = start_fails(&options).await;
     assert!(
-        text.contains("WarmPoolNotFound: no SandboxWarmPool `nowhere` in namespace `cellblock-test`"),
+        text.contains(&format!(
+            "WarmPoolNotFound: no SandboxWarmPool `nowhere` in namespace `{}`",
+            cluster.namespace()
+        )),
         "{text}"
     );
     assert_eq!(error.blame(), Blame::Policy);
@@ -143,7 +149,7 @@ async fn rbac_that_denies_is_named_with_verb_resource_and_role() {
     let (error, text) = start_fails(&options).await;
     assert!(
         text.contains(
-            "403 Forbidden: sandboxwarmpools.extensions.agents.x-k8s.io is forbidden: User \"dev\" cannot get"
+            "403 Forbidden: sandboxwarmpools.extensions.agents.x-k8s.io \"python\" is forbidden: User \"dev\" cannot get"
         ),
         "{text}"
     );

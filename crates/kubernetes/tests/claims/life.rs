@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_kubernetes::{Claims, KubernetesOptions};
-use cellblock_testkit::kubernetes::NAMESPACE;
 use cellblock_testkit::wait::until;
 use serde_json::json;
 
@@ -19,7 +18,7 @@ async fn a_claim_names_pool_owner_and_holder_and_is_deleted_when_it_is_released(
     let claim = only(&cluster);
     let name = claim["metadata"]["name"].as_str().unwrap();
     assert!(name.starts_with("cellblock-"), "{name}");
-    assert_eq!(claim["metadata"]["namespace"], NAMESPACE);
+    assert_eq!(claim["metadata"]["namespace"], cluster.namespace());
     assert_eq!(claim["spec"]["warmPoolRef"], json!({"name": POOL}));
     assert_eq!(claim["spec"]["lifecycle"]["shutdownPolicy"], "Delete");
     let labels = &claim["metadata"]["labels"];

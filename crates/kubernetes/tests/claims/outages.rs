@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cellblock_kubernetes::{ClaimedPod, Claims};
 use cellblock_sandbox::Result;
-use cellblock_testkit::kubernetes::{FakeCluster, Fault, FaultKind};
+use cellblock_testkit::kubernetes::{Fault, FaultKind, TestCluster};
 use cellblock_testkit::wait::until;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -21,7 +21,7 @@ fn fault(method: &'static str, times: usize, kind: FaultKind) -> Fault {
 }
 
 /// A claim whose pod starts after so many milliseconds, when it is watched.
-async fn watched(start_after_ms: &str) -> (FakeCluster, Arc<Claims>, JoinHandle<Result<ClaimedPod>>) {
+async fn watched(start_after_ms: &str) -> (TestCluster, Arc<Claims>, JoinHandle<Result<ClaimedPod>>) {
     let cluster = misbehaving(0, &json!({"fake.cellblock.dev/start-after-ms": start_after_ms})).await;
     let claims = claims(&cluster).await;
     let claiming = tokio::spawn({

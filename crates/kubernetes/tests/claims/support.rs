@@ -3,38 +3,46 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_kubernetes::{Claims, KubernetesOptions};
-use cellblock_testkit::kubernetes::{ADMIN, FakeCluster, PretendedPods};
+use cellblock_kubernetes::{Claims, KubernetesOptions, VERBS};
+use cellblock_testkit::kubernetes::{GATEWAY, PretendedPods, TestCluster};
 use cellblock_testkit::wait::until;
 use serde_json::{Value, json};
 
 pub(crate) const POOL: &str = "python";
 
 /// A cluster with a warm pool of pods that are ready at once.
-pub(crate) async fn cluster(replicas: u32) -> FakeCluster {
+pub(crate) async fn cluster(replicas: u32) -> TestCluster {
     misbehaving(replicas, &json!({})).await
 }
 
 /// A cluster whose pods have these annotations.
-pub(crate) async fn misbehaving(replicas: u32, annotations: &Value) -> FakeCluster {
-    let cluster = FakeCluster::start(PretendedPods);
+pub(crate) async fn misbehaving(replicas: u32, annotations: &Value) -> TestCluster {
+    let cluster = TestCluster::start(PretendedPods);
+    permit(&cluster);
     cluster.create_pool(POOL, replicas, annotations);
     let never = annotations.get("fake.cellblock.dev/never-ready").is_some();
     until("the pool is filled", || never || ready(&cluster) == replicas).await;
     cluster
 }
 
+/// Permits exactly what the chart permits gateways, and to create the pool of direct mode.
+pub(crate) fn permit(cluster: &TestCluster) {
+    let direct: (&str, &str, &[&str]) = ("extensions.agents.x-k8s.io", "sandboxwarmpools", &["create"]);
+    let rules: Vec<_> = VERBS.iter().copied().chain([direct]).collect();
+    cluster.grant(&rules);
+}
+
 /// How many pods of the pool are ready.
-pub(crate) fn ready(cluster: &FakeCluster) -> u32 {
+pub(crate) fn ready(cluster: &TestCluster) -> u32 {
     let pools = cluster.all("sandboxwarmpools");
     let ready = pools[0]["status"]["readyReplicas"].as_u64().unwrap_or(0);
     u32::try_from(ready).unwrap()
 }
 
 /// Options with times that are short enough to be waited for.
-pub(crate) fn options(cluster: &FakeCluster) -> KubernetesOptions {
+pub(crate) fn options(cluster: &TestCluster) -> KubernetesOptions {
     KubernetesOptions {
-        kubeconfig: Some(cluster.kubeconfig(ADMIN)),
+        kubeconfig: Some(cluster.kubeconfig(GATEWAY)),
         warm_pool: Some(POOL.to_owned()),
         claim_timeout: Duration::from_mins(2),
         lease: Duration::from_secs(1),
@@ -42,12 +50,12 @@ pub(crate) fn options(cluster: &FakeCluster) -> KubernetesOptions {
     }
 }
 
-pub(crate) async fn claims(cluster: &FakeCluster) -> Arc<Claims> {
+pub(crate) async fn claims(cluster: &TestCluster) -> Arc<Claims> {
     Claims::start(&options(cluster)).await.unwrap()
 }
 
 /// Waits until nothing but the pool's own pods is left.
-pub(crate) async fn nothing_is_left(cluster: &FakeCluster, replicas: usize) {
+pub(crate) async fn nothing_is_left(cluster: &TestCluster, replicas: usize) {
     until("claims, sandboxes and pods are gone", || {
         cluster.counts() == (0, replicas, replicas)
     })
@@ -55,7 +63,7 @@ pub(crate) async fn nothing_is_left(cluster: &FakeCluster, replicas: usize) {
 }
 
 /// The only claim.
-pub(crate) fn only(cluster: &FakeCluster) -> Value {
+pub(crate) fn only(cluster: &TestCluster) -> Value {
     let mut all = cluster.all("sandboxclaims");
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)

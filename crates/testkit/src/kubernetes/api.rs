@@ -1,24 +1,20 @@
 //! The API server: paths, verbs and watches over the store.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::fault::{FaultKind, Faults};
 use super::status::{Resource, failure};
 use super::store::{Event, Store, merge, timestamp};
-use super::{ADMIN, NOBODY};
+use super::{ADMIN, GATEWAY, NOBODY};
 
 /// Largest body of a request.
 const BODY: usize = 1 << 20;
@@ -30,8 +26,8 @@ pub(super) struct ApiServer {
 }
 
 /// Where a request goes: resource, namespace, name, subresource.
-struct Target {
-    resource: &'static Resource,
+pub(super) struct Target {
+    pub(super) resource: &'static Resource,
     namespace: String,
     name: Option<String>,
     sub: Option<String>,
@@ -42,58 +38,15 @@ impl ApiServer {
         Self { store, faults }
     }
 
-    /// Serves while `serving` is true, each time on the same port.
-    #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-    pub(super) async fn serve(self, mut serving: watch::Receiver<bool>) -> SocketAddr {
-        let first = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = first.local_addr().unwrap();
-        let router = Router::new().fallback(answer).with_state(self);
-        tokio::spawn(async move {
-            let mut listener = Some(first);
-            while serving.wait_for(|on| *on).await.is_ok() {
-                let listening = listener.take().unwrap_or_else(|| listen(address));
-                let mut connections = JoinSet::new();
-                let accepting = async {
-                    while let Ok((stream, _)) = listening.accept().await {
-                        let service = hyper_util::service::TowerToHyperService::new(router.clone());
-                        let io = hyper_util::rt::TokioIo::new(stream);
-                        connections.spawn(async move {
-                            let server = hyper::server::conn::http1::Builder::new();
-                            let _ = server.serve_connection(io, service).await;
-                        });
-                    }
-                };
-                tokio::select! {
-                    () = accepting => {}
-                    _ = serving.wait_for(|on| !*on) => {}
-                }
-                // An answer that is under way is not given any more; then nobody listens.
-                connections.shutdown().await;
-            }
-        });
-        address
+    pub(super) fn router(self) -> Router {
+        Router::new().fallback(answer).with_state(self)
     }
-}
-
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-fn listen(address: SocketAddr) -> TcpListener {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_reuseaddr(true).unwrap();
-    socket.bind(address).unwrap();
-    socket.listen(1024).unwrap()
 }
 
 async fn answer(State(server): State<ApiServer>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, BODY).await.unwrap_or_default();
-    let query: Vec<(String, String)> =
-        url::form_urlencoded::parse(parts.uri.query().unwrap_or("").as_bytes())
-            .into_owned()
-            .collect();
-    let query = |key: &str| {
-        let found = query.iter().find(|(name, _)| name == key);
-        found.map(|(_, value)| value.clone())
-    };
+    let query = query(&parts.uri);
     let path = parts.uri.path().trim_matches('/').to_owned();
     if let Some(refused) = unauthorized(&parts.headers) {
         return refused;
@@ -108,19 +61,14 @@ async fn answer(State(server): State<ApiServer>, request: Request) -> Response {
             "the server could not find the requested resource",
         ));
     };
-    let method = match (parts.method.as_str(), query("watch"), &target.name) {
-        ("GET", Some(_), _) => "WATCH",
-        ("GET", None, None) => "LIST",
-        (method, ..) => method,
-    };
+    let method = target.method(parts.method.as_str(), &query);
     if is_nobody(&parts.headers) {
-        return refuse(&target.resource.forbidden(verb(method), &target.namespace));
+        let (verb, name) = (verb(method), target.name.as_deref());
+        return refuse(&target.resource.forbidden(verb, name, &target.namespace));
     }
     let fault = server.faults.next(method, target.resource.plural);
     if let Some(FaultKind::Status(code)) = fault {
-        let mut refused = failure(code, reason(code), "the server has asked us to try again later");
-        refused["details"] = json!({"retryAfterSeconds": u8::from(code == 429)});
-        return refuse(&refused);
+        return broken(code);
     }
     let response = match method {
         "WATCH" => server.watch(&target, &query),
@@ -135,11 +83,32 @@ async fn answer(State(server): State<ApiServer>, request: Request) -> Response {
         )),
     };
     if fault == Some(FaultKind::Cut) {
-        // A body that fails ends the connection in the middle of the answer.
-        let cut = stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut")) });
-        return Response::new(Body::from_stream(cut));
+        return cut();
     }
     response
+}
+
+/// The answer of an API server that cannot do it now.
+pub(super) fn broken(code: u16) -> Response {
+    let mut refused = failure(code, reason(code), "the server has asked us to try again later");
+    refused["details"] = json!({"retryAfterSeconds": u8::from(code == 429)});
+    refuse(&refused)
+}
+
+/// An answer that ends in the middle, with its connection.
+pub(super) fn cut() -> Response {
+    let cut = stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut")) });
+    Response::new(Body::from_stream(cut))
+}
+
+/// Returns the values of a query by their keys.
+pub(super) fn query(uri: &Uri) -> impl Fn(&str) -> Option<String> + use<> {
+    let text = uri.query().unwrap_or("").as_bytes();
+    let query: Vec<(String, String)> = url::form_urlencoded::parse(text).into_owned().collect();
+    move |key| {
+        let found = query.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.clone())
+    }
 }
 
 impl ApiServer {
@@ -304,7 +273,18 @@ fn line(kind: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": kind, "object": object}))
 }
 
-fn target(path: &str) -> Option<Target> {
+impl Target {
+    /// Returns the method, with `WATCH` and `LIST` apart from `GET`.
+    pub(super) fn method<'a>(&self, method: &'a str, query: &dyn Fn(&str) -> Option<String>) -> &'a str {
+        match (method, query("watch"), &self.name) {
+            ("GET", Some(_), _) => "WATCH",
+            ("GET", None, None) => "LIST",
+            (method, ..) => method,
+        }
+    }
+}
+
+pub(super) fn target(path: &str) -> Option<Target> {
     let parts: Vec<&str> = path.split('/').collect();
     let (["apis", _, _, "namespaces", rest @ ..] | ["api", "v1", "namespaces", rest @ ..]) = parts.as_slice()
     else {
@@ -351,7 +331,7 @@ fn is_nobody(headers: &HeaderMap) -> bool {
 }
 
 fn unauthorized(headers: &HeaderMap) -> Option<Response> {
-    let known = [ADMIN, NOBODY].contains(&token(headers));
+    let known = [ADMIN, GATEWAY, NOBODY].contains(&token(headers));
     (!known).then(|| refuse(&failure(401, "Unauthorized", "Unauthorized")))
 }
 

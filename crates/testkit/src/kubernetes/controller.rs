@@ -13,6 +13,8 @@ use super::store::{Store, merge, timestamp};
 
 /// How often expired claims are looked for.
 const TICK: Duration = Duration::from_millis(100);
+/// How long a new claim waits for sandboxes of its pool that have no address yet, before it gets one of its own.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Reconciles after each change, forever.
 pub(super) async fn run(store: Arc<Store>) {
@@ -55,7 +57,7 @@ fn expire(store: &Store) {
                 &claim,
                 false,
                 "ClaimExpired",
-                "the claim has expired",
+                "Claim expired. Sandbox cleanup initiated.",
                 json!({}),
             );
         }
@@ -113,11 +115,9 @@ fn run_sandbox(store: &Store, sandbox: &Value) {
             .any(|it| it["type"] == "Ready" && it["status"] == "True")
     });
     let (reason, message) = match (phase, ready) {
-        ("Failed", _) => (
-            "PodFailed",
-            pod["status"]["message"].as_str().unwrap_or("the pod failed"),
-        ),
+        ("Failed", _) => ("PodFailed", "Pod failed"),
         ("Running", true) => ("DependenciesReady", "Pod is Ready"),
+        ("Running", false) => ("DependenciesNotReady", "Pod is Running but not Ready"),
         _ => ("DependenciesNotReady", "Pod exists with phase: Pending"),
     };
     let addresses: Vec<&Value> = pod["status"]["podIPs"]
@@ -134,7 +134,7 @@ fn serve(store: &Store, claim: &Value) {
     if let Some(adopted) = claim["status"]["sandbox"]["name"].as_str() {
         return match store.get("sandboxes", adopted) {
             Ok(sandbox) => mirror(store, claim, &sandbox),
-            Err(_) => not("SandboxMissing", "the sandbox is gone"),
+            Err(_) => not("SandboxMissing", "Sandbox does not exist"),
         };
     }
     let pool = claim["spec"]["warmPoolRef"]["name"].as_str().unwrap_or_default();
@@ -154,26 +154,25 @@ fn serve(store: &Store, claim: &Value) {
         );
     };
     let of_pool = uid(&pool);
-    let is_cold = pool["spec"]["replicas"] == 0;
-    let candidates = if is_cold {
-        Vec::new()
-    } else {
-        store.list("sandboxes")
-    };
-    let waiting = candidates
+    let mut waiting: Vec<Value> = store
+        .list("sandboxes")
         .into_iter()
-        .find(|it| it["metadata"]["ownerReferences"][0]["uid"] == of_pool.as_str() && is_ready(it));
-    let sandbox = match waiting {
-        Some(sandbox) => store.update("sandboxes", NAMESPACE, name(&sandbox), |it| {
+        .filter(|it| it["metadata"]["ownerReferences"][0]["uid"] == of_pool.as_str())
+        .collect();
+    // The ready ones are taken first, then those that at least have an address.
+    waiting.sort_by_key(|it| !is_ready(it));
+    let adopted = waiting.iter().find(|it| is_ready(it) || has_address(it));
+    let sandbox = match adopted {
+        Some(sandbox) => store.update("sandboxes", NAMESPACE, name(sandbox), |it| {
             it["metadata"]["ownerReferences"] = json!([owner("SandboxClaim", claim)]);
         }),
-        // A pool without replicas makes each sandbox for its claim, a warm one is waited for.
-        None if is_cold => store.create(
+        None if !waiting.is_empty() && is_young(claim) => return,
+        // An exhausted pool is no reason to wait: the sandbox is made for the claim, and has its name.
+        None => store.create(
             "sandboxes",
             NAMESPACE,
             sandbox_of(&template, json!(name(claim)), owner("SandboxClaim", claim)),
         ),
-        None => return not("SandboxCreatePending", "waiting for a sandbox of the pool"),
     };
     if let Ok(sandbox) = sandbox {
         mirror(store, claim, &sandbox);
@@ -244,6 +243,17 @@ fn set_ready(store: &Store, object: &Value, ready: bool, reason: &str, message: 
         merge(&mut it["status"], &more);
         it["status"]["conditions"] = json!([condition]);
     });
+}
+
+fn has_address(sandbox: &Value) -> bool {
+    let addresses = sandbox["status"]["podIPs"].as_array();
+    addresses.is_some_and(|all| !all.is_empty())
+}
+
+fn is_young(claim: &Value) -> bool {
+    let created = claim["metadata"]["creationTimestamp"].as_str();
+    let created = created.and_then(|it| it.parse::<Timestamp>().ok());
+    created.is_some_and(|created| SystemTime::from(created) + GRACE > SystemTime::now())
 }
 
 fn is_ready(object: &Value) -> bool {

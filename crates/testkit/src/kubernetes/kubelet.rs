@@ -14,12 +14,11 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{ADMIN, NAMESPACE};
 use crate::places::{binary, home};
 
 /// How often a starting process is asked whether it is ready, and a running one whether it has ended.
@@ -148,13 +147,13 @@ impl Drop for ServeProcess {
 pub(super) struct Kubelet;
 
 impl Kubelet {
-    /// Runs the pods of a cluster until the runtime ends.
-    pub(super) fn start(api: SocketAddr, runner: Arc<dyn PodRunner>) {
+    /// Runs the pods of a namespace until the runtime ends.
+    pub(super) fn start(client: Client, namespace: String, runner: Arc<dyn PodRunner>) {
         tokio::spawn(async move {
             let mut running = HashMap::new();
             loop {
                 // The API server may be gone; pods go on.
-                let _ = run(api, &runner, &mut running).await;
+                let _ = run(&client, &namespace, &runner, &mut running).await;
                 sleep(LOOK).await;
             }
         });
@@ -166,14 +165,12 @@ static ADDRESSES: AtomicU16 = AtomicU16::new(0);
 type Running = HashMap<String, watch::Sender<bool>>;
 
 async fn run(
-    api: SocketAddr,
+    client: &Client,
+    namespace: &str,
     runner: &Arc<dyn PodRunner>,
     running: &mut Running,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let mut config = Config::new(format!("http://{api}").parse()?);
-    config.auth_info.token = Some(ADMIN.to_owned().into());
-    let client = Client::try_from(config)?;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+) -> kube::Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let existing = pods.list(&ListParams::default()).await?;
     let names: HashSet<String> = existing.iter().map(ResourceExt::name_any).collect();
     running.retain(|name, _| names.contains(name));
@@ -209,7 +206,7 @@ async fn live(
     let name = pod.name_any();
     let life = async {
         if pod.spec.as_ref().is_none_or(|it| it.node_name.is_none()) {
-            bind(&client, &name).await;
+            bind(&client, pod.namespace().unwrap_or_default(), &name).await;
         }
         let annotations: HashMap<String, String> = pod.annotations().clone().into_iter().collect();
         run_pod(&pods, &name, annotations, runner).await;
@@ -290,12 +287,12 @@ async fn run_pod(
     std::future::pending::<()>().await;
 }
 
-async fn bind(client: &Client, name: &str) {
+async fn bind(client: &Client, namespace: String, name: &str) {
     let binding = json!({
         "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
         "target": {"apiVersion": "v1", "kind": "Node", "name": "fake"},
     });
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/binding");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
     let request = http::Request::post(path)
         .header("content-type", "application/json")
         .body(binding.to_string().into_bytes());

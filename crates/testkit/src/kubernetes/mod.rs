@@ -4,12 +4,19 @@
 //! ```text
 //! code under test ── HTTP ── API server ── store ── controllers
 //!                               └─ HTTP ── kubelet ── pods at 127.1.x.y
+//!
+//! code under test ── HTTP ── proxy ── kube-apiserver ── etcd          a `Plane`, one namespace for each cluster
+//!                            kubelet ─────┴── controllers
 //! ```
 
 mod api;
 mod controller;
 mod fault;
 mod kubelet;
+mod listener;
+mod objects;
+mod plane;
+mod proxy;
 mod schema;
 mod status;
 mod store;
@@ -19,31 +26,38 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
+use kube::{Client, Config};
 use serde_json::{Value, json};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
 use api::ApiServer;
 use fault::Faults;
 use kubelet::Kubelet;
+use objects::{Objects, Served};
 use store::Store;
 
 use crate::wait::block_until;
 
 pub use fault::{Fault, FaultKind};
 pub use kubelet::{PodProcess, PodRequest, PodRunner, PretendedPods, ServePods};
+pub use plane::Plane;
 
 /// Token of an administrator.
 pub const ADMIN: &str = "admin-token";
 /// Token of a user without rights.
 pub const NOBODY: &str = "dev-token";
-/// Namespace of everything.
-pub const NAMESPACE: &str = "cellblock-test";
+/// Token of a user who may do what [`TestCluster::grant`] permits.
+pub const GATEWAY: &str = "gateway-token";
+/// Namespace of everything in a fake cluster.
+const NAMESPACE: &str = "cellblock-test";
+/// Names the connection of a [`Plane`] in which [`TestCluster::start`] makes clusters, instead of fake ones.
+pub const PLANE: &str = "CELLBLOCK_TEST_PLANE";
 
 /// A cluster. Dropping it ends it, with its pods.
 #[derive(Debug)]
-pub struct FakeCluster {
-    store: Arc<Store>,
+pub struct TestCluster {
+    objects: Objects,
     faults: Arc<Faults>,
     address: SocketAddr,
     serving: watch::Sender<bool>,
@@ -57,16 +71,33 @@ pub struct FakeCluster {
     clippy::missing_panics_doc,
     reason = "a test fails by panicking"
 )]
-impl FakeCluster {
-    /// Starts a cluster whose pods are what `runner` makes of them. It runs in threads of its own, so that a blocked test does
-    /// not stop it.
+impl TestCluster {
+    /// Starts a cluster whose pods are what `runner` makes of them: a fake one, unless [`PLANE`] names a real one. It runs in threads of its
+    /// own, so that a blocked test does not stop it.
     pub fn start(runner: impl PodRunner) -> Self {
-        let store = Arc::new(Store::default());
+        match std::env::var_os(PLANE) {
+            Some(connection) => Self::in_plane(Path::new(&connection), runner),
+            None => Self::run(runner, fake),
+        }
+    }
+
+    /// Starts a cluster that is a namespace of a [`Plane`].
+    pub fn in_plane(connection: &Path, runner: impl PodRunner) -> Self {
+        let connection = connection.to_owned();
+        Self::run(runner, async move |runner, faults, serving| {
+            real(&connection, runner, faults, serving).await
+        })
+    }
+
+    fn run<R: PodRunner, F: Future<Output = (Objects, SocketAddr)>>(
+        runner: R,
+        make: impl FnOnce(Arc<dyn PodRunner>, Arc<Faults>, watch::Receiver<bool>) -> F + Send + 'static,
+    ) -> Self {
         let faults = Arc::new(Faults::default());
         let (serving, is_serving) = watch::channel(true);
         let (end, ended) = oneshot::channel::<()>();
         let (tell, told) = mpsc::channel();
-        let (of_store, of_faults) = (Arc::clone(&store), Arc::clone(&faults));
+        let of_faults = Arc::clone(&faults);
         let thread = thread::spawn(move || {
             let runtime = Builder::new_multi_thread()
                 .worker_threads(2)
@@ -74,26 +105,38 @@ impl FakeCluster {
                 .build()
                 .unwrap();
             runtime.block_on(async move {
-                let server = ApiServer::new(Arc::clone(&of_store), of_faults);
-                let address = server.serve(is_serving).await;
-                tokio::spawn(controller::run(Arc::clone(&of_store)));
-                Kubelet::start(address, Arc::new(runner));
-                tell.send(address).unwrap();
+                tell.send(make(Arc::new(runner), of_faults, is_serving).await)
+                    .unwrap();
                 let _ = ended.await;
             });
             runtime.shutdown_background();
         });
-        let address = told.recv().unwrap();
+        let (objects, address) = told.recv().unwrap();
         let folder = std::env::temp_dir().join(format!("cellblock-cluster-{}", address.port()));
         std::fs::create_dir_all(&folder).unwrap();
         Self {
-            store,
+            objects,
             faults,
             address,
             serving,
             end: Some(end),
             thread: Some(thread),
             folder,
+        }
+    }
+
+    /// Returns the namespace of everything.
+    pub fn namespace(&self) -> &str {
+        match &self.objects {
+            Objects::Stored(_) => NAMESPACE,
+            Objects::Served(served) => &served.namespace,
+        }
+    }
+
+    /// Permits the user of [`GATEWAY`] these verbs, by API group and resource. A fake cluster permits them everything.
+    pub fn grant(&self, rules: &[(&str, &str, &[&str])]) {
+        if let Objects::Served(served) = &self.objects {
+            served.grant(rules);
         }
     }
 
@@ -104,7 +147,7 @@ impl FakeCluster {
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": {"server": format!("http://{}", self.address)}}],
             "users": [{"name": "test", "user": {"token": token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": NAMESPACE}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": self.namespace()}}],
         });
         std::fs::write(&path, config.to_string()).unwrap();
         path
@@ -117,7 +160,7 @@ impl FakeCluster {
             "metadata": {"name": name},
             "spec": {"replicas": replicas, "sandboxTemplateRef": {"name": name}},
         });
-        self.store.create("sandboxwarmpools", NAMESPACE, pool).unwrap();
+        self.create("sandboxwarmpools", pool);
     }
 
     /// Creates a template with these annotations for its pods.
@@ -128,34 +171,35 @@ impl FakeCluster {
                 "networkPolicy": {"egress": []},
                 "podTemplate": {
                     "metadata": {"annotations": annotations},
-                    "spec": {"automountServiceAccountToken": false, "containers": []},
+                    "spec": {
+                        "automountServiceAccountToken": false,
+                        "containers": [{"name": "cellblock", "image": "cellblock:core"}],
+                    },
                 },
             },
         });
-        self.store
-            .create("sandboxtemplates", NAMESPACE, template)
-            .unwrap();
+        self.create("sandboxtemplates", template);
     }
 
     /// Creates an object as another client would.
     pub fn create(&self, plural: &str, object: Value) {
-        self.store.create(plural, NAMESPACE, object).unwrap();
+        self.objects.create(plural, object);
     }
 
     /// Deletes an object, and creates another one that is equal except for its UID.
     pub fn replace(&self, plural: &str, name: &str) {
-        let removed = self.store.remove(plural, NAMESPACE, name).unwrap();
-        self.store.create(plural, NAMESPACE, removed).unwrap();
+        let removed = self.objects.remove(plural, name);
+        self.objects.create(plural, removed);
     }
 
     /// Returns all objects of a resource, named in the plural.
     pub fn all(&self, plural: &str) -> Vec<Value> {
-        self.store.list(plural)
+        self.objects.list(plural)
     }
 
     /// Returns how many objects of a resource there are.
     pub fn count(&self, plural: &str) -> usize {
-        self.store.count(plural)
+        self.all(plural).len()
     }
 
     /// Returns the numbers of claims, sandboxes and pods.
@@ -169,14 +213,12 @@ impl FakeCluster {
 
     /// Changes an object as another client would, by a merge patch.
     pub fn patch(&self, plural: &str, name: &str, patch: &Value) {
-        self.store
-            .update(plural, NAMESPACE, name, |object| store::merge(object, patch))
-            .unwrap();
+        self.objects.patch(plural, name, patch);
     }
 
     /// Deletes an object as another client would.
     pub fn delete(&self, plural: &str, name: &str) {
-        self.store.remove(plural, NAMESPACE, name).unwrap();
+        self.objects.remove(plural, name);
     }
 
     /// Returns how many requests with this method there were for a resource.
@@ -189,9 +231,13 @@ impl FakeCluster {
         self.faults.add(fault);
     }
 
-    /// Forgets events, as etcd does when it is compacted: watches from older versions are answered with 410.
+    /// Forgets events, as etcd does when it is compacted: watches from older versions are answered with 410. Only a fake cluster can do it
+    /// without a restart.
     pub fn compact(&self) {
-        self.store.compact();
+        let Objects::Stored(store) = &self.objects else {
+            panic!("a real API server keeps events in its memory: compact its `Plane`, and restart it");
+        };
+        store.compact();
     }
 
     /// Serves only `v1alpha1` from now on, as releases of agent-sandbox before 0.5 did.
@@ -213,7 +259,7 @@ impl FakeCluster {
     }
 }
 
-impl Drop for FakeCluster {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
@@ -221,4 +267,44 @@ impl Drop for FakeCluster {
         }
         let _ = std::fs::remove_dir_all::<&Path>(&self.folder);
     }
+}
+
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+async fn fake(
+    runner: Arc<dyn PodRunner>,
+    faults: Arc<Faults>,
+    serving: watch::Receiver<bool>,
+) -> (Objects, SocketAddr) {
+    let store = Arc::new(Store::default());
+    let server = ApiServer::new(Arc::clone(&store), faults);
+    let address = listener::serve(server.router(), serving).await;
+    tokio::spawn(controller::run(Arc::clone(&store)));
+    let mut config = Config::new(format!("http://{address}").parse().unwrap());
+    config.auth_info.token = Some(ADMIN.to_owned().into());
+    Kubelet::start(Client::try_from(config).unwrap(), NAMESPACE.to_owned(), runner);
+    (Objects::Stored(store), address)
+}
+
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+async fn real(
+    connection: &Path,
+    runner: Arc<dyn PodRunner>,
+    faults: Arc<Faults>,
+    serving: watch::Receiver<bool>,
+) -> (Objects, SocketAddr) {
+    let mut config = plane::configuration(connection).await;
+    let client = Client::try_from(config.clone()).unwrap();
+    config.auth_info = kube::config::AuthInfo::default();
+    let anonymous = Client::try_from(config).unwrap();
+    let address = listener::serve(proxy::router(anonymous, faults), serving).await;
+    // The port is nobody else's while the proxy listens.
+    let namespace = format!("{NAMESPACE}-{}-{}", std::process::id(), address.port());
+    let served = Served {
+        runtime: Handle::current(),
+        client: client.clone(),
+        namespace: namespace.clone(),
+    };
+    served.create_namespace().await;
+    Kubelet::start(client, namespace, runner);
+    (Objects::Served(served), address)
 }

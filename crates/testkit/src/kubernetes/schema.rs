@@ -12,6 +12,8 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
     [
         ("sandboxclaims", include_str!("crds/sandboxclaims.yaml")),
         ("sandboxwarmpools", include_str!("crds/sandboxwarmpools.yaml")),
+        ("sandboxtemplates", include_str!("crds/sandboxtemplates.yaml")),
+        ("sandboxes", include_str!("crds/sandboxes.yaml")),
     ]
     .map(|(plural, text)| (plural, compile(text)))
     .into()
@@ -28,7 +30,7 @@ fn compile(text: &str) -> Schema {
 
 /// Rejects unknown fields, as `fieldValidation=Strict` does: a misspelled one would otherwise be dropped silently.
 fn close(schema: &mut Value) {
-    if schema["properties"].is_object() {
+    if schema["properties"].is_object() && schema["x-kubernetes-preserve-unknown-fields"] != true {
         schema["additionalProperties"] = json!(false);
     }
     if let Some(all) = schema.as_object_mut() {

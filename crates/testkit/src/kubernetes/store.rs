@@ -67,10 +67,6 @@ impl Store {
         found.map(|(_, object)| object.clone()).collect()
     }
 
-    pub(super) fn count(&self, plural: &str) -> usize {
-        self.lock().objects.keys().filter(|(of, _)| *of == plural).count()
-    }
-
     pub(super) fn get(&self, plural: &str, name: &str) -> Result<Value, Value> {
         let resource = known(plural)?;
         let found = self
