@@ -38,19 +38,13 @@ pub struct KeptKernel {
 }
 
 impl KeptKernel {
-    fn new((pid, bytes, number, bound): (u32, u64, u32, Option<String>), socket: UnixStream) -> Self {
-        let (read, writer) = socket.into_split();
-        Self {
-            pid,
-            bytes,
-            socket: number,
-            bound: bound.map(shown),
-            frames: FrameReader::new(Incoming::new(read), "kept kernel"),
-    fn new(pid: u32, bytes: u64, socket: UnixStream) -> Result<Self> {
+    fn new((pid, bytes, number, bound): (u32, u64, u32, Option<String>), socket: UnixStream) -> Result<Self> {
         let (read, writer) = split(socket).during("watch a channel")?;
         Ok(Self {
             pid,
             bytes,
+            socket: number,
+            bound: bound.map(shown),
             frames: FrameReader::new(read, "kept kernel"),
             writer,
         })
@@ -110,17 +104,17 @@ impl Kernel {
         let order = ToKernel::TakeOver { reseed: Some(reseed) };
         let order = encode(&order, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        fds::hand_over(self.writer.as_ref(), &order, &[theirs.as_fd(), spare_in.as_fd()]).map_err(
-            |error| SandboxErrorKind::Launcher {
+        fds::hand_over(&self.writer, &order, &[theirs.as_fd(), spare_in.as_fd()]).map_err(|error| {
+            SandboxErrorKind::Launcher {
                 action: "reach a copy of a kernel",
                 reason: cellblock_jail::error::chain(&error),
-            },
-        )?;
+            }
+        })?;
         drop((theirs, spare_in));
         *spare = next_spare;
-        let (read, writer) = channel.into_split();
+        let (read, writer) = split(channel).during("watch a channel")?;
         // The former channel is closed only now: until then the copy may not have read the order.
-        let former = std::mem::replace(&mut self.frames, FrameReader::new(Incoming::new(read), "kernel"));
+        let former = std::mem::replace(&mut self.frames, FrameReader::new(read, "kernel"));
         let former = (former, std::mem::replace(&mut self.writer, writer));
         self.ready().await?;
         drop(former);
@@ -182,11 +176,7 @@ impl Kernel {
                 })?;
         Ok(match answer {
             Ok(Some((Some(pid), None, (bytes, number, bound)))) => {
-                Ok(KeptKernel::new((pid, bytes, number, bound), socket))
-            Ok(Some((Some(pid), None, bytes))) => Ok(KeptKernel::new(pid, bytes, socket)?),
-            Ok(Some((_, refused, _))) => {
-                let reason = refused.unwrap_or_default();
-                Err(reason.chars().filter(|c| !acts(*c)).take(REASON).collect())
+                Ok(KeptKernel::new((pid, bytes, number, bound), socket)?)
             }
             Ok(Some((_, refused, _))) => Err(shown(refused.unwrap_or_default())),
             Ok(None) => Err("the kernel ended meanwhile".to_owned()),
