@@ -52,7 +52,6 @@ enum Decision {
 /// A cell that was tried.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Tried")]
-#[expect(dead_code, reason = "it describes an answer that is put together elsewhere")]
 struct TriedCell {
     #[serde(flatten)]
     ran: RanCell,
