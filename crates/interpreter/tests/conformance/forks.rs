@@ -8,7 +8,7 @@ use crate::limited::{MIB, limited};
 use crate::support::{block_on, run, session, value};
 
 const DEFINE: &str = "\
-import os, random, pathlib, signal, asyncio
+import os, random, pathlib, signal, subprocess, asyncio
 import numpy, pandas
 random.seed(7); numpy.random.seed(7)
 def numbers():
@@ -53,7 +53,7 @@ str((os.getcwd(), next(numbers), same, point.x is same, double(4), int(array.sum
      sum(len(o['s']) for o in objects), lines.readline(), log.tell(), pathlib.Path('a.txt').read_text(), oct(os.stat('a.txt').st_mode),
      os.stat('a.txt').st_nlink, os.readlink('link'), sorted(os.listdir('.')), sorted(os.listdir('/workspace')),
      pathlib.Path('/workspace/log').read_text(), pathlib.Path('/workspace/large').read_bytes() == large, pathlib.Path('/tmp/t').read_text(), heard, oct(os.umask(0o077)),
-     (array @ array).item(), os.popen('echo $((40 + 2))').read(), _ if '_' in globals() else None))";
+     (array @ array).item(), subprocess.check_output(['echo', '42']).decode(), _ if '_' in globals() else None))";
 
 async fn forked(session: &Session, count: usize) -> Vec<Session> {
     session.fork(ForkOptions::new(count)).await.unwrap()
@@ -164,7 +164,7 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
             ("import os\nheld = os.pipe()", "an open pipe"),
             ("import mmap\nheld = mmap.mmap(-1, 4096)", "shared memory"),
             (
-                "import mmap\n_ = open('/workspace/m', 'wb').write(bytes(4096))\nheld = mmap.mmap(open('/workspace/m').fileno(), 0, access=mmap.ACCESS_READ)",
+                "import mmap, pathlib\n_ = pathlib.Path('/workspace/m').write_bytes(bytes(4096))\nheld = mmap.mmap(open('/workspace/m').fileno(), 0, access=mmap.ACCESS_READ)",
                 "a mapped file",
             ),
             (

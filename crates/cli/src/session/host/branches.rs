@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use cellblock_image::Home;
+use cellblock_interpreter::session::fork::ForkOptions;
 use tokio::net::UnixListener;
 use tokio_util::task::TaskTracker;
 
@@ -68,6 +69,9 @@ pub(super) async fn fork<T: Toolbox>(
     count: usize,
     reseed: bool,
 ) -> Result<HostAnswer> {
+    ForkOptions::new(count)
+        .check()
+        .map_err(cellblock_interpreter::Error::from)?;
     let places = Places::of(&Home::find()?)?;
     let branches: Vec<_> = (0..count)
         .map(|_| Branch::create(&places, service.plan()))

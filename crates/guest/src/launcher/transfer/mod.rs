@@ -26,6 +26,10 @@ mod pages;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
 
+/// Number of the channel of a fresh kernel.
+#[cfg(target_arch = "x86_64")]
+const CHANNEL: u32 = 3;
+
 /// A process of a room: its pid in the keep, and in its room.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -55,8 +59,8 @@ pub(super) fn run(order: &Move) -> Result<()> {
 
     let from = Tracee::seize(&order.from, false)?;
     let mut to = Tracee::seize(&order.to, true)?;
-    let (from, registers) = from.stop_in(Some(libc::SYS_poll))?;
-    to = to.stop_in(None)?.0;
+    let (from, registers) = from.stop_on(order.socket)?;
+    to = to.stop_on(CHANNEL)?.0;
     if from.filters()? != to.filters()? {
         return Err(refused("a system call filter of its own"));
     }

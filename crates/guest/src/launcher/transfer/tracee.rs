@@ -9,20 +9,20 @@ use cellblock_jail::error::During;
 use cellblock_jail::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Process, refused};
+use super::{CHANNEL, Process, refused};
 
 pub(super) type Registers = libc::user_regs_struct;
 
 /// Maximum time for a process to become idle.
-const IDLE_LIMIT: Duration = Duration::from_secs(5);
+const IDLE_LIMIT: Duration = Duration::from_secs(15);
 /// Pause before looking again.
 const PAUSE: Duration = Duration::from_micros(200);
 /// Offset of the thread's id from the address of the C library's thread, as in `rescue/clone.py`.
 const THREAD_ID: u64 = 0x2d0;
 /// `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-/// Number of the channel of a fresh kernel, and of its spare channel.
-const CHANNELS: [u64; 2] = [3, 4];
+/// Number of the spare channel of a fresh kernel.
+const SPARE: u32 = 4;
 /// `linux/elf.h`; the area of the extended registers.
 const NT_X86_XSTATE: usize = 0x202;
 /// Larger than the extended registers of any processor.
@@ -58,21 +58,15 @@ impl Tracee {
         })
     }
 
-    /// Stops it in a system call that waits, or in that one.
-    pub(super) fn stop_in(mut self, call: Option<i64>) -> Result<(Self, Registers)> {
+    /// Stops it while it waits for a message on a socket, without other threads. A fresh kernel that still rehearses has one.
+    pub(super) fn stop_on(mut self, socket: u32) -> Result<(Self, Registers)> {
         let end = Instant::now() + IDLE_LIMIT;
         loop {
             // SAFETY: the call takes no pointers.
             unsafe { ptrace(libc::PTRACE_INTERRUPT, self.pid, 0, 0) }.during("stop a kernel")?;
             self.wait()?;
             let registers = self.read_registers()?;
-            let waits = (-516..=-512).contains(&registers.rax.cast_signed());
-            let which = call.is_none_or(|call| registers.orig_rax.cast_signed() == call);
-            let mut before = [0; 2];
-            let at = self
-                .memory
-                .read_exact_at(&mut before, registers.rip.wrapping_sub(2));
-            if waits && which && at.is_ok() && before == SYSCALL {
+            if self.waits_on(&registers, socket) && self.status("Threads:")? == Some(1) {
                 self.registers = Some(registers);
                 return Ok((self, registers));
             }
@@ -83,6 +77,20 @@ impl Tracee {
             unsafe { ptrace(libc::PTRACE_CONT, self.pid, 0, 0) }.during("continue a kernel")?;
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Returns whether it is in a `poll` of this one descriptor, without a timeout.
+    fn waits_on(&self, registers: &Registers, socket: u32) -> bool {
+        let (mut before, mut polled) = ([0; 2], [0; 4]);
+        let read = |part: &mut [u8], at| self.memory.read_exact_at(part, at).is_ok();
+        (-516..=-512).contains(&registers.rax.cast_signed())
+            && registers.orig_rax.cast_signed() == libc::SYS_poll
+            && registers.rsi == 1
+            && registers.rdx & 0xffff_ffff == 0xffff_ffff
+            && read(&mut before, registers.rip.wrapping_sub(2))
+            && read(&mut polled, registers.rdi)
+            && before == SYSCALL
+            && u32::from_ne_bytes(polled) == socket
     }
 
     /// Waits for its next stop, and returns the signal.
@@ -161,11 +169,14 @@ impl Tracee {
 
     /// Returns how many filters of system calls it has.
     pub(super) fn filters(&self) -> Result<Option<u32>> {
+        self.status("Seccomp_filters:")
+    }
+
+    /// Returns a number of its status.
+    fn status(&self, name: &str) -> Result<Option<u32>> {
         let path = format!("/proc/{}/status", self.pid);
         let status = std::fs::read_to_string(&path).during_on("read", &path)?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("Seccomp_filters:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         Ok(line.and_then(|number| number.trim().parse().ok()))
     }
 
@@ -191,7 +202,7 @@ impl Tracee {
 
     /// Makes its channel, which is the only way to it, the socket of the copy.
     pub(super) fn place_socket(&self, number: u32) -> Result<()> {
-        let [channel, spare] = CHANNELS;
+        let (channel, spare) = (u64::from(CHANNEL), u64::from(SPARE));
         let wanted = u64::from(number);
         if wanted <= 2 {
             return Err(refused("an unusual socket"));
