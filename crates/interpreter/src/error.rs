@@ -1,6 +1,7 @@
 //! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
 use crate::checkpoint_error::CheckpointError;
+use crate::fork_error::ForkError;
 use crate::port_error::PortError;
 use crate::process_error::ProcessError;
 
@@ -78,6 +79,9 @@ pub enum Error {
     /// A checkpoint of a session that could not be made or used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// A session that could not be forked.
+    #[error(transparent)]
+    Fork(#[from] ForkError),
     /// The proxy of a session with `network: egress` could not be made.
     #[cfg(feature = "egress")]
     #[error("make the session's proxy")]
@@ -120,6 +124,7 @@ impl Error {
             | Self::Process(_)
             | Self::Port(_)
             | Self::Checkpoint(_)
+            | Self::Fork(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Blame::Caller,
@@ -164,6 +169,7 @@ impl Error {
             | Self::Process(_)
             | Self::Port(_)
             | Self::Checkpoint(_)
+            | Self::Fork(_)
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Retry::Never,

@@ -22,6 +22,7 @@ pub mod contract;
 pub mod error;
 pub mod execution;
 mod finding;
+mod fork_error;
 mod handle;
 mod host_call;
 pub mod hosting;

@@ -239,6 +239,26 @@ pub enum ToGuest {
         /// The snapshot.
         snapshot: u64,
     },
+    /// Reads a part of a snapshot, in a form that `write_snapshot` takes in another sandbox. Answered by `content`.
+    ReadSnapshot {
+        /// Repeated in the response.
+        request: u64,
+        /// The snapshot.
+        snapshot: u64,
+        /// Where the part begins.
+        offset: u64,
+        /// Maximum number of bytes.
+        length: u64,
+    },
+    /// Adds a snapshot of another sandbox, part by part. Blob: the next part.
+    WriteSnapshot {
+        /// Repeated in the response.
+        request: u64,
+        /// Number that the snapshot gets.
+        snapshot: u64,
+        /// Whether this is the last part.
+        last: bool,
+    },
     /// Removes a snapshot, if there is one of this number.
     Discard {
         /// Repeated in the response.
@@ -277,6 +297,8 @@ impl MessageSet for ToGuest {
         "remove",
         "save",
         "restore",
+        "read_snapshot",
+        "write_snapshot",
         "discard",
         "stats",
     ];

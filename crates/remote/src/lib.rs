@@ -243,7 +243,7 @@ impl Backend for RemoteBackend {
 
     fn lacks(&self) -> &'static [Lack] {
         match &self.place {
-            Place::Server(_) | Place::Fleet(_) => &[Lack::Checkpoints],
+            Place::Server(_) | Place::Fleet(_) => &[Lack::Checkpoints, Lack::Forks],
             Place::Local(local) => local.lacks,
         }
     }

@@ -585,6 +585,8 @@ fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
         | ToGuest::Remove { request, .. }
         | ToGuest::Save { request, .. }
         | ToGuest::Restore { request, .. }
+        | ToGuest::ReadSnapshot { request, .. }
+        | ToGuest::WriteSnapshot { request, .. }
         | ToGuest::Discard { request, .. }
         | ToGuest::Stats { request } => Some(request),
     }

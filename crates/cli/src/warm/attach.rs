@@ -96,7 +96,7 @@ impl Wanted<'_> {
             name: name.clone(),
             backend: "process",
             wall: None,
-            lacks: &[Lack::Checkpoints],
+            lacks: &[Lack::Checkpoints, Lack::Forks],
             sends_layers: false,
             open: std::sync::Arc::new(move || {
                 let (place, name) = (place.clone(), name.clone());

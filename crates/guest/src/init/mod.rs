@@ -230,6 +230,28 @@ impl Guest {
                 let done = self.snapshots.restore(&self.roots, snapshot);
                 self.finish(request, done)
             }
+            ToGuest::ReadSnapshot {
+                request,
+                snapshot,
+                offset,
+                length,
+            } => match self.snapshots.read(snapshot, offset, length) {
+                Ok((part, eof)) => {
+                    let stamp = None;
+                    self.channel
+                        .send(&FromGuest::Content { request, eof, stamp }, &[&part])
+                }
+                Err(refusal) => self.refuse(request, refusal),
+            },
+            ToGuest::WriteSnapshot {
+                request,
+                snapshot,
+                last,
+            } => {
+                let part = blobs.first().map_or(&[][..], Vec::as_slice);
+                let done = self.snapshots.write(snapshot, part, last);
+                self.finish(request, done)
+            }
             ToGuest::Discard { request, snapshot } => {
                 self.snapshots.remove(snapshot);
                 self.finish(request, Ok(()))

@@ -121,6 +121,9 @@ pub struct Launch {
     pub snapshot: bool,
 }
 
+/// What an error of [`Operation::MoveKernel`] contains before the obstacle, if something cannot be moved.
+pub const OBSTACLE: &str = "cannot be moved: ";
+
 /// A packet from the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LauncherRequest {
@@ -154,6 +157,27 @@ pub enum Operation {
         room: String,
         /// Its pid in the room.
         pid: u32,
+    },
+    /// Returns the pidfd of a process in a room.
+    FindProcess {
+        /// The room.
+        room: String,
+        /// Its pid in the room.
+        pid: u32,
+    },
+    /// Moves a kept copy of a kernel into the fresh kernel of another room, which continues as the copy or ends. Descriptors: the
+    /// `pagemap` files of both, if the host may see physical addresses.
+    MoveKernel {
+        /// The room of the copy.
+        room: String,
+        /// The copy's pid in its room.
+        pid: u32,
+        /// Number of the socket on which it waits.
+        socket: u32,
+        /// The other room.
+        into: String,
+        /// The fresh kernel's pid in that room.
+        target: u32,
     },
     /// Mounts a file over an existing one in a room's `/tmp/data`. Descriptor: the detached mount.
     MountData {
@@ -215,7 +239,7 @@ pub enum LauncherEvent {
     Reply {
         /// Id of the request.
         id: u64,
-        /// The result. `CreateRoom` attaches the guest's pidfd, `StartKernel` and `AdoptKernel` the
+        /// The result. `CreateRoom` attaches the guest's pidfd, `FindProcess`, `StartKernel` and `AdoptKernel` the
         /// kernel's.
         result: Result<LauncherReply, String>,
     },

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_jail::error::{During, chain};
 use cellblock_jail::ids::ROOM_USER;
-use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report};
+use cellblock_jail::process::{child_signals, clear_child_signals, reap_one, report, spawn};
 use cellblock_jail::room::{Room, RoomLimits, Rooms};
 use cellblock_jail::seccomp::staged::Staged;
 use cellblock_jail::{Error, Result, fds};
@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::adopt;
 use super::control::{Launch, LauncherEvent, LauncherReply, LauncherRequest, Operation};
 use super::template::{FromTemplate, Template, ToTemplate, command_environment};
+use super::transfer::{self, Move, Process};
 use crate::init;
 
 /// Minimum lifetime of a template; one that ends sooner counts as failed.
@@ -55,6 +56,8 @@ pub(super) struct Keeper<'a> {
     queued: VecDeque<Start>,
     /// Kernels by pid.
     kernels: HashMap<i32, u64>,
+    /// Processes that move kernels, by pid, with the requests that they answer.
+    moving: HashMap<i32, u64>,
     last_token: u64,
     children: OwnedFd,
 }
@@ -90,6 +93,7 @@ impl<'a> Keeper<'a> {
             waiting: HashMap::new(),
             queued: VecDeque::new(),
             kernels: HashMap::new(),
+            moving: HashMap::new(),
             last_token: 0,
             children: child_signals()?,
         })
@@ -160,6 +164,26 @@ impl<'a> Keeper<'a> {
                 Ok((kernel, pidfd)) => {
                     return self.reply(request.id, Ok(LauncherReply::Kernel { kernel }), &[pidfd.as_fd()]);
                 }
+                Err(error) => Err(chain(&error)),
+            },
+            Operation::FindProcess { room, pid } => {
+                let found = self.open.get(room).map(|(room, _)| adopt::find(room, *pid));
+                match found {
+                    Some(Ok((_, pidfd))) => {
+                        return self.reply(request.id, Ok(LauncherReply::Done), &[pidfd.as_fd()]);
+                    }
+                    Some(Err(error)) => Err(chain(&error)),
+                    None => Err(format!("no room `{room}`")),
+                }
+            }
+            Operation::MoveKernel {
+                room,
+                pid,
+                socket,
+                into,
+                target,
+            } => match self.move_kernel(request.id, (room, *pid, *socket), (into, *target), descriptors) {
+                Ok(()) => return Ok(()),
                 Err(error) => Err(chain(&error)),
             },
             Operation::MountData { room, name } => self
@@ -292,6 +316,44 @@ impl<'a> Keeper<'a> {
         Ok((self.last_token, pidfd))
     }
 
+    /// Starts a process that moves a kernel and answers the request: it may take a while. Pids come from inside the rooms: each may
+    /// name any process of its room, but no other.
+    fn move_kernel(
+        &mut self,
+        request: u64,
+        (room, pid, socket): (&str, u32, u32),
+        (into, target): (&str, u32),
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<()> {
+        let find = |name: &str, inside| {
+            let Some((room, _)) = self.open.get(name) else {
+                return Err(Error::Child(format!("no room `{name}`")));
+            };
+            let (pid, pidfd) = adopt::find(room, inside)?;
+            Ok(Process { pid, pidfd, inside })
+        };
+        let order = Move {
+            from: find(room, pid)?,
+            to: find(into, target)?,
+            socket,
+            pagemaps: <[OwnedFd; 2]>::try_from(descriptors).ok(),
+        };
+        let mover = spawn(0, None, || {
+            let mut open = vec![
+                self.control.as_raw_fd(),
+                order.from.pidfd.as_raw_fd(),
+                order.to.pidfd.as_raw_fd(),
+            ];
+            open.extend(order.pagemaps.iter().flatten().map(AsRawFd::as_raw_fd));
+            fds::close_all_but(&open)?;
+            let moved = transfer::run(&order).map(|()| LauncherReply::Done);
+            self.reply(request, moved.map_err(|error| chain(&error)), &[])
+        })
+        .during("start what moves a kernel")?;
+        self.moving.insert(mover.pid, request);
+        Ok(())
+    }
+
     fn mount_data(&self, room: &str, name: &str, descriptors: &[OwnedFd]) -> Result<()> {
         let Some((room, _)) = self.open.get(room).filter(|_| !self.gone.contains(room)) else {
             return Err(Error::Child(format!("room `{room}` is gone")));
@@ -409,6 +471,14 @@ impl<'a> Keeper<'a> {
         while let Some((pid, status)) = reap_one() {
             if let Some((room, request)) = self.ending.remove(&pid) {
                 self.finish(&room, request)?;
+            } else if let Some(request) = self.moving.remove(&pid) {
+                if status != 0 {
+                    self.reply(
+                        request,
+                        Err("what moved a kernel ended before it was done".into()),
+                        &[],
+                    )?;
+                }
             } else if let Some(room) = self.room_of(pid) {
                 self.gone.insert(room);
             } else {

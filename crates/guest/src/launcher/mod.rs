@@ -28,6 +28,7 @@ pub mod control;
 mod keeper;
 pub mod mounter;
 mod template;
+mod transfer;
 
 /// Name (`argv[0]`) under which a host executes itself to become a launcher.
 pub const NAME: &str = "cellblock-launcher";

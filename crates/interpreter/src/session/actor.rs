@@ -308,6 +308,8 @@ impl Actor {
                     reply_saved!(self, answer, self.edit_file(&path, &change).await);
                 }
                 Request::Checkpoint(request) => self.answer_checkpoint(request).await,
+                Request::Hibernate { answer } => reply_saved!(self, answer, self.hibernate().await),
+                Request::Fork(order) => self.answer_fork(order).await,
                 Request::Attach { answer } => reply!(self, answer, self.attach().await),
                 Request::Close { answer } => {
                     let closed = self.close().await;

@@ -38,6 +38,8 @@ mod disk;
 mod edit;
 mod evidence;
 mod files;
+pub mod fork;
+pub mod hibernate;
 mod inputs;
 mod interrupts;
 mod judge;
@@ -79,6 +81,8 @@ pub use until::until;
 
 use actor::Actor;
 use checkpoints::CheckpointOrder;
+use fork::ForkOrder;
+use hibernate::Hibernated;
 use interrupts::Interrupts;
 use spool::Spooled;
 
@@ -219,6 +223,10 @@ pub(crate) enum Request {
         answer: oneshot::Sender<Result<Edited>>,
     },
     Checkpoint(CheckpointOrder),
+    Fork(ForkOrder),
+    Hibernate {
+        answer: oneshot::Sender<Result<Hibernated>>,
+    },
     /// Makes the sandbox for processes, if there is none.
     Attach {
         answer: oneshot::Sender<Result<GuestLink>>,
@@ -229,7 +237,14 @@ pub(crate) enum Request {
 }
 
 impl Session {
-    pub(crate) fn start(shared: Arc<Shared>, mut options: SessionOptions) -> Self {
+    pub(crate) fn start(shared: Arc<Shared>, options: SessionOptions) -> Self {
+        let (session, actor, queue) = Self::build(shared, options);
+        tokio::spawn(actor.serve(queue));
+        session
+    }
+
+    /// Makes a session whose task does not run yet.
+    fn build(shared: Arc<Shared>, mut options: SessionOptions) -> (Self, Actor, mpsc::Receiver<Request>) {
         let (requests, queue) = mpsc::channel(QUEUE);
         let mounts = datasets::can_mount(&shared);
         let spool = shared.base.spool().into();
@@ -240,8 +255,7 @@ impl Session {
         let table: Arc<processes::Table> = Arc::default();
         let guarded = options.guard != Guard::Off;
         let actor = Actor::new(shared, options, member.clone(), interrupted, Arc::clone(&table));
-        tokio::spawn(actor.serve(queue));
-        Self {
+        let session = Self {
             requests,
             interrupts: Arc::new(interrupts),
             spool,
@@ -251,7 +265,8 @@ impl Session {
             network,
             table,
             guarded,
-        }
+        };
+        (session, actor, queue)
     }
 
     /// Runs a cell to its end. User code that fails is `Ok`: see [`Outcome`](crate::execution::Outcome).

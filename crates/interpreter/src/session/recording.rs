@@ -76,7 +76,7 @@ impl RunChain {
             Request::Command { .. } => RunDependency::Commands,
             Request::Attach { .. } => RunDependency::Processes,
             Request::AddDataset { .. } => RunDependency::Datasets,
-            Request::Reset { .. } => {
+            Request::Reset { .. } | Request::Hibernate { .. } => {
                 self.now.reset = true;
                 return;
             }

@@ -249,7 +249,7 @@ const fn number_of(message: &ToKernel) -> u64 {
         | ToKernel::Variables { cell }
         | ToKernel::Reset { cell }
         | ToKernel::Checkpoint { cell } => *cell,
-        ToKernel::Configure { .. } | ToKernel::Answer { .. } | ToKernel::TakeOver {} => 0,
+        ToKernel::Configure { .. } | ToKernel::Answer { .. } | ToKernel::TakeOver { .. } => 0,
     }
 }
 

@@ -148,7 +148,7 @@ impl Actor {
     }
 
     /// Runs the `atexit` handlers of cells, within the grace period of an interrupted cell.
-    async fn run_exit_handlers(&mut self) {
+    pub(super) async fn run_exit_handlers(&mut self) {
         let message = ToKernel::Execute {
             cell: self.number(),
             code: String::new(),
@@ -317,7 +317,7 @@ impl Actor {
     }
 
     /// Takes a new sandbox.
-    async fn settle(&mut self) -> Result<Kernel> {
+    pub(super) async fn settle(&mut self) -> Result<Kernel> {
         let lease = self.shared.lease(&self.limits, self.options.pooled).await?;
         let sandbox = self.sandbox.insert(lease.sandbox);
         for layer in &self.layers {

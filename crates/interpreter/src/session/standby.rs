@@ -83,7 +83,7 @@ impl Standby {
             | ToKernel::Variables { .. }
             | ToKernel::Answer { .. }
             | ToKernel::Checkpoint { .. }
-            | ToKernel::TakeOver {} => {}
+            | ToKernel::TakeOver { .. } => {}
         }
     }
 

@@ -7,6 +7,7 @@ use cellblock_interpreter::builder::{BackendKind, Lack};
 use cellblock_interpreter::execution::{Outcome, Resource, VariablesState};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::checkpoints::CheckpointError;
+use cellblock_interpreter::session::fork::{ForkError, ForkOptions};
 use cellblock_interpreter::{Cell, Error};
 use cellblock_testkit::workspace_root;
 
@@ -63,6 +64,12 @@ async fn has(lack: Lack) -> bool {
             let unavailable = matches!(&kept, Err(Error::Checkpoint(CheckpointError::Unsupported { .. })));
             assert!(unavailable || kept.is_ok(), "{kept:?}");
             kept.is_ok()
+        }
+        Lack::Forks => {
+            let forks = session().await.fork(ForkOptions::new(1)).await;
+            let unavailable = matches!(&forks, Err(Error::Fork(ForkError::Unsupported { .. })));
+            assert!(unavailable || forks.is_ok(), "{forks:?}");
+            forks.is_ok()
         }
         Lack::Requirements => {
             let cell = Cell::new("import tabulate").with_requirements(["tabulate"]);

@@ -1,10 +1,11 @@
-//! Random histories of cells, checkpoints, rollbacks and deaths of the kernel: the session's state is always that of a session in which
+//! Random histories of cells, checkpoints, rollbacks, forks and deaths of the kernel: the session's state is always that of a session in which
 //! the cells that count were run one after the other.
 
 use std::fmt::Write as _;
 
 use cellblock_interpreter::Session;
 use cellblock_interpreter::execution::VariablesState;
+use cellblock_interpreter::session::fork::ForkOptions;
 use serde_json::Value;
 
 use crate::limited::rescuing;
@@ -106,13 +107,13 @@ async fn check(session: &Session, cells: &[String], history: &str) {
 
 async fn history(seed: u64, steps: usize) {
     let mut numbers = Numbers(seed);
-    let session = rescuing(|_| {}).await;
+    let mut session = rescuing(|_| {}).await;
     run(&session, START).await;
     let mut cells: Vec<String> = Vec::new();
     let mut kept: Vec<(String, Vec<String>)> = Vec::new();
     let mut history = format!("seed {seed}\n");
     for _ in 0..steps {
-        match numbers.below(10) {
+        match numbers.below(11) {
             0..4 => {
                 let code = format!("{}\n{}", numbers.on_variables(), numbers.on_files());
                 writeln!(history, "run {code}").unwrap();
@@ -137,6 +138,19 @@ async fn history(seed: u64, steps: usize) {
                 writeln!(history, "drop {id}").unwrap();
                 session.drop_checkpoint(id).await.unwrap();
             }
+            10 => {
+                writeln!(history, "go on with a fork").unwrap();
+                let options = ForkOptions {
+                    reseed: false,
+                    ..ForkOptions::new(1)
+                };
+                let fork = session.fork(options).await.unwrap().remove(0);
+                check(&fork, &cells, &history).await;
+                run(&session, &format!("{}\nitems.clear()", numbers.on_files())).await;
+                // What the parent does later, and its end, do not matter.
+                std::mem::replace(&mut session, fork).close().await.unwrap();
+                kept.clear();
+            }
             _ => {
                 // Its files stay, its variables do not.
                 let (lost, left) = (numbers.on_variables(), numbers.on_files());
@@ -153,7 +167,7 @@ async fn history(seed: u64, steps: usize) {
 
 #[test]
 fn the_state_is_always_that_of_the_cells_that_lead_to_it() {
-    needs!(Checkpoints, Rescue);
+    needs!(Checkpoints, Rescue, Forks);
     block_on(async {
         for seed in [
             0x9e37_79b9_7f4a_7c15,

@@ -39,7 +39,9 @@ pub(crate) fn machine_lacks(what: &str, module: &str) -> bool {
 /// What the backend declares to lack.
 pub(crate) fn declared() -> &'static [Lack] {
     // The sandboxes at the other end of the connection are those of the process backend, and kept kernels cannot be reached over it.
-    backend().parse().map_or(&[Lack::Checkpoints], BackendKind::lacks)
+    backend()
+        .parse()
+        .map_or(&[Lack::Checkpoints, Lack::Forks], BackendKind::lacks)
 }
 
 /// Starts what `builder` describes, with its sandboxes in the backend of this run.

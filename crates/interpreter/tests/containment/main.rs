@@ -10,6 +10,7 @@ mod bait;
 mod checkpoints;
 mod commands;
 mod contained;
+mod forks;
 mod neighbors;
 mod ordinary;
 mod pairs;

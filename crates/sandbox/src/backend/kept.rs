@@ -1,6 +1,6 @@
 //! Kept copies of kernels, from which a session can go on any number of times.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use cellblock_jail::fds;
@@ -30,16 +30,22 @@ pub struct KeptKernel {
     pub pid: u32,
     /// Estimate of the memory that it takes up at first, in bytes.
     pub bytes: u64,
+    /// Number of the socket on which it waits, as the kernel reported it.
+    pub(super) socket: u32,
+    /// What it has that cannot be moved to another sandbox.
+    pub bound: Option<String>,
     frames: FrameReader<Incoming, FromKernel>,
     writer: OwnedWriteHalf,
 }
 
 impl KeptKernel {
-    fn new(pid: u32, bytes: u64, socket: UnixStream) -> Self {
+    fn new((pid, bytes, number, bound): (u32, u64, u32, Option<String>), socket: UnixStream) -> Self {
         let (read, writer) = socket.into_split();
         Self {
             pid,
             bytes,
+            socket: number,
+            bound: bound.map(shown),
             frames: FrameReader::new(Incoming::new(read), "kept kernel"),
             writer,
         }
@@ -61,7 +67,7 @@ impl KeptKernel {
 
     /// Orders it to make a kernel with these channels.
     pub(super) fn order(&self, channel: BorrowedFd<'_>, spare: BorrowedFd<'_>) -> Result<()> {
-        let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
+        let order = encode(&ToKernel::TakeOver { reseed: None }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
         fds::hand_over(self.writer.as_ref(), &order, &[channel, spare]).map_err(|error| {
             SandboxErrorKind::Launcher {
@@ -73,7 +79,49 @@ impl KeptKernel {
     }
 }
 
+/// Returns what a kernel says, without what acts on a terminal.
+#[expect(clippy::needless_pass_by_value, reason = "the form that map takes")]
+fn shown(reason: String) -> String {
+    reason.chars().filter(|c| !acts(*c)).take(REASON).collect()
+}
+
 impl Kernel {
+    /// Orders a copy that was [moved](super::Sandbox::move_kernel) into this kernel to go on, and waits until it does. With `reseed`
+    /// it seeds its random generators anew.
+    pub async fn arrive(&mut self, reseed: bool) -> Result<()> {
+        let Hold::Here { spare, .. } = &mut self.hold else {
+            return Err(Error::request("order a copy that another machine has"));
+        };
+        let pair = || -> Result<(UnixStream, OwnedFd)> {
+            let (ours, theirs) = fds::stream_pair().map_err(|error| SandboxErrorKind::Launcher {
+                action: "make a channel",
+                reason: cellblock_jail::error::chain(&error),
+            })?;
+            rustix::io::ioctl_fionbio(&ours, true).during("make a channel non-blocking")?;
+            let ours = UnixStream::from_std(ours.into()).during("watch a channel")?;
+            Ok((ours, theirs))
+        };
+        let ((channel, theirs), (next_spare, spare_in)) = (pair()?, pair()?);
+        let order = ToKernel::TakeOver { reseed: Some(reseed) };
+        let order = encode(&order, &[], &FrameLimits::default())
+            .map_err(|error| Error::protocol("host", error.to_string()))?;
+        fds::hand_over(self.writer.as_ref(), &order, &[theirs.as_fd(), spare_in.as_fd()]).map_err(
+            |error| SandboxErrorKind::Launcher {
+                action: "reach a copy of a kernel",
+                reason: cellblock_jail::error::chain(&error),
+            },
+        )?;
+        drop((theirs, spare_in));
+        *spare = next_spare;
+        let (read, writer) = channel.into_split();
+        // The former channel is closed only now: until then the copy may not have read the order.
+        let former = std::mem::replace(&mut self.frames, FrameReader::new(Incoming::new(read), "kernel"));
+        let former = (former, std::mem::replace(&mut self.writer, writer));
+        self.ready().await?;
+        drop(former);
+        Ok(())
+    }
+
     /// Keeps a copy of the kernel, which must be idle; or returns the reason why it cannot be kept. Whatever the kernel says of its
     /// standby meanwhile goes to `standby`.
     pub async fn keep(
@@ -105,7 +153,9 @@ impl Kernel {
                             pid,
                             refused,
                             bytes,
-                        } if of == cell => return Ok(Some((pid, refused, bytes))),
+                            socket,
+                            bound,
+                        } if of == cell => return Ok(Some((pid, refused, (bytes, socket, bound)))),
                         FromKernel::Standby {
                             changes,
                             pid,
@@ -126,11 +176,10 @@ impl Kernel {
                     limit: KEEP_LIMIT,
                 })?;
         Ok(match answer {
-            Ok(Some((Some(pid), None, bytes))) => Ok(KeptKernel::new(pid, bytes, socket)),
-            Ok(Some((_, refused, _))) => {
-                let reason = refused.unwrap_or_default();
-                Err(reason.chars().filter(|c| !acts(*c)).take(REASON).collect())
+            Ok(Some((Some(pid), None, (bytes, number, bound)))) => {
+                Ok(KeptKernel::new((pid, bytes, number, bound), socket))
             }
+            Ok(Some((_, refused, _))) => Err(shown(refused.unwrap_or_default())),
             Ok(None) => Err("the kernel ended meanwhile".to_owned()),
             Err(error) if error.is_cut() => Err("the kernel ended meanwhile".to_owned()),
             Err(error) => return Err(error),

@@ -14,6 +14,8 @@ pub enum Lack {
     Rescue,
     /// Sessions cannot keep checkpoints of their variables and files.
     Checkpoints,
+    /// Sessions cannot be forked.
+    Forks,
     /// Packages that a cell requires cannot be added.
     Requirements,
     /// Sessions cannot have higher limits than the backend.
@@ -32,9 +34,10 @@ pub enum Lack {
 
 impl Lack {
     /// Everything that a backend can lack.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Rescue,
         Self::Checkpoints,
+        Self::Forks,
         Self::Requirements,
         Self::HigherLimits,
         Self::WarmOtherLimits,
@@ -49,6 +52,7 @@ impl Lack {
         match self {
             Self::Rescue => "rescue",
             Self::Checkpoints => "checkpoints",
+            Self::Forks => "forks",
             Self::Requirements => "requirements",
             Self::HigherLimits => "higher_limits",
             Self::WarmOtherLimits => "warm_other_limits",
@@ -64,6 +68,7 @@ impl Lack {
         match self {
             Self::Rescue => "variables survive a kernel that dies",
             Self::Checkpoints => "a session can go back to a checkpoint of its variables and files",
+            Self::Forks => "a session can be forked into independent ones",
             Self::Requirements => "a cell can require packages",
             Self::HigherLimits => "a session can have higher limits than the backend",
             Self::WarmOtherLimits => "a session with other limits starts as fast",
@@ -85,6 +90,7 @@ impl BackendKind {
             Self::Gvisor => &[
                 Lack::Rescue,
                 Lack::Checkpoints,
+                Lack::Forks,
                 Lack::HigherLimits,
                 Lack::WarmOtherLimits,
                 Lack::ExactMemoryLimit,
@@ -92,7 +98,7 @@ impl BackendKind {
                 Lack::HiddenProcesses,
                 Lack::FullTerminals,
             ],
-            Self::Microvm => &[Lack::Checkpoints, Lack::HigherLimits],
+            Self::Microvm => &[Lack::Checkpoints, Lack::Forks, Lack::HigherLimits],
         }
     }
 }

@@ -29,6 +29,7 @@ mod lack;
 mod order;
 pub mod process;
 
+pub use cellblock_guest::launcher::control::OBSTACLE;
 pub use kept::KeptKernel;
 pub use kind::{BackendChoice, BackendKind};
 pub use lack::Lack;
@@ -82,6 +83,18 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// output. The caller has killed everything else. Backends that lack checkpoints report an error.
     fn roll_back<'a>(&'a self, _ended: Kernel, _kept: &'a KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
         Box::pin(async { Err(Error::request("roll back a kernel that another machine has")) })
+    }
+
+    /// Moves a kept copy of this sandbox's kernel into the fresh kernel of another sandbox of the same backend, whose kernel then
+    /// [arrives](Kernel::arrive). After an error the other sandbox must be destroyed; this one is never changed. Backends that lack
+    /// forks report an error.
+    fn move_kernel<'a>(
+        &'a self,
+        _kept: &'a mut KeptKernel,
+        _into: &'a dyn Sandbox,
+        _kernel: &'a Kernel,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Err(Error::request("move a kernel that another machine has")) })
     }
 
     /// Mounts a file, read-only, over an existing file of `/tmp/data`. `path` is the file's own
@@ -212,7 +225,7 @@ impl Kernel {
     /// Orders the standby to take over, with the other end of a new spare channel; returns the
     /// process that reports doing so.
     pub(crate) async fn take_over(&mut self, ours: UnixStream, theirs: OwnedFd) -> Result<u32> {
-        let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
+        let order = encode(&ToKernel::TakeOver { reseed: None }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
         let Hold::Here { spare, .. } = &mut self.hold else {
             return Err(Error::request("order a standby that another machine has"));

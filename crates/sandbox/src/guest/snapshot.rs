@@ -1,9 +1,14 @@
 //! Snapshots of the files of a sandbox.
 
+use std::io::Read;
+
 use cellblock_protocol::{FromGuest, ToGuest};
 
 use super::{Guest, unexpected};
-use crate::error::Result;
+use crate::error::{DuringIo, Result};
+
+/// Number of bytes of a snapshot that are copied at once.
+const PART: u64 = 4 << 20;
 
 impl Guest {
     /// Saves a snapshot of `/workspace` and `/tmp` except for datasets, and copies at most `limit` bytes for it. Returns its number of
@@ -38,5 +43,46 @@ impl Guest {
         self.ask(message, None, "remove the snapshot of", "/")
             .await
             .map(drop)
+    }
+
+    /// Copies a snapshot into the guests of other sandboxes, part by part. `limit` is the maximum number of bytes of its files.
+    pub async fn copy_snapshot(&self, snapshot: u64, others: &[(&Self, u64)], limit: u64) -> Result<()> {
+        let mut offset = 0;
+        loop {
+            let message = ToGuest::ReadSnapshot {
+                request: 0,
+                snapshot,
+                offset,
+                length: PART,
+            };
+            let mut frame = self.ask(message, None, "read the snapshot of", "/").await?;
+            let FromGuest::Content { eof, .. } = frame.message else {
+                return Err(unexpected());
+            };
+            let mut part = Vec::new();
+            if let Some(blob) = frame.blobs.pop() {
+                blob.reader()
+                    .read_to_end(&mut part)
+                    .during("read a part of a snapshot")?;
+            }
+            offset += part.len() as u64;
+            // A guest that never ends would fill the others.
+            if (part.is_empty() && !eof) || offset > limit {
+                return Err(unexpected());
+            }
+            for (other, number) in others {
+                let message = ToGuest::WriteSnapshot {
+                    request: 0,
+                    snapshot: *number,
+                    last: eof,
+                };
+                other
+                    .ask(message, Some(part.clone()), "write the snapshot of", "/")
+                    .await?;
+            }
+            if eof {
+                return Ok(());
+            }
+        }
     }
 }

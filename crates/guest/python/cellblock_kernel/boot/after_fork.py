@@ -17,6 +17,17 @@ def refresh() -> None:
     # Handlers of libraries that the template imported could wait for threads that only the template
     # has.
     atexit._clear()
+    seed()
+    rename()
+    modules: dict[str, Any] = sys.modules
+    if sys.version_info >= (3, 14) and "multiprocessing" in modules:
+        # A fork server would have to import a `__main__`, which is in no file.
+        modules["multiprocessing"].set_start_method("fork", force=True)
+    time.tzset()
+
+
+def seed() -> None:
+    """Reseeds the generators of `random`, numpy and torch."""
     modules: dict[str, Any] = sys.modules
     if "random" in modules:
         # From an int: bytes would be hashed first.
@@ -26,6 +37,11 @@ def refresh() -> None:
         modules["numpy.random"].seed(list(words))
     if "torch" in modules:
         modules["torch"].seed()
+
+
+def rename() -> None:
+    """Makes names and keys new, and OpenSSL's generator."""
+    modules: dict[str, Any] = sys.modules
     if "tempfile" in modules:
         modules["tempfile"]._name_sequence = None
         modules["tempfile"].tempdir = None
@@ -43,7 +59,3 @@ def refresh() -> None:
             _ssl.RAND_add(os.urandom(32), 32.0)
     if "multiprocessing.process" in modules:
         modules["multiprocessing.process"].current_process().authkey = os.urandom(32)
-    if sys.version_info >= (3, 14) and "multiprocessing" in modules:
-        # A fork server would have to import a `__main__`, which is in no file.
-        modules["multiprocessing"].set_start_method("fork", force=True)
-    time.tzset()

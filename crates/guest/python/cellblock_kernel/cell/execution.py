@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import CodeType
 from typing import Any
 
@@ -39,6 +40,25 @@ class Runner:
         if loop is None or loop.is_closed():
             return set()
         return {loop._selector.fileno(), loop._ssock.fileno(), loop._csock.fileno()}
+
+    def reopen(self) -> None:
+        """Makes the descriptors of the loop again, in a process that has none of them."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return
+        import select
+        import socket
+
+        from cellblock_kernel.rescue.arrival import place
+
+        ours, theirs = socket.socketpair()
+        for made, kept in ((ours, loop._ssock), (theirs, loop._csock)):
+            made.setblocking(False)
+            place(made.detach(), kept.fileno(), False)
+        poll = select.epoll()
+        number = loop._selector.fileno()
+        place(os.dup(poll.fileno()), number, False)
+        loop._selector._selector.register(loop._ssock.fileno(), select.EPOLLIN)
 
     def run(self, program: Program, names: dict[str, Any]) -> Any:
         """Runs the statements, then evaluates the trailing expression and returns its value."""

@@ -56,6 +56,7 @@ class Kernel:
         self._broker = Broker(channel)
         self._runner = Runner()
         standby.loop_descriptors = self._runner.descriptors
+        standby.reopen_loop = self._runner.reopen
         self._namespace = Namespace()
         self._waiting: dict[str, str] = {}
         self._inputs = Inputs()

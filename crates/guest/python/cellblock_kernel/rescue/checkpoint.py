@@ -2,7 +2,7 @@
 
 A kept copy waits on a socket of its own, which came with the message `checkpoint`. For each `take_over` that arrives there, with a
 channel and a spare channel attached, it makes another copy, which becomes the kernel. Files are the guest's part: it restores them
-before the copy is asked.
+before the copy is asked. A copy that was moved to another sandbox meanwhile becomes the kernel there itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import stat
 from typing import Any
 
 from cellblock_kernel.cell.channel import Channel
+from cellblock_kernel.rescue.arrival import Belongings, Opened, seed
 from cellblock_kernel.rescue.clone import clone
 from cellblock_kernel.rescue.standby import Standby
 
@@ -27,9 +28,6 @@ _SHM = "/dev/shm"
 _RESTORED, _DATA = ("/workspace", "/tmp"), "/tmp/data"
 _MADE = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
-# An open file or directory: its path, its flags, and whether programs inherit it.
-_Opened = tuple[str, int, bool]
-
 
 class Checkpoints:
     """Keeps copies of the kernel."""
@@ -37,16 +35,17 @@ class Checkpoints:
     def __init__(self, channel: Channel, standby: Standby) -> None:
         self._channel = channel
         self._standby = standby
-        self._opened: dict[int, _Opened] = {}
-        self._directory = "/workspace"
+        self._opened: dict[int, Opened] = {}
+        self._belongings = Belongings()
 
     def keep(self, cell: int) -> None:
         """Keeps a copy and reports it, or why it cannot be kept. Returns once more in each copy that becomes the kernel."""
         handed = self._channel.handed()
-        pid, size = None, 0
+        pid, size, bound, socket = None, 0, None, handed[0] if handed else 0
         refused = self._standby.obstacle(handed[0]) or self._obstacle() if len(handed) == 1 else "a missing descriptor"
         if refused is None:
             size = _page_tables()
+            bound = self._bound()
             # As for a standby.
             before = _mask(signal.SIG_BLOCK, _valid())
             try:
@@ -59,7 +58,8 @@ class Checkpoints:
             _mask(signal.SIG_SETMASK, before)
         for descriptor in handed:
             _close(descriptor)
-        self._channel.send({"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size})
+        self._channel.send({"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size,
+                             "socket": socket, "bound": bound})
 
     def _obstacle(self) -> str | None:
         """Returns what a rollback could not bring back, in addition to what a standby cannot. Notes the open files."""
@@ -71,7 +71,9 @@ class Checkpoints:
     def _file_obstacle(self) -> str | None:
         if _listdir(_SHM):
             return f"a file in {_SHM}"
-        self._directory = _getcwd()
+        belongings = self._belongings
+        belongings.directory = _getcwd()
+        belongings.opened.clear()
         self._opened.clear()
         for name in _listdir("/proc/self/fd"):
             number = int(name)
@@ -80,14 +82,24 @@ class Checkpoints:
                 path = _readlink(f"/proc/self/fd/{name}")
             except OSError:
                 continue  # the listing's own descriptor
-            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            is_file = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+            if not (is_file or (stat.S_ISCHR(found.st_mode) and number > 2)):
                 continue
             if not found.st_nlink:
                 return "an open file that was removed"
-            if _is_below(path, _RESTORED) and not _is_below(path, (_DATA,)):
-                inherited = not _fcntl(number, _F_GETFD) & _CLOEXEC
-                self._opened[number] = (path, _fcntl(number, _F_GETFL) & ~_MADE, inherited)
+            inherited = not _fcntl(number, _F_GETFD) & _CLOEXEC
+            opened = (path, _fcntl(number, _F_GETFL) & ~_MADE, inherited)
+            belongings.opened[number] = opened
+            if is_file and _is_below(path, _RESTORED) and not _is_below(path, (_DATA,)):
+                self._opened[number] = opened
         return None
+
+    def _bound(self) -> str | None:
+        """Returns what a move to another sandbox could not take along."""
+        try:
+            return self._belongings.note()
+        except Exception as error:
+            return f"an unknown state ({type(error).__name__})"
 
     def _wait(self, descriptor: int, before: Any) -> None:
         """Makes a kernel for each message, as a separate process. Returns in these kernels only."""
@@ -97,9 +109,14 @@ class Checkpoints:
             self._channel.release()
             self._standby.release()
             while True:
-                taken = self._standby.await_order(descriptor, 2)
-                if taken is None:
+                order = self._standby.await_order(descriptor, 2)
+                if order is None:
                     _exit(0)
+                taken, reseed = order
+                if reseed is not None:
+                    self._arrive(descriptor, taken, reseed)
+                    _mask(signal.SIG_SETMASK, before)
+                    return
                 if clone() == 0:
                     _setsid()
                     _close(descriptor)
@@ -113,6 +130,17 @@ class Checkpoints:
         except BaseException:
             _exit(70)
 
+    def _arrive(self, descriptor: int, taken: list[int], reseed: bool) -> None:
+        """Becomes the kernel of another sandbox."""
+        _close(descriptor)
+        channel, spare = self._belongings.unpack(taken)
+        for number in self._belongings.opened:
+            self._standby.moved(number)
+        self._standby.reopen_loop()
+        seed(reseed)
+        self._standby.take_over(channel, spare)
+        self._standby.renew()
+
     def _reopen(self) -> None:
         """Opens files again that were replaced meanwhile: the restored ones have the same names but may be others."""
         for number, (path, flags, inherited) in self._opened.items():
@@ -122,7 +150,7 @@ class Checkpoints:
                 _dup2(opened, number, inherited)
                 _close(opened)
                 self._standby.moved(number)
-        _chdir(self._directory)
+        _chdir(self._belongings.directory)
 
 
 def _is_below(path: str, roots: tuple[str, ...]) -> bool:

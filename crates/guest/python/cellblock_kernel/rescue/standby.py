@@ -47,6 +47,7 @@ class Standby:
         self.policy = "off"
         self._due = False
         self.loop_descriptors: Any = set
+        self.reopen_loop: Any = bool
         self._pid = 0
         self._changes = 0
         self._touched = False
@@ -143,7 +144,7 @@ class Standby:
             taken = self.await_order(spare, 1)
             if taken is None:
                 _exit(0)
-            self.take_over(spare, taken[0])
+            self.take_over(spare, taken[0][0])
             _mask(signal.SIG_SETMASK, before)
         except BaseException:
             _exit(70)
@@ -159,8 +160,8 @@ class Standby:
             self._places[number] = (self._identity(number), self._places[number][1])
 
     @staticmethod
-    def await_order(spare: int, count: int) -> list[int] | None:
-        """Receives `take_over` with this number of descriptors; nothing if the host has closed the channel."""
+    def await_order(spare: int, count: int) -> tuple[list[int], bool | None] | None:
+        """Receives `take_over` with this number of descriptors, and its `reseed`; nothing if the host has closed the channel."""
         # Another process of the sandbox may have made the shared socket non-blocking.
         wait = select.poll()
         wait.register(spare, select.POLLIN)
@@ -189,7 +190,7 @@ class Standby:
         listener.detach()
         if message.get("type") != "take_over" or len(handed) != count:
             return None
-        return handed
+        return handed, message.get("reseed")
 
     def take_over(self, channel: int, spare: int) -> None:
         """Goes on as the kernel over these channels."""

@@ -24,6 +24,12 @@ pub(super) struct Extent {
     length: u64,
 }
 
+impl Extent {
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+}
+
 /// The anonymous file, with the parts of it that are free.
 #[derive(Debug)]
 pub(super) struct Arena {
@@ -69,6 +75,46 @@ impl Arena {
             copied if copied == content.length => Ok(()),
             _ => Err(Errno::IO),
         }
+    }
+
+    /// Appends a part of a content to a buffer.
+    pub(super) fn read(
+        &self,
+        content: &Content,
+        from: u64,
+        length: u64,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Errno> {
+        let start = into.len();
+        into.resize(start + usize::try_from(length).map_err(|_| Errno::FBIG)?, 0);
+        let mut done = 0;
+        while done < length {
+            let place = start + usize::try_from(done).unwrap_or(usize::MAX);
+            match read(&self.file, &mut into[place..], content.offset + from + done)? {
+                0 => return Err(Errno::IO),
+                more => done += more as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes of contents that arrive one after the other, without gaps. Nothing else may be in the arena.
+    pub(super) fn append(&mut self, at: u64, mut part: &[u8]) -> Result<(), Errno> {
+        let mut at = at;
+        while !part.is_empty() {
+            match rustix::io::retry_on_intr(|| pwrite(&self.file, part, at))? {
+                0 => return Err(Errno::NOSPC),
+                more => (part, at) = (&part[more..], at + more as u64),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next content of those.
+    pub(super) fn appended(&mut self, length: u64) -> Content {
+        let offset = self.end;
+        self.end += length;
+        Rc::new(Extent { offset, length })
     }
 
     /// Gives up one ownership of a content, and frees its memory with the last.

@@ -9,10 +9,12 @@ use std::path::Path;
 
 use super::path::{Refusal, Roots};
 use arena::Arena;
+use passage::Arriving;
 use restore::Restoring;
 use tree::{Entry, Kind, Known, Saving};
 
 mod arena;
+mod passage;
 mod restore;
 mod tree;
 
@@ -34,6 +36,8 @@ pub(super) struct Snapshots {
     kept: BTreeMap<u64, [Vec<Entry>; TREES.len()]>,
     /// The last one that was saved or restored, whose files are likely unchanged.
     last: u64,
+    /// One of another room that arrives.
+    arriving: Option<Arriving>,
 }
 
 impl Snapshots {

@@ -189,3 +189,77 @@ fn what_cannot_be_saved_is_named_and_leaves_nothing_behind() {
     fs::remove_file(place.path("tmp/socket")).unwrap();
     snapshots.save(&place.roots, 1, 8).unwrap();
 }
+
+/// A stream of a snapshot of another room.
+fn stream(list: &str, contents: &str) -> Vec<u8> {
+    let mut stream = (list.len() as u64).to_be_bytes().to_vec();
+    stream.extend(list.bytes());
+    stream.extend(contents.bytes());
+    stream
+}
+
+#[test]
+fn a_snapshot_arrives_in_another_room_in_parts_of_any_size() {
+    let here = place();
+    fs::create_dir_all(here.path("workspace/a/b")).unwrap();
+    here.write("workspace/a/b/deep", "deep");
+    here.write("workspace/empty", "");
+    here.write("workspace/large", &"0123456789".repeat(1000));
+    fs::hard_link(here.path("workspace/large"), here.path("workspace/a/same")).unwrap();
+    fs::set_permissions(here.path("workspace/a/b/deep"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("a/b", here.path("workspace/link")).unwrap();
+    here.write("tmp/t", "temporary");
+    let mut snapshots = Snapshots::default();
+    snapshots.save(&here.roots, 1, LIMIT).unwrap();
+    let names = |place: &Place| -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
+        let state = place.state().into_iter();
+        let shortened =
+            state.map(|(path, it)| (path.strip_prefix(place.folder.path()).unwrap().to_owned(), it));
+        shortened.collect()
+    };
+    for size in [1, 7, 4096, LIMIT] {
+        let there = place();
+        there.write("workspace/other", "goes");
+        let mut arrived = Snapshots::default();
+        let mut offset = 0;
+        loop {
+            let (part, last) = snapshots.read(1, offset, size).unwrap();
+            offset += part.len() as u64;
+            arrived.write(9, &part, last).unwrap();
+            if last {
+                break;
+            }
+        }
+        arrived.restore(&there.roots, 9).unwrap();
+        assert_eq!(names(&there), names(&here), "{size}");
+        let inode = |name: &str| fs::metadata(there.path(name)).unwrap().ino();
+        assert_eq!(inode("workspace/large"), inode("workspace/a/same"));
+        arrived.remove(9);
+    }
+}
+
+#[test]
+fn a_broken_snapshot_of_another_room_is_refused() {
+    let file = |path: &str, length: u64| {
+        format!(
+            r#"{{"path":"{path}","mode":420,"modified":[0,0],"kind":{{"file":{{"length":{length},"shared":false}}}}}}"#
+        )
+    };
+    for (list, contents) in [
+        (format!("[[{}],[]]", file("../x", 1)), "x"),
+        (format!("[[{}],[]]", file("/etc/x", 1)), "x"),
+        (format!("[[{}],[]]", file("x", 2)), "x"),
+        (format!("[[{}],[]]", file("x", 1)), "xx"),
+        (format!("[[{},{}],[]]", file("x", u64::MAX), file("y", 2)), "x"),
+        ("[[]]".to_owned(), ""),
+        ("[[],[]".to_owned(), ""),
+    ] {
+        let mut snapshots = Snapshots::default();
+        let refused = snapshots.write(1, &stream(&list, contents), true).unwrap_err();
+        assert_eq!(refused.code, "broken", "{list}: {}", refused.message);
+        assert!(snapshots.restore(&place().roots, 1).is_err());
+    }
+    let mut snapshots = Snapshots::default();
+    let endless = snapshots.write(1, &u64::MAX.to_be_bytes(), false);
+    assert_eq!(endless.unwrap_err().code, "broken");
+}

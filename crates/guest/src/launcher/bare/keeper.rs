@@ -199,6 +199,9 @@ impl<'a> Keeper<'a> {
             Operation::MountData { .. } => Err("mounts require namespaces".into()),
             // Rooms have the name of the machine around them.
             Operation::NameHost { .. } => Ok(LauncherReply::Done),
+            Operation::FindProcess { .. } | Operation::MoveKernel { .. } => {
+                Err("forks require namespaces".into())
+            }
             Operation::AdoptKernel { .. } => Err("standbys require namespaces".into()),
             Operation::DestroyRoom { room } => match self.rooms.get_mut(room) {
                 Some(found) if found.gone => {

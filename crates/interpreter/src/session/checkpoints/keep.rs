@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use cellblock_sandbox::backend::Lack;
+use cellblock_sandbox::backend::{KeptKernel, Lack};
 
 use super::table::State;
 use super::{Checkpoint, CheckpointError, CheckpointOrder, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
@@ -35,6 +35,32 @@ impl Actor {
         if let Some(name) = &name {
             self.kept.check(name)?;
         }
+        let (number, files, bytes, kernel, state) = self.keep_state().await?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let about = Checkpoint {
+            id: format!("c{number}"),
+            name,
+            parent: self.kept.parent.clone(),
+            cell: self.cells,
+            created_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
+            files,
+            bytes: bytes.saturating_add(kernel.bytes),
+        };
+        self.kept.add(about.clone(), number, kernel, state);
+        let mut evicted = None;
+        if let Some(oldest) = self.kept.evict(MAX_CHECKPOINTS) {
+            self.forget_files(oldest.number).await?;
+            evicted = Some(oldest.about);
+        }
+        Ok(NewCheckpoint {
+            checkpoint: about,
+            evicted,
+        })
+    }
+
+    /// Keeps a copy of the kernel and a snapshot of the files. Returns the number of the snapshot, how many files and bytes it has, the
+    /// copy, and the host's part of the state.
+    pub(in crate::session) async fn keep_state(&mut self) -> Result<(u64, u64, u64, KeptKernel, State)> {
         self.ready().await?;
         if let Some(process) = self.processes.running() {
             return Err(refused(format!("a process beside its cells (`{process}`)")));
@@ -61,16 +87,6 @@ impl Actor {
                 return Err(CheckpointError::Files { reason }.into());
             }
         };
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let about = Checkpoint {
-            id: format!("c{number}"),
-            name,
-            parent: self.kept.parent.clone(),
-            cell: self.cells,
-            created_unix_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
-            files,
-            bytes: bytes.saturating_add(kernel.bytes),
-        };
         let state = State {
             standby: self.standby.of_a_copy(),
             lineage: self.lineage.clone(),
@@ -79,16 +95,7 @@ impl Actor {
             chain: self.chain.state(),
             inputs: self.inputs.iter().map(|input| input.name().to_owned()).collect(),
         };
-        self.kept.add(about.clone(), number, kernel, state);
-        let mut evicted = None;
-        if let Some(oldest) = self.kept.evict(MAX_CHECKPOINTS) {
-            self.forget_files(oldest.number).await?;
-            evicted = Some(oldest.about);
-        }
-        Ok(NewCheckpoint {
-            checkpoint: about,
-            evicted,
-        })
+        Ok((number, files, bytes, kernel, state))
     }
 
     async fn drop_checkpoint(&mut self, wanted: &str) -> Result<()> {
@@ -155,7 +162,7 @@ impl Actor {
         Ok(())
     }
 
-    async fn forget_files(&self, snapshot: u64) -> Result<()> {
+    pub(in crate::session) async fn forget_files(&self, snapshot: u64) -> Result<()> {
         match &self.sandbox {
             Some(sandbox) => Ok(sandbox.guest().discard(snapshot).await?),
             None => Ok(()),

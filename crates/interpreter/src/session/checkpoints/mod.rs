@@ -18,7 +18,7 @@ mod keep;
 mod table;
 
 pub use crate::checkpoint_error::{CheckpointError, MAX_CHECKPOINTS};
-pub(super) use table::Checkpoints;
+pub(super) use table::{Checkpoints, State};
 
 /// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

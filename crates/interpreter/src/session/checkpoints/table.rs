@@ -43,19 +43,24 @@ pub(super) struct Kept {
 
 /// The host's part of a session's state.
 #[derive(Clone, Debug)]
-pub(super) struct State {
-    pub(super) standby: Standby,
-    pub(super) lineage: Ledger,
-    pub(super) collected: Collected,
-    pub(super) layers: Vec<String>,
-    pub(super) chain: ChainState,
+pub(in crate::session) struct State {
+    pub(in crate::session) standby: Standby,
+    pub(in crate::session) lineage: Ledger,
+    pub(in crate::session) collected: Collected,
+    pub(in crate::session) layers: Vec<String>,
+    pub(in crate::session) chain: ChainState,
     /// Names of the inputs.
-    pub(super) inputs: Vec<String>,
+    pub(in crate::session) inputs: Vec<String>,
 }
 
 impl Checkpoints {
     pub(in crate::session) fn list(&self) -> Vec<Checkpoint> {
         self.kept.iter().map(|kept| kept.about.clone()).collect()
+    }
+
+    /// Returns the numbers of the checkpoints, which are those of their snapshots.
+    pub(in crate::session) fn numbers(&self) -> Vec<u64> {
+        self.kept.iter().map(|kept| kept.number).collect()
     }
 
     /// Returns the pids of the copies in the sandbox.

@@ -51,6 +51,17 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             limit
         }),
         (id(), id()).prop_map(|(request, snapshot)| ToGuest::Restore { request, snapshot }),
+        (id(), id(), id(), id()).prop_map(|(request, snapshot, offset, length)| ToGuest::ReadSnapshot {
+            request,
+            snapshot,
+            offset,
+            length
+        }),
+        (id(), id(), any::<bool>()).prop_map(|(request, snapshot, last)| ToGuest::WriteSnapshot {
+            request,
+            snapshot,
+            last
+        }),
         (id(), id()).prop_map(|(request, snapshot)| ToGuest::Discard { request, snapshot }),
         (
             id(),

@@ -402,7 +402,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                 value_in_blob,
                 error,
             }),
-        Just(ToKernel::TakeOver {}),
+        of(any::<bool>()).prop_map(|reseed| ToKernel::TakeOver { reseed }),
     ]
 }
 
@@ -508,14 +508,22 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             method,
             params
         }),
-        (any::<u64>(), of(any::<u32>()), of(text()), any::<u64>()).prop_map(|(cell, pid, refused, bytes)| {
-            FromKernel::Kept {
+        (
+            any::<u64>(),
+            of(any::<u32>()),
+            of(text()),
+            any::<u64>(),
+            any::<u32>(),
+            of(text())
+        )
+            .prop_map(|(cell, pid, refused, bytes, socket, bound)| FromKernel::Kept {
                 cell,
                 pid,
                 refused,
                 bytes,
-            }
-        }),
+                socket,
+                bound,
+            }),
         (any::<u64>(), of(any::<u32>()), of(text())).prop_map(|(changes, pid, refused)| {
             FromKernel::Standby {
                 changes,

@@ -1,13 +1,14 @@
 //! A room, as a sandbox of the process backend.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use cellblock_guest::launcher::control::{LauncherReply, Operation};
 use cellblock_jail::cgroup::Usage;
 use cellblock_jail::fds;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -16,7 +17,7 @@ use super::launcher::Launcher;
 use super::slots::Slot;
 use super::{internal, mounter};
 use crate::backend::{BoxFuture, Hold, KeptKernel, Kernel, Sandbox};
-use crate::error::{DuringIo, Result, SandboxErrorKind};
+use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::guest::Guest;
 
 /// One room of the launcher's keep.
@@ -115,6 +116,23 @@ impl Room {
         self.adopt(kernel, pid).await
     }
 
+    /// Opens the `pagemap` files of a copy and of the kernel that it is moved to. Only a privileged host sees physical addresses in them,
+    /// which save the comparison of the pages.
+    async fn pagemaps(&self, kept: &KeptKernel, kernel: &Kernel) -> Option<Vec<File>> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let operation = Operation::FindProcess {
+            room: self.name.clone(),
+            pid: kept.pid,
+        };
+        let (_, mut found) = self.launcher.ask(operation, &[], "find a kernel").await.ok()?;
+        let Hold::Here { pidfd, .. } = &kernel.hold else {
+            return None;
+        };
+        Some(vec![pagemap(&found.pop()?)?, pagemap(pidfd.as_ref()?)?])
+    }
+
     /// Makes a process of the room that has reported to be its kernel known as that.
     async fn adopt(&self, mut kernel: Kernel, pid: u32) -> Result<Kernel> {
         let operation = Operation::AdoptKernel {
@@ -158,6 +176,31 @@ impl Sandbox for Room {
 
     fn roll_back<'a>(&'a self, ended: Kernel, kept: &'a KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
         Box::pin(self.take_up(ended, kept))
+    }
+
+    fn move_kernel<'a>(
+        &'a self,
+        kept: &'a mut KeptKernel,
+        into: &'a dyn Sandbox,
+        kernel: &'a Kernel,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            // It answers before it waits.
+            if !kept.is_there().await {
+                return Err(Error::request("move a copy of a kernel that has ended"));
+            }
+            let pagemaps = self.pagemaps(kept, kernel).await.unwrap_or_default();
+            let pagemaps: Vec<_> = pagemaps.iter().map(AsFd::as_fd).collect();
+            let operation = Operation::MoveKernel {
+                room: self.name.clone(),
+                pid: kept.pid,
+                socket: kept.socket,
+                into: into.id().to_owned(),
+                target: kernel.pid,
+            };
+            let answered = self.launcher.ask(operation, &pagemaps, "move a kernel").await;
+            answered.map(drop)
+        })
     }
 
     fn mount_data<'a>(&'a self, name: &'a str, file: &'a File, path: &'a Path) -> BoxFuture<'a, Result<()>> {
@@ -213,6 +256,17 @@ impl Drop for Room {
             });
         }
     }
+}
+
+/// Opens the `pagemap` file of a process that lives.
+fn pagemap(pidfd: &OwnedFd) -> Option<File> {
+    let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let pid = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    let opened = File::open(format!("/proc/{}/pagemap", pid.trim())).ok()?;
+    // If it still lives, nobody else has had its number.
+    let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
+    let lives = poll(&mut ended, Some(&Timespec::default())) == Ok(0);
+    lives.then_some(opened)
 }
 
 fn stream(fd: OwnedFd) -> Result<UnixStream> {

@@ -1,0 +1,49 @@
+//! Why a session could not be forked.
+
+/// Maximum number of sessions of one fork.
+pub const MAX_FORKS: usize = 16;
+
+/// Why a session could not be forked. It is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// The backend has no forks.
+    #[error(
+        "forks are unavailable: the backend `{backend}` lacks them; use the backend `process` on this machine"
+    )]
+    Unsupported {
+        /// Name of the backend.
+        backend: &'static str,
+    },
+    /// The number of sessions is not possible.
+    #[error("invalid count `{count}`: a fork makes 1 to {MAX_FORKS} sessions")]
+    Count {
+        /// The number.
+        count: usize,
+    },
+    /// The session has something that cannot be moved.
+    #[error("fork the session: it has {obstacle}, which cannot be moved to another sandbox; {remedy}")]
+    Refused {
+        /// What it is.
+        obstacle: String,
+        /// How to get rid of it.
+        remedy: &'static str,
+    },
+    /// A new sandbox could not take the state.
+    #[error("fork the session: {reason}; no session was made")]
+    Failed {
+        /// What happened.
+        reason: String,
+    },
+}
+
+impl ForkError {
+    /// Returns a word for the kind of error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unsupported { .. } => "forks_unavailable",
+            Self::Count { .. } => "fork_count",
+            Self::Refused { .. } => "fork_refused",
+            Self::Failed { .. } => "fork_failed",
+        }
+    }
+}

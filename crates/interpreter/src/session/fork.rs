@@ -1,0 +1,246 @@
+//! Forks of a session: independent sessions, each with its own sandbox, that begin with its variables and files.
+//!
+//! ```text
+//! kernel ──> kept copy ──moved by the keep──> fresh kernel of each new sandbox
+//! files  ──> snapshot  ──part by part───────> guest of each new sandbox
+//! ```
+//!
+//! The session goes on meanwhile as if it had made a checkpoint. Its forks are handed out together, or not at all.
+
+use std::sync::Arc;
+
+use cellblock_sandbox::backend::{KeptKernel, Lack};
+use cellblock_sandbox::limits::NetworkPolicy;
+use tokio::sync::{mpsc, oneshot};
+
+use super::actor::{Actor, SessionOptions};
+use super::checkpoints::{CheckpointError, State};
+use super::{Request, Session};
+use crate::error::{Error, Result};
+pub use crate::fork_error::{ForkError, MAX_FORKS};
+
+/// Number of the snapshot in a new sandbox, which has no other.
+const ARRIVED: u64 = u64::MAX;
+/// What an error of the keep contains before an obstacle.
+const OBSTACLE: &str = cellblock_sandbox::backend::OBSTACLE;
+/// Room for the list of files in a snapshot, beside their contents.
+const LIST_BYTES: u64 = 64 << 20;
+
+/// How a session is forked.
+#[derive(Clone, Debug)]
+pub struct ForkOptions {
+    /// Number of new sessions, at most [`MAX_FORKS`].
+    pub count: usize,
+    /// Whether the random generators of each are seeded anew. Otherwise all go on with the same numbers.
+    pub reseed: bool,
+    /// Ids of the new sessions, by default random ones.
+    pub ids: Vec<String>,
+}
+
+impl ForkOptions {
+    /// Returns the usual options.
+    pub const fn new(count: usize) -> Self {
+        Self {
+            count,
+            reseed: true,
+            ids: Vec::new(),
+        }
+    }
+
+    /// Checks the number of sessions.
+    pub const fn check(&self) -> std::result::Result<(), ForkError> {
+        if self.count == 0 || self.count > MAX_FORKS {
+            return Err(ForkError::Count { count: self.count });
+        }
+        Ok(())
+    }
+}
+
+/// What a handle asks of the session's task.
+#[derive(Debug)]
+pub(crate) struct ForkOrder {
+    options: ForkOptions,
+    answer: oneshot::Sender<Result<Vec<Session>>>,
+}
+
+/// A new session whose task does not run yet.
+struct Unborn {
+    session: Session,
+    actor: Actor,
+    queue: mpsc::Receiver<Request>,
+}
+
+impl Unborn {
+    fn start(self) -> Session {
+        tokio::spawn(self.actor.serve(self.queue));
+        self.session
+    }
+}
+
+impl Session {
+    /// Makes independent sessions that begin with the variables and files of this one. Each has its own sandbox with the same limits,
+    /// and counts as one. They get no checkpoints, processes and lent connectors of this session, which is not changed.
+    ///
+    /// What cannot be moved, such as threads, is reported as a [`ForkError`] or [`CheckpointError`] before anything happens.
+    pub async fn fork(&self, options: ForkOptions) -> Result<Vec<Self>> {
+        let forks = self
+            .ask(|answer| Request::Fork(ForkOrder { options, answer }))
+            .await?;
+        for fork in &forks {
+            fork.added().clone_from(&self.added());
+        }
+        Ok(forks)
+    }
+}
+
+impl Actor {
+    pub(super) async fn answer_fork(&mut self, order: ForkOrder) {
+        let forked = self.fork(order.options).await;
+        let _ = order.answer.send(self.conclude(forked));
+    }
+
+    async fn fork(&mut self, options: ForkOptions) -> Result<Vec<Session>> {
+        let backend = &self.shared.backend;
+        if backend.lacks().contains(&Lack::Forks) {
+            let backend = backend.name();
+            return Err(ForkError::Unsupported { backend }.into());
+        }
+        options.check()?;
+        if self.volume.is_some() {
+            return Err(refused("a volume"));
+        }
+        if self.limits.network == NetworkPolicy::Egress {
+            return Err(refused("a way out to the network (`egress`)"));
+        }
+        let (snapshot, mut kept, state) = match self.keep_state().await {
+            Ok((snapshot, _, _, kept, state)) => (snapshot, kept, state),
+            Err(Error::Checkpoint(CheckpointError::Refused { obstacle, remedy })) => {
+                return Err(ForkError::Refused { obstacle, remedy }.into());
+            }
+            Err(error) => return Err(error),
+        };
+        let moved = match kept.bound.take() {
+            Some(obstacle) => Err(refused(&obstacle)),
+            None => self.move_all(&options, snapshot, &mut kept, &state).await,
+        };
+        self.forget_files(snapshot).await?;
+        Ok(moved?.into_iter().map(Unborn::start).collect())
+    }
+
+    /// Makes all new sessions. Those that exist end if one cannot be made.
+    async fn move_all(
+        &self,
+        options: &ForkOptions,
+        snapshot: u64,
+        kept: &mut KeptKernel,
+        state: &State,
+    ) -> Result<Vec<Unborn>> {
+        let mut forks = Vec::new();
+        for index in 0..options.count {
+            let id = options.ids.get(index).cloned();
+            let mut fork = self.unborn(id, state);
+            if let Err(error) = self
+                .move_to(&mut fork.actor, snapshot, kept, options.reseed)
+                .await
+            {
+                for mut fork in forks.into_iter().chain([fork]) {
+                    fork.actor.discard();
+                }
+                return Err(failure(error));
+            }
+            fork.actor.continue_from(state);
+            forks.push(fork);
+        }
+        Ok(forks)
+    }
+
+    /// Returns a session with the host's part of the state.
+    fn unborn(&self, id: Option<String>, state: &State) -> Unborn {
+        let options = SessionOptions {
+            id,
+            ..self.options.clone()
+        };
+        let (session, mut actor, queue) = Session::build(Arc::clone(&self.shared), options);
+        actor.inputs.clone_from(&self.inputs);
+        actor.datasets.clone_from(&self.datasets);
+        actor.layers.clone_from(&state.layers);
+        actor.cells = self.cells;
+        actor.exited_in = self.exited_in;
+        actor.unusable_setup.clone_from(&self.unusable_setup);
+        actor.bundles.clone_from(&self.bundles);
+        Unborn {
+            session,
+            actor,
+            queue,
+        }
+    }
+
+    /// Gives a new session a sandbox with the state.
+    async fn move_to(
+        &self,
+        fork: &mut Actor,
+        snapshot: u64,
+        kept: &mut KeptKernel,
+        reseed: bool,
+    ) -> Result<()> {
+        let own = self.sandbox.as_ref().ok_or(Error::Closed)?;
+        let mut kernel = fork.settle().await?;
+        fork.furnish().await?;
+        let sandbox = fork.sandbox.as_ref().ok_or(Error::Closed)?;
+        let guest = sandbox.guest();
+        let limit = self.limits.memory_bytes.saturating_add(LIST_BYTES);
+        own.guest()
+            .copy_snapshot(snapshot, &[(guest, ARRIVED)], limit)
+            .await?;
+        guest.restore(ARRIVED).await?;
+        guest.discard(ARRIVED).await?;
+        own.move_kernel(kept, sandbox.as_ref(), &kernel).await?;
+        kernel.arrive(reseed).await?;
+        kernel.discard_written();
+        fork.kernel = Some(kernel);
+        fork.kept.begin();
+        Ok(())
+    }
+
+    /// Takes over the host's part of a checkpoint's state.
+    fn continue_from(&mut self, state: &State) {
+        self.standby = state.standby.clone();
+        self.lineage = state.lineage.clone();
+        self.collected = state.collected.clone();
+        self.chain.roll_back(state.chain.clone());
+        (self.has_variables, self.has_files) = (true, true);
+    }
+}
+
+/// Turns the failure of a move into an error of the fork.
+fn failure(error: Error) -> Error {
+    let Error::Sandbox(sandbox) = &error else {
+        return error;
+    };
+    let reason = cellblock_sandbox::jail::error::chain(sandbox);
+    match reason.split_once(OBSTACLE) {
+        Some((_, obstacle)) => refused(obstacle),
+        // A sandbox that could not be had has an error of its own kind.
+        None if sandbox.effect() != crate::error::Effect::Destroys => error,
+        None => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a fork failed");
+            let reason = sandbox.to_string();
+            ForkError::Failed { reason }.into()
+        }
+    }
+}
+
+fn refused(obstacle: &str) -> Error {
+    let remedy = if obstacle.contains("memory") || obstacle.contains("mapp") {
+        "delete what holds it, and try again"
+    } else if obstacle.contains("volume") || obstacle.contains("network") {
+        "use a session without it"
+    } else {
+        "end or close it, and try again"
+    };
+    ForkError::Refused {
+        obstacle: obstacle.to_owned(),
+        remedy,
+    }
+    .into()
+}

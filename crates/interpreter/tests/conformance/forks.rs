@@ -1,0 +1,252 @@
+//! Forks: independent sessions that begin with the variables and files of another one.
+
+use cellblock_interpreter::session::fork::{ForkError, ForkOptions, MAX_FORKS};
+use cellblock_interpreter::session::processes::ProcessOrder;
+use cellblock_interpreter::{Error, Session};
+
+use crate::limited::{MIB, limited};
+use crate::support::{block_on, run, session, value};
+
+const DEFINE: &str = "\
+import os, random, pathlib, signal, subprocess, asyncio
+import numpy, pandas
+random.seed(7); numpy.random.seed(7)
+def numbers():
+    for n in range(1000):
+        yield n
+numbers = numbers()
+next(numbers)
+class Point:
+    def __init__(self, x): self.x = x
+point = Point([1, 2])
+same = point.x
+double = lambda x: 2 * x
+array = numpy.arange(3_000_000)
+frame = pandas.DataFrame({'a': range(1000), 'b': [str(n) for n in range(1000)]})
+objects = [{'n': n, 's': 'x' * (n % 50)} for n in range(20_000)]
+pathlib.Path('/workspace/folder').mkdir()
+os.chdir('/workspace/folder')
+pathlib.Path('a.txt').write_text('one')
+os.chmod('a.txt', 0o640)
+os.link('a.txt', 'hard')
+os.symlink('a.txt', 'link')
+pathlib.Path('/workspace/large').write_bytes(os.urandom(5_000_000))
+large = pathlib.Path('/workspace/large').read_bytes()
+pathlib.Path('/tmp/t').write_text('temporary')
+pathlib.Path('lines').write_text('1\\n2\\n3\\n4\\n')
+lines = open('lines')
+lines.readline()
+log = open('/workspace/log', 'a+')
+log.write('before\\n')
+log.flush()
+os.umask(0o077)
+heard = []
+signal.signal(signal.SIGUSR1, lambda *_: heard.append(1))
+await asyncio.sleep(0)";
+
+/// Shows the state, and changes it.
+const STATE: &str = "\
+os.kill(os.getpid(), signal.SIGUSR1)
+await asyncio.sleep(0)
+point.x.append(3)
+str((os.getcwd(), next(numbers), same, point.x is same, double(4), int(array.sum()), frame.describe().to_string(), len(objects),
+     sum(len(o['s']) for o in objects), lines.readline(), log.tell(), pathlib.Path('a.txt').read_text(), oct(os.stat('a.txt').st_mode),
+     os.stat('a.txt').st_nlink, os.readlink('link'), sorted(os.listdir('.')), sorted(os.listdir('/workspace')),
+     pathlib.Path('/workspace/log').read_text(), pathlib.Path('/workspace/large').read_bytes() == large, pathlib.Path('/tmp/t').read_text(), heard, oct(os.umask(0o077)),
+     (array @ array).item(), subprocess.check_output(['echo', '42']).decode(), _ if '_' in globals() else None))";
+
+async fn forked(session: &Session, count: usize) -> Vec<Session> {
+    session.fork(ForkOptions::new(count)).await.unwrap()
+}
+
+async fn refused(session: &Session) -> String {
+    match session.fork(ForkOptions::new(1)).await {
+        Err(Error::Fork(ForkError::Refused { obstacle, .. })) => obstacle,
+        Err(other) => panic!("not refused: {other:?}"),
+        Ok(_) => "nothing".to_owned(),
+    }
+}
+
+#[test]
+fn forks_begin_with_variables_open_files_and_the_rest_of_the_state() {
+    needs!(Forks);
+    block_on(async {
+        let session = session().await;
+        run(&session, DEFINE).await;
+        let forks = forked(&session, 2).await;
+        let expected = value(&session, STATE).await;
+        for fork in &forks {
+            assert_eq!(value(fork, STATE).await, expected);
+        }
+        // And a fork of a fork, which has run cells of its own.
+        let grandchild = forked(&forks[0], 1).await.remove(0);
+        assert_eq!(value(&grandchild, STATE).await, value(&forks[0], STATE).await);
+    });
+}
+
+#[test]
+fn sessions_that_were_forked_do_not_see_each_other() {
+    needs!(Forks);
+    block_on(async {
+        let session = session().await;
+        run(&session, "import os, subprocess\nitems = [1]\nlog = open('/workspace/log', 'w+')\n_ = log.write('one')\nlog.flush()").await;
+        let forks = forked(&session, 2).await;
+        for (number, each) in [&session, &forks[0], &forks[1]].into_iter().enumerate() {
+            let change = format!(
+                "items.append({number})\nprior = log.tell()\n_ = log.write('{number}')\nlog.flush()\n\
+                 open('/workspace/own-{number}', 'w').close()\nopen('/tmp/own', 'w').close()"
+            );
+            run(each, &change).await;
+        }
+        for (number, each) in [&session, &forks[0], &forks[1]].into_iter().enumerate() {
+            let state = "str((items, prior, open('/workspace/log').read(), sorted(os.listdir('/workspace')), os.getpid() in map(int, filter(str.isdigit, os.listdir('/proc'))), len([p for p in os.listdir('/proc') if p.isdigit()]) < 8))";
+            assert_eq!(
+                value(each, state).await,
+                format!("([1, {number}], 3, 'one{number}', ['log', 'own-{number}'], True, True)")
+            );
+        }
+        // A kernel that dies takes no other with it.
+        run(&forks[0], "os._exit(1)").await;
+        session.close().await.unwrap();
+        assert_eq!(value(&forks[1], "str(items)").await, "[1, 2]");
+        assert_eq!(
+            value(&forks[1], "subprocess.check_output(['echo', 'x']).decode()").await,
+            "x\n"
+        );
+    });
+}
+
+#[test]
+fn random_generators_are_seeded_anew_unless_they_are_to_go_on() {
+    needs!(Forks);
+    block_on(async {
+        let session = session().await;
+        run(
+            &session,
+            "import random, numpy, uuid, secrets, tempfile\nrandom.seed(1); numpy.random.seed(1)",
+        )
+        .await;
+        let next = "str((random.random(), numpy.random.random()))";
+        let names = "str((tempfile.mktemp(), secrets.token_hex(), uuid.uuid4().hex))";
+        let mut options = ForkOptions::new(2);
+        let fresh = session.fork(options.clone()).await.unwrap();
+        options.reseed = false;
+        let same = session.fork(options).await.unwrap();
+        let own = value(&session, next).await;
+        assert_eq!(
+            (value(&same[0], next).await, value(&same[1], next).await),
+            (own.clone(), own.clone())
+        );
+        let mut seen = vec![own];
+        for each in &fresh {
+            let drawn = value(each, next).await;
+            assert!(!seen.contains(&drawn), "{drawn}");
+            seen.push(drawn);
+        }
+        assert_ne!(value(&same[0], names).await, value(&same[1], names).await);
+    });
+}
+
+#[test]
+fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
+    needs!(Forks);
+    block_on(async {
+        for (code, obstacle) in [
+            (
+                "import threading, time\nheld = threading.Thread(target=time.sleep, args=(600,), daemon=True)\nheld.start()",
+                "threads that Python started",
+            ),
+            (
+                "import subprocess\nheld = subprocess.Popen(['sleep', '600'])",
+                "child processes",
+            ),
+            ("import socket\nheld = socket.socketpair()", "an open socket"),
+            ("import os\nheld = os.pipe()", "an open pipe"),
+            ("import mmap\nheld = mmap.mmap(-1, 4096)", "shared memory"),
+            (
+                "import mmap, pathlib\n_ = pathlib.Path('/workspace/m').write_bytes(bytes(4096))\nheld = mmap.mmap(open('/workspace/m').fileno(), 0, access=mmap.ACCESS_READ)",
+                "a mapped file",
+            ),
+            (
+                "import fcntl\nheld = open('/workspace/l', 'w')\nfcntl.flock(held, fcntl.LOCK_EX)",
+                "a locked file",
+            ),
+            (
+                "import signal\nheld = signal.setitimer(signal.ITIMER_REAL, 600)",
+                "a timer",
+            ),
+        ] {
+            let session = session().await;
+            run(&session, code).await;
+            assert_eq!(refused(&session).await, obstacle);
+            assert_eq!(value(&session, "'held' in globals()").await, true, "{obstacle}");
+        }
+        let session = session().await;
+        let order = ProcessOrder {
+            command: vec!["sleep".into(), "600".into()],
+            ..ProcessOrder::default()
+        };
+        session.processes().start(order).await.unwrap();
+        assert!(refused(&session).await.starts_with("a process beside its cells"));
+    });
+}
+
+#[test]
+fn a_fork_makes_all_sessions_or_none() {
+    needs!(Forks);
+    block_on(async {
+        let session = session().await;
+        run(&session, "x = 1").await;
+        for count in [0, MAX_FORKS + 1] {
+            let error = session.fork(ForkOptions::new(count)).await.unwrap_err();
+            assert!(matches!(error, Error::Fork(ForkError::Count { .. })), "{error}");
+        }
+        assert_eq!(value(&session, "x").await, 1);
+    });
+}
+
+#[test]
+fn a_fork_has_limits_of_its_own() {
+    needs!(Forks);
+    block_on(async {
+        let session = limited(|limits| limits.memory_bytes = 512 * MIB).await;
+        run(&session, "block = bytearray(200 << 20)").await;
+        let forks = forked(&session, 2).await;
+        for each in &forks {
+            assert_eq!(value(each, "len(block) >> 20").await, 200);
+        }
+        let ended = run(&forks[0], "more = bytearray(1 << 30)").await;
+        assert_ne!(
+            ended.outcome,
+            cellblock_interpreter::execution::Outcome::Completed
+        );
+        for each in [&session, &forks[1]] {
+            assert_eq!(value(each, "len(bytearray(100 << 20)) >> 20").await, 100);
+        }
+    });
+}
+
+#[test]
+fn a_session_with_checkpoints_is_forked_as_it_is_now() {
+    needs!(Forks, Checkpoints);
+    block_on(async {
+        let session = session().await;
+        run(&session, "items = list(range(100_000))").await;
+        session.checkpoint(Some("before".into())).await.unwrap();
+        run(
+            &session,
+            "items[::7] = [-1] * len(items[::7])\nimport gc; gc.collect()",
+        )
+        .await;
+        session.checkpoint(None).await.unwrap();
+        let fork = forked(&session, 1).await.remove(0);
+        let hash = "import hashlib\nhashlib.sha256(repr(items).encode()).hexdigest()";
+        assert_eq!(value(&fork, hash).await, value(&session, hash).await);
+        assert!(fork.checkpoints().await.unwrap().is_empty());
+        run(&fork, "items = 'changed'").await;
+        fork.checkpoint(None).await.unwrap();
+        session.roll_back("before").await.unwrap();
+        assert_eq!(value(&session, "items == list(range(100_000))").await, true);
+        assert_eq!(value(&fork, "items").await, "changed");
+    });
+}
