@@ -62,6 +62,10 @@ names! {
     NewCheckpoint
     /// The result of a rollback.
     RolledBack
+    /// The sessions of a fork.
+    Forked
+    /// What a hibernated session has lost.
+    Hibernated
     /// A dataset.
     Mounted
     /// A recorded tool result.

@@ -9,6 +9,7 @@ use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_interpreter::Error;
 use cellblock_interpreter::error::{Blame, Retry};
 use cellblock_interpreter::session::checkpoints::CheckpointError;
+use cellblock_interpreter::session::fork::ForkError;
 use cellblock_interpreter::session::ports::PortError;
 use cellblock_interpreter::session::processes::ProcessError;
 
@@ -135,6 +136,15 @@ impl Problem {
         Self::new(status, ErrorKind::InvalidRequestError, error.code(), message)
     }
 
+    fn of_fork(error: &ForkError) -> Self {
+        let status = match error {
+            ForkError::Unsupported { .. } | ForkError::Count { .. } => StatusCode::BAD_REQUEST,
+            ForkError::Refused { .. } | ForkError::Failed { .. } => StatusCode::CONFLICT,
+        };
+        let kind = ErrorKind::InvalidRequestError;
+        Self::new(status, kind, error.code(), error.to_string())
+    }
+
     /// We failed; the log says how.
     pub(crate) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error, action, "a request failed");
@@ -228,6 +238,9 @@ impl From<Error> for Problem {
         }
         if let Error::Port(error) = &error {
             return Self::of_port(error);
+        }
+        if let Error::Fork(error) = &error {
+            return Self::of_fork(error);
         }
         if let Error::Checkpoint(error) = &error {
             return Self::of_checkpoint(error);

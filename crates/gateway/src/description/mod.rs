@@ -75,6 +75,8 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::checkpoints::list,
         sessions::checkpoints::delete,
         sessions::checkpoints::roll_back,
+        sessions::fork::fork,
+        sessions::manage::hibernate,
         sessions::ports::list,
         sessions::ports::link,
         sessions::datasets::add,

@@ -68,6 +68,8 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Checkpoint" => cellblock_interpreter::session::checkpoints::Checkpoint,
         "NewCheckpoint" => cellblock_interpreter::session::checkpoints::NewCheckpoint,
         "RolledBack" => cellblock_interpreter::session::checkpoints::RolledBack,
+        "Hibernated" => cellblock_interpreter::session::hibernate::Hibernated,
+        "Forked" => sessions::fork::Forked,
         "SessionVariable" => sessions::variables::VariableAnswer,
         "Variable" => cellblock_interpreter::session::Variable,
         "Mounted" => workbench::Mounted,

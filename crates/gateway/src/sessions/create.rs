@@ -160,6 +160,7 @@ pub(crate) async fn create(
         toolset,
         terms,
         connectors: connectors.iter().map(|it| it.name().to_owned()).collect(),
+        granted: connectors,
         volume,
         session,
         tools,

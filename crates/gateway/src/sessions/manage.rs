@@ -2,6 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
+use cellblock_interpreter::session::hibernate::Hibernated;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -105,6 +106,28 @@ pub(crate) async fn interrupt(
     held.session.interrupt();
     let object = "session.interrupt";
     Ok(Json(Interrupted { object, interrupted }))
+}
+
+/// Ends the kernel, the processes and the checkpoints of a session, and frees their memory. Files are kept. The next cell starts a new
+/// kernel, and its result says that the variables are gone.
+#[utoipa::path(
+    post, operation_id = "hibernate_session", path = "/v1/sessions/{id}/hibernate", tag = "sessions",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "What the session has lost", body = crate::openapi::Hibernated),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn hibernate(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Hibernated>, Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let turn = held.turn().await?;
+    let session = held.session.clone();
+    let hibernated = attended(&gateway, turn, async move { Ok(session.hibernate().await?) });
+    Ok(Json(hibernated.await?))
 }
 
 /// Deletes all variables except the inputs, and ends all processes. Files are kept.

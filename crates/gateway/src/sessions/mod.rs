@@ -11,6 +11,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod create;
 pub(crate) mod datasets;
 pub(crate) mod files;
+pub(crate) mod fork;
 pub(crate) mod inputs;
 mod limits;
 pub(crate) mod manage;
@@ -55,6 +56,8 @@ pub(crate) fn routes() -> Router<Gateway> {
             delete(checkpoints::delete),
         )
         .route("/v1/sessions/{id}/files", get(files::list))
+        .route("/v1/sessions/{id}/fork", post(fork::fork))
+        .route("/v1/sessions/{id}/hibernate", post(manage::hibernate))
         .route("/v1/sessions/{id}/interrupt", post(manage::interrupt))
         .route("/v1/sessions/{id}/ports", get(ports::list))
         .route("/v1/sessions/{id}/ports/{port}/links", post(ports::link))

@@ -12,6 +12,7 @@ mod connectors;
 mod console;
 mod execute;
 mod files;
+mod forks;
 #[path = "../../../mcp/tests/it/greeter.rs"]
 mod greeter;
 mod longest;

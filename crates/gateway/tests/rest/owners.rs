@@ -31,6 +31,8 @@ fn objects_of_other_owners_are_not_found() {
             (Method::GET, "/aliases"),
             (Method::POST, "/aliases"),
             (Method::GET, "/variables"),
+            (Method::POST, "/fork"),
+            (Method::POST, "/hibernate"),
             (Method::GET, "/checkpoints"),
             (Method::POST, "/checkpoints"),
             (Method::DELETE, "/checkpoints/c1"),

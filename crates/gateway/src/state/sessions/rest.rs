@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cellblock_interpreter::cell::{Guard, Rescue};
+use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::hosting::{Hosted, Resident};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
@@ -27,6 +28,8 @@ pub(crate) struct RestSession {
     pub(crate) terms: SessionTerms,
     /// Names of its connectors.
     pub(crate) connectors: Vec<String>,
+    /// The connectors themselves.
+    pub(crate) granted: Vec<Arc<dyn Connector>>,
     pub(crate) volume: Option<VolumeOfSession>,
     pub(crate) session: Session,
     pub(crate) tools: Arc<dyn Toolset>,

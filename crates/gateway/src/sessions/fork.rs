@@ -1,0 +1,133 @@
+//! `POST /v1/sessions/{id}/fork`: independent sessions that begin with the variables and files of another one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use cellblock_interpreter::Error;
+use cellblock_interpreter::session::fork::ForkOptions;
+use cellblock_interpreter::toolset::ToolsetTerms;
+use serde::{Deserialize, Serialize};
+
+use super::answer::SessionAnswer;
+use super::run::attended;
+use crate::json::Json;
+use crate::problem::Problem;
+use crate::replicas;
+use crate::state::sessions::{RestSession, StoredCells, lock};
+use crate::state::{Caller, Gateway};
+
+/// How a session is forked.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ForkRequest {
+    /// Number of new sessions, at most 16.
+    #[schema(default = 1, minimum = 1, maximum = 16)]
+    count: usize,
+    /// Whether `random`, numpy and torch get new seeds in each new session. Otherwise all go on with the same random numbers.
+    #[schema(default = true)]
+    reseed: bool,
+}
+
+impl Default for ForkRequest {
+    fn default() -> Self {
+        Self {
+            count: 1,
+            reseed: true,
+        }
+    }
+}
+
+/// The sessions of a fork.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Forked {
+    /// `session.fork`.
+    object: &'static str,
+    /// ID of the session that was forked.
+    parent: String,
+    /// IDs of the new sessions.
+    ids: Vec<String>,
+    /// The new sessions.
+    sessions: Vec<SessionAnswer>,
+}
+
+/// Makes independent sessions that begin with the variables and files of this one, which is not changed: all of them, or none. Each has
+/// its own sandbox and counts as one.
+#[utoipa::path(
+    post, operation_id = "fork_session", path = "/v1/sessions/{id}/fork", tag = "sessions",
+    params(("id" = String, Path)),
+    request_body = ForkRequest,
+    responses(
+        (status = 201, description = "The new sessions", body = crate::openapi::Forked),
+        (status = 400, description = "The count is not possible, or the backend has no forks", body = crate::openapi::Error),
+        (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
+        (status = 409, description = "The session has something that cannot be moved, such as threads; nothing has changed", body = crate::openapi::Error),
+        (status = 429, description = "The caller would have too many sessions; none was made", body = crate::openapi::Error),
+    )
+)]
+pub(crate) async fn fork(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<ForkRequest>,
+) -> Result<(StatusCode, Json<Forked>), Problem> {
+    let held = gateway.sessions.find(&caller, &id)?;
+    let turn = held.turn().await?;
+    let mut options = ForkOptions::new(request.count);
+    options.reseed = request.reseed;
+    options.check().map_err(Error::from)?;
+    options.ids = (0..request.count)
+        .map(|_| replicas::mint_session(&gateway))
+        .collect();
+    let ids = options.ids.clone();
+    // Every place is taken before anything is made. Those that stay empty are free again.
+    let mut places = Vec::new();
+    for id in &ids {
+        let permit = gateway.quotas.sandbox(&caller.owner).await?;
+        places.push((gateway.sessions.0.reserve(&caller.owner, id)?, permit));
+    }
+    let session = held.session.clone();
+    let forks = attended(&gateway, turn, async move { Ok(session.fork(options).await?) }).await?;
+    let mut hosted = Vec::new();
+    for ((id, (place, permit)), session) in ids.iter().zip(places).zip(forks) {
+        let longest = gateway.options.max_cell_timeout;
+        let usual = ToolsetTerms::default();
+        let granted = ToolsetTerms {
+            owner: id.clone(),
+            timeout: usual.timeout.min(longest),
+            max_timeout: longest,
+            connectors: held.granted.clone(),
+            ..usual
+        };
+        let tools = (held.toolset.open)(gateway.interpreter()?, session.clone(), &granted).await?;
+        let kept = &gateway.options.sessions;
+        let fork = RestSession {
+            toolset: held.toolset,
+            terms: held.terms.clone(),
+            connectors: held.connectors.clone(),
+            granted: held.granted.clone(),
+            volume: None,
+            session,
+            tools,
+            definitions: OnceLock::new(),
+            cells: Mutex::new(StoredCells::new(kept.max_cells, kept.max_cell_bytes)),
+            inputs: Mutex::new(lock(&held.inputs).clone()),
+            data: AtomicU64::new(held.data.load(Ordering::Relaxed)),
+            _permit: permit,
+        };
+        hosted.push((place, fork));
+    }
+    let sessions = hosted.into_iter().map(|(place, fork)| {
+        let fork = Arc::clone(&*place.fill(fork)?);
+        Ok(SessionAnswer::of(&fork))
+    });
+    let sessions = sessions.collect::<Result<Vec<_>, Problem>>()?;
+    let forked = Forked {
+        object: "session.fork",
+        parent: id,
+        ids,
+        sessions,
+    };
+    Ok((StatusCode::CREATED, Json(forked)))
+}
