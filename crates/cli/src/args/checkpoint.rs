@@ -32,6 +32,20 @@ pub(crate) struct KeepArgs {
     pub(crate) name: Option<String>,
 }
 
+/// How a session is forked.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ForkArgs {
+    /// ID of the session
+    #[arg(value_name = "ID")]
+    pub(crate) session: SessionId,
+    /// Number of new sessions, at most 16
+    #[arg(value_name = "COUNT", default_value_t = 1)]
+    pub(crate) count: usize,
+    /// Let all of them go on with the same random numbers
+    #[arg(long)]
+    pub(crate) same_random: bool,
+}
+
 /// Which checkpoint.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckpointArgs {

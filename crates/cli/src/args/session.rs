@@ -7,7 +7,7 @@ use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
 
-use super::checkpoint::{CellArgs, CheckpointArgs, KeepArgs};
+use super::checkpoint::{CellArgs, CheckpointArgs, ForkArgs, KeepArgs};
 use super::parse_memory;
 use super::process::{AttachArgs, InputArgs, OutputArgs, ProcessArgs, ProgramArgs, parse_wait};
 use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
@@ -85,6 +85,19 @@ pub(crate) enum SessionCommand {
     Rollback(CheckpointArgs),
     /// Drop a checkpoint and free its memory
     DropCheckpoint(CheckpointArgs),
+    /// Make independent sessions that begin with the variables and files of this one, and print their IDs, one per line
+    ///
+    /// All of them, or none. Each has its own sandbox with the same limits; the session itself is not
+    /// changed. `random`, numpy and torch get new seeds in each.
+    Fork(ForkArgs),
+    /// End the processes of a session and free their memory, but keep its files
+    ///
+    /// Variables and checkpoints are gone. The next command starts a new kernel and says so.
+    Hibernate {
+        /// ID of the session
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
     /// Run a program in a session's sandbox, beside its tools
     ///
     /// Shows the output of the program until it ends; Ctrl-C ends it. Exits with 0 if its exit code

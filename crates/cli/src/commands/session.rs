@@ -58,6 +58,8 @@ pub(crate) async fn run(command: SessionCommand) -> ExitCode {
         SessionCommand::Checkpoints { session, json } => cells::list(&session, json).await,
         SessionCommand::Rollback(args) => cells::roll_back(&args).await,
         SessionCommand::DropCheckpoint(args) => cells::drop_checkpoint(&args).await,
+        SessionCommand::Hibernate { session } => cells::hibernate(&session).await,
+        SessionCommand::Fork(args) => cells::fork(&args).await,
         SessionCommand::Exec(args) => return error::ended(process::exec(&args).await),
         SessionCommand::Attach(args) => return error::ended(attach::attach(&args).await),
         SessionCommand::Ps { session, json } => process::list(&session, json).await,

@@ -12,12 +12,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::place::SessionPlace;
 use super::wire::Ask;
 use crate::error::{Error, Result};
 
 pub(crate) mod answers;
+mod branches;
 mod cells;
 pub(crate) mod connection;
 pub(crate) mod detach;
@@ -41,6 +43,11 @@ pub(crate) trait Service: Hosted + Sized {
         stream: UnixStream,
         ask: Ask,
     ) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Returns the tasks that go on after its end, before the process may end.
+    fn branches(&self) -> TaskTracker {
+        TaskTracker::new()
+    }
 }
 
 /// The signals that end a host.

@@ -4,15 +4,19 @@ use std::future::Future;
 use std::sync::Arc;
 
 use cellblock_interpreter::report;
-use cellblock_interpreter::toolset::{ToolEvent, Toolset};
+use cellblock_interpreter::session::fork::ForkOptions;
+use cellblock_interpreter::toolset::{ToolEvent, Toolset, ToolsetKind, ToolsetTerms};
 use cellblock_interpreter::workbench::{DatasetSource, Mounted};
 use cellblock_interpreter::{Interpreter, Session};
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use super::plan::SessionDataset;
+use super::plan::{SessionDataset, SessionPlan};
 use super::wire::AddedDataset;
 use crate::error::{Error, Result};
+
+/// Events that may wait for a listener; one that is slower misses the oldest.
+pub(crate) const EVENTS: usize = 1024;
 
 /// Tools over one sandbox.
 pub(crate) trait Toolbox: Send + Sync + 'static {
@@ -34,6 +38,11 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     /// The session whose processes clients use.
     fn session(&self) -> Option<&Session>;
 
+    /// Makes independent ones over sandboxes with the same state, one for each plan.
+    fn fork(&self, plans: &[SessionPlan], reseed: bool) -> impl Future<Output = Result<Vec<Self>>> + Send
+    where
+        Self: Sized;
+
     /// Gives everything back; no call can be made any more.
     fn close(&self) -> impl Future<Output = cellblock_interpreter::Result<()>> + Send;
 }
@@ -44,8 +53,11 @@ pub(crate) struct OwnToolset {
     pub(crate) toolset: Arc<dyn Toolset>,
     pub(crate) session: Session,
     pub(crate) events: broadcast::Sender<ToolEvent>,
+    /// How the toolset was opened.
+    pub(crate) kind: ToolsetKind,
+    pub(crate) terms: ToolsetTerms,
     /// Its launcher ends with it.
-    pub(crate) _interpreter: Interpreter,
+    pub(crate) interpreter: Interpreter,
 }
 
 impl Toolbox for OwnToolset {
@@ -83,6 +95,27 @@ impl Toolbox for OwnToolset {
 
     fn session(&self) -> Option<&Session> {
         Some(&self.session)
+    }
+
+    async fn fork(&self, plans: &[SessionPlan], reseed: bool) -> Result<Vec<Self>> {
+        let mut options = ForkOptions::new(plans.len());
+        options.reseed = reseed;
+        let mut forks = Vec::new();
+        for (session, plan) in self.session.fork(options).await?.into_iter().zip(plans) {
+            let terms = ToolsetTerms {
+                output_dir: Some(plan.out.clone()),
+                ..self.terms.clone()
+            };
+            forks.push(Self {
+                toolset: (self.kind.open)(&self.interpreter, session.clone(), &terms).await?,
+                session,
+                events: broadcast::channel(EVENTS).0,
+                kind: self.kind,
+                terms,
+                interpreter: self.interpreter.clone(),
+            });
+        }
+        Ok(forks)
     }
 
     async fn close(&self) -> cellblock_interpreter::Result<()> {

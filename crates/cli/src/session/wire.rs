@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_interpreter::session::checkpoints::{Checkpoint, NewCheckpoint, RolledBack};
+use cellblock_interpreter::session::hibernate::Hibernated;
 use cellblock_interpreter::session::processes::{ProcessReport, TerminalSize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,10 @@ pub(crate) enum SessionAsk {
     RollBack { checkpoint: String },
     /// A checkpoint dropped; answered with the others.
     DropCheckpoint { checkpoint: String },
+    /// Its processes given back.
+    Hibernate,
+    /// Independent sessions that begin with this one's state.
+    Fork { count: usize, reseed: bool },
 }
 
 /// What a host answers.
@@ -141,6 +146,10 @@ pub(crate) enum HostAnswer {
     Checkpoints { checkpoints: Vec<Checkpoint> },
     /// The session is as it was at the checkpoint.
     RolledBack { back: Box<RolledBack> },
+    /// What was lost.
+    Hibernated { lost: Hibernated },
+    /// The forks.
+    Forked { ids: Vec<String> },
     /// Where the dataset is.
     AddedDataset { added: AddedDataset },
     /// The host has given everything back.

@@ -50,3 +50,44 @@ printf 'print("from stdin")' | "$cellblock" session run "$id" -c -
     );
     Ok(())
 }
+
+#[test]
+fn a_script_forks_a_session() -> Result<()> {
+    let world = World::new()?;
+    let script = r#"
+id=$("$cellblock" session start --image "$image" 2>/dev/null)
+"$cellblock" session run "$id" -c 'x = [1]; _ = open("/workspace/a.txt","w").write("one")'
+"$cellblock" session fork "$id" 3 > forks
+"$cellblock" session stop "$id" >/dev/null
+for fork in $(cat forks); do
+    "$cellblock" session run "$fork" -c "x.append(len(x) + 1); x, open('/workspace/a.txt').read()"
+done
+set -- $(cat forks)
+"$cellblock" session stop "$1" >/dev/null
+"$cellblock" session run "$1" -c 1 >/dev/null 2>&1 || echo "code $?"
+"$cellblock" session fork "$2" > one
+"$cellblock" session run "$(cat one)" -c x
+"$cellblock" session fork "$2" 17 2>&1 || echo "code $?"
+"$cellblock" session run "$2" -c 'import socket; held = socket.socketpair()'
+"$cellblock" session fork "$2" 2>/dev/null || echo "code $?"
+"$cellblock" session stop --all >/dev/null
+"$cellblock" session list
+"#;
+    let (code, stdout, stderr) = world.script(script)?;
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    assert_eq!(
+        stdout.lines().collect::<Vec<_>>(),
+        [
+            "([1, 2], 'one')",
+            "([1, 2], 'one')",
+            "([1, 2], 'one')",
+            "code 2",
+            "[1, 2]",
+            "error: invalid count `17`: a fork makes 1 to 16 sessions",
+            "code 2",
+            "code 2",
+            "no session is running; `cellblock session start` starts one",
+        ]
+    );
+    Ok(())
+}

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use cellblock_interpreter::session::checkpoints::Checkpoint;
 use serde_json::json;
 
-use crate::args::checkpoint::{CellArgs, CheckpointArgs, KeepArgs};
+use crate::args::checkpoint::{CellArgs, CheckpointArgs, ForkArgs, KeepArgs};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::print;
@@ -100,6 +100,32 @@ pub(super) async fn drop_checkpoint(args: &CheckpointArgs) -> Result<()> {
     let checkpoint = args.checkpoint.clone();
     match ask(&args.session, SessionAsk::DropCheckpoint { checkpoint }).await? {
         HostAnswer::Checkpoints { .. } => Ok(()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn fork(args: &ForkArgs) -> Result<()> {
+    let (count, reseed) = (args.count, !args.same_random);
+    match ask(&args.session, SessionAsk::Fork { count, reseed }).await? {
+        HostAnswer::Forked { ids } => {
+            Screen::new().show(&sanitize::text(&ids.join("\n")));
+            Ok(())
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn hibernate(session: &SessionId) -> Result<()> {
+    match ask(session, SessionAsk::Hibernate).await? {
+        HostAnswer::Hibernated { lost } => {
+            let told = match (lost.lost_variables, lost.lost_checkpoints) {
+                (false, 0) => "files are kept",
+                (true, 0) => "files are kept; all variables are gone",
+                _ => "files are kept; all variables and checkpoints are gone",
+            };
+            Screen::new().tell(&outcome::note(told));
+            Ok(())
+        }
         other => Err(unexpected(&other)),
     }
 }

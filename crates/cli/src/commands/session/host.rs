@@ -21,14 +21,12 @@ use crate::session::host::answers::SessionService;
 use crate::session::host::process;
 use crate::session::place::SessionPlace;
 use crate::session::plan::{SessionPlan, SessionProfile};
-use crate::session::toolbox::{OwnToolset, Toolbox as _};
+use crate::session::toolbox::{EVENTS, OwnToolset, Toolbox as _};
 use crate::session_error::HostKind;
 use crate::session_id::SessionId;
 
 /// The session ends when its host says so; the sandbox is not to end before.
 const WITH_THE_HOST: Duration = Duration::from_hours(24 * 365);
-/// Events that may wait for a listener; one that is slower misses the oldest.
-const EVENTS: usize = 1024;
 
 /// Serves the session to its end.
 pub(crate) fn run(id: &SessionId) -> ExitCode {
@@ -78,7 +76,9 @@ async fn open(home: Home, place: SessionPlace) -> Result<(SessionService<OwnTool
         toolset: (plan.toolset.open)(&interpreter, session.clone(), &terms).await?,
         session,
         events: broadcast::channel(EVENTS).0,
-        _interpreter: interpreter,
+        kind: plan.toolset,
+        terms,
+        interpreter,
     };
     for dataset in &plan.datasets {
         let added = toolbox.add_dataset(dataset).await?;

@@ -14,9 +14,10 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::broadcast;
+use tokio_util::task::TaskTracker;
 
 use super::connection::{failure, send, tell};
-use super::{Service, cells, processes};
+use super::{Service, branches, cells, processes};
 use crate::error::Error;
 use crate::exit_code::ExitCode;
 use crate::session::plan::{SessionDataset, SessionPlan};
@@ -32,6 +33,7 @@ pub(crate) struct SessionService<T> {
     calls: AtomicU64,
     /// Those that came after the plan's.
     datasets: Mutex<Vec<SessionDataset>>,
+    branches: TaskTracker,
 }
 
 /// Why a call is given up.
@@ -46,12 +48,26 @@ enum GivenUp {
 impl<T> SessionService<T> {
     /// A session as it was planned.
     pub(crate) fn new(toolbox: T, plan: SessionPlan) -> Self {
+        Self::branch(toolbox, plan, TaskTracker::new())
+    }
+
+    /// A fork of such a session, beside the other forks.
+    pub(super) fn branch(toolbox: T, plan: SessionPlan, branches: TaskTracker) -> Self {
         Self {
+            branches,
             toolbox,
             plan,
             calls: AtomicU64::new(0),
             datasets: Mutex::default(),
         }
+    }
+
+    pub(super) const fn toolbox(&self) -> &T {
+        &self.toolbox
+    }
+
+    pub(super) const fn plan(&self) -> &SessionPlan {
+        &self.plan
     }
 
     fn datasets(&self) -> MutexGuard<'_, Vec<SessionDataset>> {
@@ -63,6 +79,10 @@ impl<T: Toolbox> Service for SessionService<T> {
     async fn answer(session: Arc<Resident<Self>>, stream: UnixStream, ask: Ask) -> io::Result<()> {
         let (reader, writer) = stream.into_split();
         Client { reader, writer }.answer(&session, ask).await
+    }
+
+    fn branches(&self) -> TaskTracker {
+        self.branches.clone()
     }
 }
 
@@ -193,7 +213,12 @@ impl Client {
             return Ok(Some(closed()));
         };
         shared.calls.fetch_add(1, Ordering::Relaxed);
-        let mut work = pin!(cells::answer(session, ask));
+        let mut work = pin!(async {
+            match ask {
+                SessionAsk::Fork { count, reseed } => branches::fork(shared, count, reseed).await,
+                ask => cells::answer(session, ask).await,
+            }
+        });
         let given_up = tokio::select! {
             biased;
             () = shared.closed() => GivenUp::Closing,

@@ -3,7 +3,7 @@
 use cellblock_interpreter::render::{self, Detail};
 use cellblock_interpreter::{Cell, Execution, Session};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::outcome;
 use crate::session::wire::{HostAnswer, RanSessionCell, SessionAsk};
@@ -31,6 +31,11 @@ pub(super) async fn answer(session: &Session, ask: SessionAsk) -> Result<HostAns
         SessionAsk::RollBack { checkpoint } => HostAnswer::RolledBack {
             back: Box::new(session.roll_back(checkpoint).await?),
         },
+        SessionAsk::Hibernate => HostAnswer::Hibernated {
+            lost: session.hibernate().await?,
+        },
+        // Needs more than the session.
+        SessionAsk::Fork { .. } => return Err(Error::Refused("fork a session elsewhere".to_owned())),
         SessionAsk::DropCheckpoint { checkpoint } => {
             session.drop_checkpoint(checkpoint).await?;
             HostAnswer::Checkpoints {

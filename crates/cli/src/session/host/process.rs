@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cellblock_image::Home;
 use tokio::net::UnixStream;
+use tokio_util::task::TaskTracker;
 
 use super::detach::{Inherited, detach};
 use super::{Service, listen, serve};
@@ -76,11 +77,14 @@ where
     let ended = serve_until_the_end(&place, opened, inherited.report).await;
     // Also after a failure: who starts the next host finds nothing to sweep.
     place.remove()?;
-    for mut stream in ended? {
+    let (clients, branches) = ended?;
+    for mut stream in clients {
         // Whoever has left does not wait for it.
         let _ = tokio::time::timeout(FAREWELL, wire::tell(&mut stream, &HostAnswer::Stopped)).await;
     }
     drop(held);
+    branches.close();
+    branches.wait().await;
     Ok(())
 }
 
@@ -88,7 +92,7 @@ async fn serve_until_the_end<S: Service>(
     place: &SessionPlace,
     opened: Result<(S, Vec<String>)>,
     line: File,
-) -> Result<Vec<UnixStream>> {
+) -> Result<(Vec<UnixStream>, TaskTracker)> {
     let ready = opened.and_then(|(service, notes)| {
         let listener = listen(place).map_err(Error::process("open the host's socket"))?;
         Ok((service, notes, listener))
@@ -96,7 +100,8 @@ async fn serve_until_the_end<S: Service>(
     match ready {
         Ok((service, notes, listener)) => {
             report(line, &HostReport::Ready { notes })?;
-            serve(listener, service).await
+            let branches = service.branches();
+            Ok((serve(listener, service).await?, branches))
         }
         Err(error) => {
             let failure = Told::new(&error);

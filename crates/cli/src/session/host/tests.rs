@@ -96,6 +96,10 @@ impl Toolbox for Fake {
         None
     }
 
+    async fn fork(&self, _plans: &[SessionPlan], _reseed: bool) -> Result<Vec<Self>> {
+        Ok(Vec::new())
+    }
+
     async fn close(&self) -> cellblock_interpreter::Result<()> {
         self.log.closed.fetch_add(1, Ordering::SeqCst);
         Ok(())
