@@ -112,6 +112,7 @@ pub(crate) async fn fork(
             tools,
             definitions: OnceLock::new(),
             cells: Mutex::new(StoredCells::new(kept.max_cells, kept.max_cell_bytes)),
+            tried: Mutex::default(),
             inputs: Mutex::new(lock(&held.inputs).clone()),
             data: AtomicU64::new(held.data.load(Ordering::Relaxed)),
             _permit: permit,

@@ -60,7 +60,7 @@ impl ForkOptions {
 #[derive(Debug)]
 pub(crate) struct ForkOrder {
     options: ForkOptions,
-    answer: oneshot::Sender<Result<Vec<Session>>>,
+    pub(super) answer: oneshot::Sender<Result<Vec<Session>>>,
 }
 
 /// A new session whose task does not run yet.

@@ -2,6 +2,7 @@
 
 use super::Request;
 use super::checkpoints::{CheckpointOrder, TryOrder};
+use super::fork::ForkOrder;
 use crate::error::Error;
 
 /// Sends an error to whoever waits for the answer.
@@ -43,6 +44,9 @@ impl Request {
             Self::Checkpoint(CheckpointOrder::Keep { answer, .. }) => answer,
             Self::Checkpoint(CheckpointOrder::List { answer }) => answer,
             Self::Checkpoint(CheckpointOrder::RollBack { answer, .. }) => answer,
+            Self::Usage { answer } => answer,
+            Self::Fork(ForkOrder { answer, .. }) => answer,
+            Self::Hibernate { answer } => answer,
             Self::Try(TryOrder::Run { answer, .. }) => answer,
             Self::Try(TryOrder::Decide { answer, .. }) => answer,
         }

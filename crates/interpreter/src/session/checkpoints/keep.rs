@@ -78,7 +78,7 @@ impl Actor {
     }
 
     /// Returns a number for a snapshot of files.
-    pub(in crate::session) const fn next_snapshot(&mut self) -> u64 {
+    pub(in crate::session) fn next_snapshot(&mut self) -> u64 {
         self.kept.next()
     }
 

@@ -19,7 +19,6 @@ mod table;
 pub mod tries;
 
 pub use crate::checkpoint_error::{CheckpointError, MAX_CHECKPOINTS};
-pub(super) use table::Checkpoints;
 pub(super) use table::{Checkpoints, State};
 pub(super) use tries::{Trial, TryOrder};
 

@@ -165,6 +165,7 @@ impl Actor {
         match request {
             Request::Close { .. }
             | Request::Recorded { .. }
+            | Request::Usage { .. }
             | Request::Checkpoint(CheckpointOrder::List { .. })
             | Request::Try(TryOrder::Decide { .. }) => Some(request),
             other => {
