@@ -226,6 +226,19 @@ impl Guest {
                 let done = files::remove(&self.roots, &path);
                 self.finish(request, done)
             }
+            ToGuest::Save { .. }
+            | ToGuest::Restore { .. }
+            | ToGuest::ReadSnapshot { .. }
+            | ToGuest::WriteSnapshot { .. }
+            | ToGuest::Discard { .. } => self.answer_about_snapshot(&message, blobs),
+            ToGuest::Stats { request } => self
+                .channel
+                .send(&stats::message(request, self.has_file_systems()), &[]),
+        }
+    }
+
+    fn answer_about_snapshot(&mut self, message: &ToGuest, blobs: &[Vec<u8>]) -> Result<()> {
+        match *message {
             ToGuest::Save {
                 request,
                 snapshot,
@@ -276,9 +289,7 @@ impl Guest {
                 self.snapshots.remove(snapshot);
                 self.finish(request, Ok(()))
             }
-            ToGuest::Stats { request } => self
-                .channel
-                .send(&stats::message(request, self.has_file_systems()), &[]),
+            _ => Ok(()),
         }
     }
 
