@@ -11,7 +11,6 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::market::says;
 use crate::order::Order;
 use crate::support::{PATIENCE, Server, block_on, interpreter_tool, runs, scripted, serve, serve_with, told};
 use crate::waiting::Waiting;
