@@ -15,7 +15,7 @@ export function Sessions({ detail }: { detail: string }) {
 }
 
 function List() {
-  const { value, failed, reload } = useLoaded<{ data: Session[] }>("/v1/sessions", { every: EVERY });
+  const { value, failed, reload } = useLoaded<{ data: Session[] }>("/v1/sessions", { every: () => EVERY });
   const sessions = value?.data ?? null;
   return (
     <>

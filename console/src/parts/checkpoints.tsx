@@ -4,29 +4,24 @@ import { useState } from "preact/hooks";
 import { send } from "../api";
 import { bytes, oneLine, relative } from "../text";
 import type { Checkpoint } from "../types";
-import { useLoaded } from "./loaded";
 import { attempt } from "./notice";
 
 interface Props {
   session: string;
+  checkpoints: Checkpoint[];
   /** Whether code runs, for whose end a request would wait. */
   busy: boolean;
-  /** Changes when the session does. */
-  version: unknown;
   /** Called after the session has changed. */
   onChange: () => void;
 }
 
-export function Checkpoints({ session, busy, version, onChange }: Props) {
+export function Checkpoints({ session, checkpoints: all, busy, onChange }: Props) {
   const path = `/v1/sessions/${session}`;
-  const { value, reload } = useLoaded<{ data: Checkpoint[] }>(busy ? null : `${path}/checkpoints`, { version });
   const [done, setDone] = useState("");
-  const all = value?.data ?? [];
   const roots = all.filter(({ parent }) => !all.some(({ id }) => id === parent));
   async function act(work: () => Promise<unknown>, said: string) {
     setDone("");
     if (await attempt(work)) setDone(said);
-    reload();
     onChange();
   }
   function branch(checkpoints: Checkpoint[]) {

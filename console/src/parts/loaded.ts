@@ -1,6 +1,6 @@
 /** Reading things from the server for as long as somebody looks at them. */
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { get, said } from "../api";
 import type { Listed } from "../types";
 
@@ -10,45 +10,45 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-interface When {
-  /** Read again every so many milliseconds while the page is seen. */
-  every?: number;
+interface When<T> {
+  /** After how many milliseconds it is read again, while the page is seen. */
+  every?: (value: T | null) => number;
   /** Read again when this changes. */
   version?: unknown;
 }
 
 /** What an address answers. `null` reads nothing for now. */
-export function useLoaded<T>(path: string | null, { every, version }: When = {}): Loaded<T> {
+export function useLoaded<T>(path: string | null, { every, version }: When<T> = {}): Loaded<T> {
   const [value, setValue] = useState<T | null>(null);
   const [failed, setFailed] = useState<string | null>(null);
   const [count, setCount] = useState(0);
   const reload = useCallback(() => setCount((count) => count + 1), []);
-  const of = useRef(path);
-  if (path !== null && path !== of.current) {
-    // What another address answered is nothing here.
-    if (of.current !== null) setValue(null);
-    of.current = path;
-  }
   useEffect(() => {
     if (path === null) return;
-    const stop = new AbortController();
-    const load = () =>
-      get<T>(path, stop.signal).then(
-        (read) => {
+    let stopped = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // Answers that come too late are ignored. The requests are not aborted, because a session is interrupted by clients that go away.
+    const load = async () => {
+      let last: T | null = null;
+      if (timer === undefined || !document.hidden) {
+        try {
+          const read = await get<T>(path);
+          last = read;
+          if (stopped) return;
           setValue(read);
           setFailed(null);
-        },
-        (error) => {
-          if (!stop.signal.aborted) setFailed(said(error));
-        },
-      );
-    void load();
-    const timer = every === undefined ? undefined : setInterval(() => document.hidden || void load(), every);
-    return () => {
-      stop.abort();
-      clearInterval(timer);
+        } catch (error) {
+          if (!stopped) setFailed(said(error));
+        }
+      }
+      if (every && !stopped) timer = setTimeout(load, every(last));
     };
-  }, [path, count, every, version]);
+    void load();
+    return () => {
+      stopped = true;
+      clearTimeout(timer);
+    };
+  }, [path, count, version]);
   return { value, failed, reload };
 }
 

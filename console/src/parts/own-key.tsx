@@ -18,7 +18,7 @@ interface OwnKey {
 const EVERY = 10_000;
 
 export function Key() {
-  const { value: key, failed } = useLoaded<OwnKey>("/v1/key", { every: EVERY });
+  const { value: key, failed } = useLoaded<OwnKey>("/v1/key", { every: () => EVERY });
   return (
     <section class="card" aria-labelledby="key-title">
       <h2 id="key-title">Your key</h2>

@@ -1,6 +1,6 @@
 /** Everything that is known of one session. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { state } from "../account";
 import { end } from "../notebook";
 import { go } from "../route";
@@ -18,15 +18,13 @@ const SOON = 500;
 
 export function SessionDetail({ id }: { id: string }) {
   const path = `/v1/sessions/${id}`;
-  const [busy, setBusy] = useState(false);
-  const { value: session, failed, reload } = useLoaded<Session>(path, { every: busy ? SOON : EVERY });
-  useEffect(() => setBusy(session?.status === "busy"), [session]);
+  const { value: session, failed, reload } = useLoaded<Session>(path, { every: (session) => (session?.status === "busy" ? SOON : EVERY) });
+  const quiet = useQuiet(session);
   // The rest only changes when a cell has run.
   const version = session?.cells ?? null;
   const runs = useLoaded<{ data: RunRecord[]; has_more: boolean }>(version === null && failed === null ? null : `/v1/runs?session=${id}&limit=100`, { version });
-  const quiet = session !== null && session.status === "idle";
   // Looking into a session that has not run anything would make a sandbox for it.
-  const files = useLoaded<{ data: ListedFile[] }>(quiet && session.cells > 0 ? `${path}/files` : null, { version });
+  const files = useLoaded<{ data: ListedFile[] }>(quiet && version !== null && version > 0 ? `${path}/files` : null, { version });
   const checkpoints = useLoaded<{ data: Checkpoint[] }>(quiet ? `${path}/checkpoints` : null, { version });
   const usage = useLoaded<Usage>(quiet ? `${path}/usage` : null, { version });
   const recorded = runs.value?.data ?? [];
@@ -68,7 +66,7 @@ export function SessionDetail({ id }: { id: string }) {
             </div>
             <Use session={session} runs={recorded} files={files.value?.data ?? null} usage={usage.value} />
           </div>
-          <Checkpoints session={id} busy={!quiet} version={version} onChange={changed} />
+          <Checkpoints session={id} checkpoints={checkpoints.value?.data ?? []} busy={!quiet} onChange={changed} />
         </>
       )}
       <section class="card" aria-labelledby="timeline-title">
@@ -79,6 +77,19 @@ export function SessionDetail({ id }: { id: string }) {
       </section>
     </>
   );
+}
+
+/** Whether nothing runs in a session for whose end requests would wait. It is busy for a moment with each request of this page, too. */
+function useQuiet(session: Session | null): boolean {
+  const [quiet, setQuiet] = useState(false);
+  const busy = useRef(0);
+  useEffect(() => {
+    if (!session) return;
+    busy.current = session.status === "busy" ? busy.current + 1 : 0;
+    if (busy.current === 0) setQuiet(true);
+    if (busy.current > 1) setQuiet(false);
+  }, [session]);
+  return quiet;
 }
 
 /** What a sandbox uses, as far as its host counts it. */

@@ -93,8 +93,8 @@ function called(fetch: Fetch): string {
 /** Variables and sources that are drawn; more make no picture. */
 const MOST = 40;
 const ROW = 30;
-const WIDTH = 760;
-const BOX = 300;
+const WIDTH = 720;
+const BOX = 290;
 
 /** From which calls and datasets variables are made. */
 export function Lineage({ book }: { book: Notebook }) {
@@ -161,7 +161,7 @@ function Node({ x, y, text, kind }: { x: number; y: number; text: string; kind: 
       <title>{oneLine(text)}</title>
       <rect x={x + 0.5} y={y - 11.5} width={BOX - 1} height={23} rx={5} />
       <text x={x + 9} y={y + 4}>
-        {oneLine(shortenedEnd(text, 39))}
+        {oneLine(shortenedEnd(text, 38))}
       </text>
     </g>
   );

@@ -73,7 +73,7 @@ export const PANELS = ["Playground", "Sessions", "Runs", "Responses", "Artifacts
 export async function pictureOfGuide(page, name) {
   if (!CONSOLE_PICTURES) return;
   const size = page.viewportSize();
-  await page.setViewportSize({ width: 1120, height: 690 });
+  await page.setViewportSize({ width: 1120, height: 560 });
   await picture(page, name);
   await page.setViewportSize(size);
 }

@@ -47,12 +47,13 @@ test("runs are recorded, replayed and compared, and checkpoints bring a session 
   await page.getByRole("button", { name: "Replay" }).click();
   await page.getByText("It made the same again").waitFor();
   await page.getByText("4.8 MiB").first().waitFor();
-  await pictureOfGuide(page, "console-run");
+  await picture(page, "run");
   await page.goBack();
   await rows.nth(2).locator("a").click();
   await page.getByRole("button", { name: "Replay" }).click();
   await page.getByText("It made something else").waitFor();
   await page.locator(".made .differs", { hasText: "output 1" }).first().waitFor();
+  await pictureOfGuide(page, "console-run");
   await page.emulateMedia({ colorScheme: "dark" });
   await picture(page, "replay-dark");
   await small(page, "replay");
@@ -142,8 +143,8 @@ test("toolsets have panels of their own", async () => {
   // A notebook: what was fetched, and from what variables are made.
   await page.getByLabel("Toolset").selectOption("notebook");
   await newSession(page);
-  await run(page, `cities = weather.get_forecast(city="everywhere")\nbad = ${JSON.stringify(BAD)}`);
-  await run(page, "warm = [row for row in cities.to_dict('records')] if hasattr(cities, 'to_dict') else list(cities)");
+  await run(page, `cities = weather.get_forecast(city="everywhere")\ntitle = ${JSON.stringify(BAD)}`);
+  await run(page, 'warm = cities.query("high > 20")\nwarm.describe()');
   await page.getByRole("heading", { name: "Fetch log" }).waitFor();
   await page.locator("tbody code", { hasText: "weather.get_forecast" }).waitFor();
   await page.locator(".lineage .variable", { hasText: "warm" }).waitFor();

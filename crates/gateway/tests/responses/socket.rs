@@ -355,7 +355,7 @@ fn more_requests_than_may_wait_are_refused() {
 #[test]
 fn without_an_upgrade_the_path_lists_the_callers_responses() {
     block_on(async {
-        let (server, _) = scripted([runs("c1", "1 + 1"), told("Two.")]).await;
+        let (server, _) = scripted([runs("c1", "1 + 1"), says("Two.")]).await;
         let asked = json!({"input": "How much?", "tools": interpreter_tool()});
         let response = server.create(asked).await.ok();
         let id = response["id"].as_str().unwrap();

@@ -23,41 +23,50 @@ const HEADER: &str = "x-cellblock-console";
 fn a_cell_and_what_it_shows_are_seen_in_a_browser() {
     require!(Chromium);
     require!(ConsoleClient);
-    block_on(async {
-        let options = Options {
-            connectors: vec![Weather::named("weather")],
-            ..Options::default()
-        };
-        let models = Models::default().with("demo", Arc::new(Demo));
-        let api = served_with(options, models).await;
-        let keyed = Api::of("console").await;
-        let which = Command::new("which").arg("chromium").output().await.unwrap();
-        let ran = Command::new("node")
-            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-            .args(["console.test.js", "panels.test.js"])
-            .current_dir(workspace_root().join("tests/clients/console"))
-            .env("CONSOLE_URL", api.url(""))
-            .env("CONSOLE_KEYED_URL", keyed.url(""))
-            .env("CONSOLE_KEY", keyed.key())
-            .env(
-                "CONSOLE_CHROMIUM",
-                String::from_utf8(which.stdout).unwrap().trim(),
-            )
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let ran = tokio::time::timeout(LIMIT, ran).await.unwrap().unwrap();
-        let printed = String::from_utf8_lossy(&ran.stdout);
-        assert!(
-            ran.status.success(),
-            "{printed}\n{}",
-            String::from_utf8_lossy(&ran.stderr)
-        );
-        assert!(
-            printed.contains("fail 0") && !printed.contains("pass 0"),
-            "{printed}"
-        );
-    });
+    block_on(browse("console.test.js"));
+}
+
+#[test]
+fn sessions_runs_turns_and_toolsets_are_seen_in_a_browser() {
+    require!(Chromium);
+    require!(ConsoleClient);
+    block_on(browse("panels.test.js"));
+}
+
+/// Runs the scenarios of a file in Chromium.
+async fn browse(file: &str) {
+    let options = Options {
+        connectors: vec![Weather::named("weather")],
+        ..Options::default()
+    };
+    let models = Models::default().with("demo", Arc::new(Demo));
+    let api = served_with(options, models).await;
+    let keyed = Api::of("console").await;
+    let which = Command::new("which").arg("chromium").output().await.unwrap();
+    let ran = Command::new("node")
+        .args(["--test", "--test-reporter=spec", file])
+        .current_dir(workspace_root().join("tests/clients/console"))
+        .env("CONSOLE_URL", api.url(""))
+        .env("CONSOLE_KEYED_URL", keyed.url(""))
+        .env("CONSOLE_KEY", keyed.key())
+        .env(
+            "CONSOLE_CHROMIUM",
+            String::from_utf8(which.stdout).unwrap().trim(),
+        )
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let ran = tokio::time::timeout(LIMIT, ran).await.unwrap().unwrap();
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success(),
+        "{printed}\n{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    assert!(
+        printed.contains("fail 0") && !printed.contains("pass 0"),
+        "{printed}"
+    );
 }
 
 async fn sign_in(api: &Api, key: &str) -> Response {
