@@ -105,7 +105,7 @@ pub(super) fn fallen(now: &Page, before: &Page) -> Vec<String> {
         if is.is_some_and(|row| row.suite != was.suite) {
             return None;
         }
-        let (is, was) = (is.map_or(0, |row| row.passed()), was.passed());
+        let (is, was) = (is.map_or(0, Row::passed), was.passed());
         (is < was).then(|| format!("- `{name}`: {is} tests pass, and {was} did before"))
     };
     before.rows().filter_map(fell).collect()

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod answers;
+mod compose;
 mod elsewhere;
 mod execute;
 mod kubernetes;

@@ -172,6 +172,8 @@ fn without_a_terminal_its_streams_are_apart_and_signals_reach_it() {
         assert_eq!(socket.message("connected").await["mode"], "pipe");
         socket.tell(json!({"type": "stdin", "data": "it\n"})).await;
         socket.shows("ready\n").await;
+        // Which of two streams is read first shows only if time is between them.
+        socket.until(|it| it.text(2).contains('\n').then_some(())).await;
         assert_eq!(
             (socket.text(1).as_str(), socket.text(2).as_str()),
             ("out\ngot it\nready\n", "err\n")

@@ -396,7 +396,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(mixed(&[]), told(&[(Stdout, "abcdef")]));
-        assert_eq!(mixed(&[0..6]), told(&[(Stderr, "abcdef")]));
+        assert_eq!(mixed(std::slice::from_ref(&(0..6))), told(&[(Stderr, "abcdef")]));
         let parts = told(&[(Stdout, "a"), (Stderr, "bc"), (Stdout, "de"), (Stderr, "f")]);
         assert_eq!(mixed(&[1..3, 5..6]), parts);
     }

@@ -1,0 +1,195 @@
+//! Measures what the dialects cost: a warm `1+1` over each of them and over REST, in turns, and the first result of a new sandbox of E2B.
+//!
+//! ```sh
+//! cellblock serve --no-model --config tests/judges/cellblock.yaml --listen 127.0.0.1:8080 &
+//! cargo run --release --package cellblock-dialects --example latency -- http://127.0.0.1:8080 500
+//! ```
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+/// Sandboxes that are made for their first results.
+const CREATED: usize = 20;
+/// Time for the pool to get its next sandbox.
+const REFILL: Duration = Duration::from_millis(500);
+/// The way that the others are compared with.
+const REST: &str = "REST";
+
+/// A way to run `1+1` where it was run before.
+enum Way {
+    /// A request, and what its answer contains.
+    Http(RequestBuilder, &'static str),
+    /// The channels of a kernel.
+    Jupyter(Box<WebSocketStream<MaybeTlsStream<TcpStream>>>),
+}
+
+impl Way {
+    /// Runs it, and returns how long that took.
+    async fn run(&mut self) -> Result<Duration> {
+        let began = Instant::now();
+        match self {
+            Self::Http(request, expected) => {
+                let request = request.try_clone().context("repeat a request")?;
+                let text = request.send().await?.error_for_status()?.text().await?;
+                ensure!(text.contains(*expected), "`{expected}` is not in {text}");
+            }
+            Self::Jupyter(socket) => {
+                let header = json!({"msg_id": "1", "msg_type": "execute_request", "session": "s", "username": "u", "version": "5.4"});
+                let message = json!({
+                    "channel": "shell", "header": header, "parent_header": {}, "metadata": {},
+                    "content": {"code": "1+1", "silent": false},
+                });
+                socket.send(Message::text(message.to_string())).await?;
+                let mut shown = false;
+                loop {
+                    let Message::Text(text) = socket.next().await.context("the kernel is gone")?? else {
+                        continue;
+                    };
+                    let told: Value = serde_json::from_str(&text)?;
+                    shown |= told["content"]["data"]["text/plain"] == "2";
+                    if told["content"]["execution_state"] == "idle" && told["parent_header"]["msg_id"] == "1"
+                    {
+                        break;
+                    }
+                }
+                ensure!(shown, "the kernel does not show 2");
+            }
+        }
+        Ok(began.elapsed())
+    }
+}
+
+/// A server and its client.
+struct Served {
+    http: Client,
+    url: String,
+}
+
+impl Served {
+    fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.http.post(format!("{}{path}", self.url)).json(body)
+    }
+
+    /// Makes something, and returns its id, which is a field of the answer.
+    async fn made(&self, path: &str, body: &Value, field: &str) -> Result<String> {
+        let answer = self.post(path, body).send().await?.error_for_status()?;
+        let answer: Value = answer.json().await?;
+        let id = answer[field]
+            .as_str()
+            .with_context(|| format!("no `{field}` in {answer}"))?;
+        Ok(id.to_owned())
+    }
+
+    async fn e2b(&self) -> Result<RequestBuilder> {
+        let body = json!({"templateID": "base", "timeout": 300, "secure": false});
+        let id = self.made("/e2b/sandboxes", &body, "sandboxID").await?;
+        Ok(self
+            .post("/e2b/execute", &json!({"code": "1+1"}))
+            .header("e2b-sandbox-id", id))
+    }
+
+    async fn ways(&self) -> Result<Vec<(&'static str, Way)>> {
+        let cell = json!({"code": "1+1"});
+        let session = self.made("/v1/sessions", &json!({}), "id").await?;
+        let rest = self.post(&format!("/v1/sessions/{session}/cells"), &cell);
+        let chat = self.post("/open-terminal/python", &cell);
+        let chat = chat
+            .header("x-user-id", "latency")
+            .header("x-session-id", "latency");
+        let kernel = self.made("/jupyter/api/kernels", &json!({}), "id").await?;
+        let channels = format!(
+            "{}/jupyter/api/kernels/{kernel}/channels",
+            self.url.replacen("http", "ws", 1)
+        );
+        let (channels, _) = connect_async(channels).await?;
+        let printed = json!({"lang": "py", "code": "print(1+1)", "runtime_session_hint": "latency"});
+        let image = json!({"image": {"uri": "python"}, "timeout": 300, "resourceLimits": {}});
+        let sandbox = self.made("/opensandbox/sandboxes", &image, "id").await?;
+        let code = json!({"code": "1+1", "context": {"language": "python"}});
+        Ok(vec![
+            (REST, Way::Http(rest, "\"value\":2,")),
+            ("E2B", Way::Http(self.e2b().await?, "\"text\":\"2\"")),
+            ("Open Terminal", Way::Http(chat, "\"output\":\"2\"")),
+            ("Jupyter", Way::Jupyter(Box::new(channels))),
+            (
+                "LibreChat",
+                Way::Http(self.post("/librechat/exec", &printed), "\"stdout\":\"2\\n\""),
+            ),
+            (
+                "OpenSandbox",
+                Way::Http(
+                    self.post(&format!("/opensandbox/execd/{sandbox}/code"), &code),
+                    "\"2\"",
+                ),
+            ),
+        ])
+    }
+}
+
+/// Quantile of durations in milliseconds.
+fn quantile(durations: &mut [Duration], part: f64) -> f64 {
+    durations.sort_unstable();
+    let at = (durations.len() as f64 * part) as usize;
+    durations
+        .get(at)
+        .map_or(0.0, |duration| duration.as_secs_f64() * 1000.0)
+}
+
+#[tokio::main]
+#[expect(clippy::print_stdout, reason = "its output is the result")]
+async fn main() -> Result<()> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let Some(url) = arguments.first() else {
+        bail!("name the server, such as `http://127.0.0.1:8080`");
+    };
+    let rounds: usize = arguments
+        .get(1)
+        .map_or(Ok(500), |it| it.parse())
+        .context("read the number of rounds")?;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let served = Served {
+        http: Client::builder().no_proxy().build()?,
+        url: url.trim_end_matches('/').to_owned(),
+    };
+    let mut ways = served.ways().await?;
+    let mut measured = vec![Vec::new(); ways.len()];
+    for round in 0..rounds + 10 {
+        for ((name, way), measured) in ways.iter_mut().zip(&mut measured) {
+            let took = way
+                .run()
+                .await
+                .with_context(|| format!("run `1+1` over {name}"))?;
+            // The first rounds import what runs need.
+            if round >= 10 {
+                measured.push(took);
+            }
+        }
+    }
+    let rest = quantile(&mut measured[0], 0.5);
+    println!(
+        "warm `1+1`, {rounds} rounds in turns: median, 90th percentile, and median beyond REST's, in ms"
+    );
+    for ((name, _), measured) in ways.iter().zip(&mut measured) {
+        let (median, late) = (quantile(measured, 0.5), quantile(measured, 0.9));
+        println!("{name:<14} {median:>8.3} {late:>8.3} {:>+8.3}", median - rest);
+    }
+    let mut first = Vec::new();
+    for _ in 0..CREATED {
+        tokio::time::sleep(REFILL).await;
+        let began = Instant::now();
+        Way::Http(served.e2b().await?, "\"text\":\"2\"").run().await?;
+        first.push(began.elapsed());
+    }
+    let (median, late) = (quantile(&mut first, 0.5), quantile(&mut first, 0.9));
+    println!(
+        "E2B, create to first result, {CREATED} sandboxes: median {median:.2} ms, 90th percentile {late:.2} ms"
+    );
+    Ok(())
+}
