@@ -5,6 +5,8 @@
 //! CELLBLOCK_TEST_KUBE=DIR cargo run -p cellblock-kubernetes --example plane < /dev/null
 //! ```
 
+#![expect(clippy::print_stdout, reason = "it prints what it measured")]
+
 use std::error::Error;
 use std::io::{Read as _, stdin};
 use std::path::Path;

@@ -71,6 +71,7 @@ pub(crate) struct Denial(Option<Instant>);
 
 impl Denial {
     /// [`passes`], where a denial passes for a while, too.
+    #[expect(clippy::option_option, reason = "as `passes`")]
     pub(crate) fn passes(&mut self, error: &KubeError) -> Option<Option<Duration>> {
         if status(error) != Some(403) {
             return passes(error);
