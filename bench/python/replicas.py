@@ -1,7 +1,7 @@
 """Measures many sessions over several servers that share one Postgres: times of first and later cells, and memory.
 
-Each session is created at one server and used at the next one, so that each cell is forwarded, and once at its own. Needs a database,
-whose URL is an argument, and the program `cellblock`. Prints one JSON object.
+Each session is created with one cell, and then used at its own server, at another one, which forwards the cell, and again at its own.
+Needs a database, whose URL is an argument, and the program `cellblock`. Prints one JSON object.
 """
 
 import argparse
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def measure(args: argparse.Namespace, servers: list[Server]) -> dict[str, object]:
-    """Creates all sessions, and uses each of them twice."""
+    """Creates all sessions, and uses each of them three times."""
     empty = [sum(memory(pid, "Pss:") for pid in family(server.process.pid)) for server in servers]
 
     def timed(server: Server, path: str, body: object, good: int) -> tuple[float, object]:
