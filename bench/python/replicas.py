@@ -1,6 +1,6 @@
 """Measures many sessions over several servers that share one Postgres: times of first and later cells, and memory.
 
-Each session is created with one cell, and then used at its own server, at another one, which forwards the cell, and again at its own.
+Each session is created with one cell, and then used at its own server, at another one, which forwards it, and again at its own.
 Needs a database, whose URL is an argument, and the program `cellblock`. Prints one JSON object.
 """
 
