@@ -17,7 +17,7 @@ use crate::api::{Cluster, in_future, random_name};
 use crate::error::ClaimError;
 use crate::holder::{HOLDER, OWNED_BY, labels};
 use crate::resources::{ClaimLifecycle, NameRef, SandboxClaim, SandboxClaimSpec};
-use crate::retry::{Backoff, passes, retry, status};
+use crate::retry::{Backoff, Denial, passes, retry_granted, status};
 use crate::{pool, wait};
 
 /// Label with the attempt that created a claim: what is left of an attempt whose answer was lost can be found by it.
@@ -104,7 +104,7 @@ async fn renew(terms: &Terms, claim: &SandboxClaim) {
             "spec": {"lifecycle": {"shutdownTime": in_future(after)}},
         });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        let renewed = retry(Instant::now() + after / 3, || {
+        let renewed = retry_granted(Instant::now() + after / 3, || {
             terms.cluster.claims.patch(&name, &params, &patch)
         });
         match renewed.await {
@@ -131,7 +131,7 @@ pub(crate) async fn delete(cluster: &Cluster, claim: &SandboxClaim, limit: Durat
         ..DeleteParams::background()
     };
     let name = claim.name_any();
-    let deleted = retry(Instant::now() + limit, || async {
+    let deleted = retry_granted(Instant::now() + limit, || async {
         let deleting = cluster.claims.delete(&name, &params);
         timeout(REQUEST_LIMIT, deleting)
             .await
@@ -193,14 +193,14 @@ impl Attempt {
         began: Instant,
         until: Instant,
     ) -> Result<SandboxClaim, ClaimError> {
-        let mut backoff = Backoff::until(until);
+        let (mut backoff, mut denial) = (Backoff::until(until), Denial::default());
         loop {
             let error = match self.request(&terms.cluster).await {
                 Ok(claim) => return Ok(claim),
                 Err(error) => error,
             };
             let failed = |error| ClaimError::of_api("create a claim", began.elapsed(), error);
-            let Some(asked) = passes(&error) else {
+            let Some(asked) = denial.passes(&error) else {
                 return Err(failed(error));
             };
             if !backoff.pause(asked).await {
@@ -237,7 +237,7 @@ impl Attempt {
             return;
         }
         let until = Instant::now() + terms.options.shutdown_after;
-        let found = retry(until, || terms.cluster.claims.list(&self.selector)).await;
+        let found = retry_granted(until, || terms.cluster.claims.list(&self.selector)).await;
         for claim in found.into_iter().flatten() {
             delete(&terms.cluster, &claim, terms.options.shutdown_after).await;
         }

@@ -9,6 +9,8 @@ use tokio::time::{Instant, sleep};
 const FIRST: Duration = Duration::from_millis(50);
 /// Longest pause.
 const LONGEST: Duration = Duration::from_secs(5);
+/// How long a gateway that has its rights may be denied them: an API server that has just started answers 403 until it has read all roles.
+const ROLES: Duration = Duration::from_secs(10);
 /// What remains when an attempt is not repeated.
 const LAST: Duration = Duration::from_millis(1);
 
@@ -63,8 +65,44 @@ pub(crate) fn status(error: &KubeError) -> Option<u16> {
     }
 }
 
+/// Since when an API server denies what it has granted before.
+#[derive(Debug, Default)]
+pub(crate) struct Denial(Option<Instant>);
+
+impl Denial {
+    /// [`passes`], where a denial passes for a while, too.
+    #[expect(clippy::option_option, reason = "as `passes`")]
+    pub(crate) fn passes(&mut self, error: &KubeError) -> Option<Option<Duration>> {
+        if status(error) != Some(403) {
+            return passes(error);
+        }
+        let since = self.0.get_or_insert_with(Instant::now);
+        (since.elapsed() < ROLES).then_some(None)
+    }
+}
+
 /// Attempts until it works, fails for good, or the time is over.
-pub(crate) async fn retry<T, F>(until: Instant, mut attempt: impl FnMut() -> F) -> Result<T, KubeError>
+pub(crate) async fn retry<T, F>(until: Instant, attempt: impl FnMut() -> F) -> Result<T, KubeError>
+where
+    F: Future<Output = Result<T, KubeError>>,
+{
+    repeat(until, passes, attempt).await
+}
+
+/// [`retry`] of what the API server has granted before: a server that restarts denies it for a moment.
+pub(crate) async fn retry_granted<T, F>(until: Instant, attempt: impl FnMut() -> F) -> Result<T, KubeError>
+where
+    F: Future<Output = Result<T, KubeError>>,
+{
+    let mut denial = Denial::default();
+    repeat(until, |error| denial.passes(error), attempt).await
+}
+
+async fn repeat<T, F>(
+    until: Instant,
+    mut passes: impl FnMut(&KubeError) -> Option<Option<Duration>>,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, KubeError>
 where
     F: Future<Output = Result<T, KubeError>>,
 {
@@ -123,6 +161,22 @@ mod tests {
             .await;
             assert_eq!(attempts.get(), expected, "{code}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denial_of_what_was_granted_passes_for_a_while_and_then_lasts() {
+        let attempts = Cell::new(0);
+        let until = Instant::now() + Duration::from_mins(1);
+        let done = retry_granted(until, || {
+            attempts.set(attempts.get() + 1);
+            let done = attempts.get() == 3;
+            async move { if done { Ok(()) } else { Err(answered(403)) } }
+        });
+        done.await.unwrap();
+        let began = Instant::now();
+        let failed = retry_granted(until, || async { Err::<(), _>(answered(403)) }).await;
+        assert_eq!(status(&failed.unwrap_err()), Some(403));
+        assert!((ROLES..ROLES * 2).contains(&began.elapsed()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use crate::api::Cluster;
 use crate::condition::{Judgement, Reason, judge};
 use crate::error::ClaimError;
 use crate::resources::SandboxClaim;
-use crate::retry::{Backoff, passes, retry, status};
+use crate::retry::{Backoff, Denial, retry_granted, status};
 
 type Events = BoxStream<'static, kube::Result<WatchEvent<SandboxClaim>>>;
 
@@ -30,6 +30,7 @@ pub(crate) async fn until_ready(
         uid: claim.uid(),
         version: claim.resource_version().unwrap_or_default(),
         last: None,
+        denial: Denial::default(),
         until,
     };
     // A claim that was found instead of created may be ready already, without another event.
@@ -52,6 +53,7 @@ struct Following<'a> {
     version: String,
     /// What the controller said last.
     last: Option<Reason>,
+    denial: Denial,
     until: Instant,
 }
 
@@ -66,7 +68,7 @@ impl Following<'_> {
             // a version from which another one starts.
             backoff.pause(None).await;
             let began = Instant::now();
-            let claim = match retry(self.until, || self.cluster.claims.get(&self.name)).await {
+            let claim = match retry_granted(self.until, || self.cluster.claims.get(&self.name)).await {
                 Ok(claim) => claim,
                 Err(error) if status(&error) == Some(404) => return Err(self.deleted()),
                 Err(error) => return Err(ClaimError::of_api("look at a claim", began.elapsed(), error)),
@@ -86,9 +88,12 @@ impl Following<'_> {
         let began = Instant::now();
         let mut events: Events = match self.cluster.claims.watch(&params, &self.version).await {
             Ok(events) => events.boxed(),
-            Err(error) if status(&error) == Some(410) || passes(&error).is_some() => return Ok(None),
+            Err(error) if status(&error) == Some(410) || self.denial.passes(&error).is_some() => {
+                return Ok(None);
+            }
             Err(error) => return Err(ClaimError::of_api("watch a claim", began.elapsed(), error)),
         };
+        self.denial = Denial::default();
         while let Some(event) = events.next().await {
             match event {
                 Ok(WatchEvent::Added(claim) | WatchEvent::Modified(claim)) => {

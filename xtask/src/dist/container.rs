@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -10,13 +10,14 @@ use super::engine::{self, Engine};
 use super::images::IMAGES;
 use super::{Release, spawn};
 
-/// Builds the container images in the engine's own store, as `cellblock:core` and so on, and runs each in every way of the guide.
+/// Builds the container images in the engine's own store, as `cellblock:core` and so on, and runs each in every way of the guide. Without an
+/// engine, buildah builds them.
 pub(super) fn build(release: &Release) -> Result<()> {
     release.needs_own_machine("container")?;
-    let Some(engine) = Engine::find() else {
-        bail!("building containers needs podman or docker, and a running engine");
-    };
     let context = context(release)?;
+    let Some(engine) = Engine::find() else {
+        return with_buildah(release, &context);
+    };
     for image in IMAGES {
         let tag = format!("cellblock:{image}");
         spawn(
@@ -29,6 +30,20 @@ pub(super) fn build(release: &Release) -> Result<()> {
                 .arg(&context),
         )?;
         spawn(Command::new(release.root.join("deploy/container/try")).args([engine.name(), &tag]))?;
+    }
+    Ok(())
+}
+
+/// Builds the container images without an engine, and runs one cell in each: buildah starts containers only to build them.
+fn with_buildah(release: &Release, context: &Path) -> Result<()> {
+    let mut version = Command::new("buildah");
+    version.arg("--version").stdout(Stdio::null());
+    if !version.status().is_ok_and(|status| status.success()) {
+        bail!("building containers needs podman or docker and a running engine, or buildah");
+    }
+    for image in IMAGES {
+        let script = release.root.join("deploy/container/buildah");
+        spawn(Command::new(script).arg(context).arg(image))?;
     }
     Ok(())
 }

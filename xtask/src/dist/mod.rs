@@ -35,7 +35,7 @@ pub enum ReleasePart {
     Sums,
     /// Installs everything into empty homes and runs cells there
     Install,
-    /// Container images with the ready images inside, in the store of podman or docker, run in every way of the guide
+    /// Container images with the ready images inside, in the store of podman or docker, run in every way of the guide, or in that of buildah
     Container,
 }
 

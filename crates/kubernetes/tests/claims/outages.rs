@@ -51,6 +51,20 @@ async fn overload_and_server_errors_are_waited_out() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_know_its_roles_yet_is_waited_for() {
+    let cluster = cluster(1).await;
+    let claims = claims(&cluster).await;
+    for method in ["POST", "WATCH", "GET"] {
+        cluster.inject(fault(method, 1, FaultKind::Status(403)));
+    }
+    let pod = claims.claim().await.unwrap();
+    assert_eq!(cluster.count("sandboxclaims"), 1);
+    cluster.inject(fault("DELETE", 1, FaultKind::Status(403)));
+    drop(pod);
+    nothing_is_left(&cluster, 1).await;
+}
+
+#[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_found_and_not_made_twice() {
     let cluster = cluster(2).await;
     let claims = claims(&cluster).await;

@@ -348,6 +348,7 @@ fn verb(method: &str) -> &'static str {
 
 const fn reason(code: u16) -> &'static str {
     match code {
+        403 => "Forbidden",
         429 => "TooManyRequests",
         503 => "ServiceUnavailable",
         504 => "Timeout",

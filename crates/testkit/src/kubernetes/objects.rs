@@ -147,12 +147,12 @@ impl Served {
         });
         let role: Role = serde_json::from_value(role).unwrap();
         let binding: RoleBinding = serde_json::from_value(binding).unwrap();
-        let roles = Api::namespaced(self.client.clone(), &self.namespace);
-        let bindings = Api::namespaced(self.client.clone(), &self.namespace);
+        let of_roles = Api::namespaced(self.client.clone(), &self.namespace);
+        let of_bindings = Api::namespaced(self.client.clone(), &self.namespace);
         self.wait(async move {
             let params = PostParams::default();
-            roles.create(&params, &role).await?;
-            bindings.create(&params, &binding).await
+            of_roles.create(&params, &role).await?;
+            of_bindings.create(&params, &binding).await
         })
         .unwrap();
     }

@@ -273,22 +273,6 @@ impl Drop for Plane {
             let _ = child.kill();
             let _ = child.wait();
         }
-        if std::thread::panicking() {
-            keep_logs(self.folder.path());
-        }
-    }
-}
-
-/// Prints the last lines of each program, which say why it ended.
-fn keep_logs(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.extension().is_some_and(|it| it == "log") {
-            let text = fs::read_to_string(&path).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().collect();
-            let last = lines[lines.len().saturating_sub(20)..].join("\n");
-            eprintln!("{}:\n{last}", path.display());
-        }
     }
 }
 

@@ -1,0 +1,145 @@
+//! Starts the control plane of `CELLBLOCK_TEST_KUBE` with a warm pool, measures claims in it, and keeps it until standard input ends, for
+//! trials by hand. With `--serve`, pods are `cellblock serve` processes at addresses of their own, port 18080; otherwise they are nothing.
+//!
+//! ```console
+//! CELLBLOCK_TEST_KUBE=DIR cargo run -p cellblock-kubernetes --example plane < /dev/null
+//! ```
+
+#![expect(clippy::print_stdout, reason = "it prints what it measured")]
+
+use std::error::Error;
+use std::io::{Read as _, stdin};
+use std::path::Path;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use cellblock_kubernetes::{Claims, KubernetesOptions, SandboxClaim, VERBS};
+use cellblock_testkit::kubernetes::{ADMIN, GATEWAY, Plane, PretendedPods, ServePods, TestCluster};
+use cellblock_testkit::wait::until;
+use futures_util::StreamExt as _;
+use kube::api::{DeleteParams, PostParams, WatchEvent, WatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, ResourceExt as _};
+use serde_json::json;
+
+const POOL: &str = "python";
+const REPLICAS: u32 = 4;
+const PORT: u16 = 18080;
+const RUNS: usize = 20;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let began = Instant::now();
+    let plane = Plane::start();
+    println!("the plane answers after {:.1?}", began.elapsed());
+    let connection = plane.connection();
+    let cluster = if std::env::args().any(|arg| arg == "--serve") {
+        let pods = ServePods {
+            config: "remote: {serve: true}\npool: {ready: 1}".to_owned(),
+            args: vec!["--no-model".to_owned()],
+            port: PORT,
+        };
+        TestCluster::in_plane(Path::new(&connection), pods)
+    } else {
+        TestCluster::in_plane(Path::new(&connection), PretendedPods)
+    };
+    cluster.grant(VERBS);
+    cluster.create_pool(POOL, REPLICAS, &json!({}));
+    filled(&cluster).await;
+    println!("{REPLICAS} pods are ready after {:.1?}", began.elapsed());
+
+    let kubeconfig = plane.kubeconfig(GATEWAY, cluster.namespace());
+    let file = Kubeconfig::read_from(&kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    let api = Api::default_namespaced(Client::try_from(config)?);
+    let claims = Claims::start(&KubernetesOptions {
+        kubeconfig: Some(kubeconfig.clone()),
+        warm_pool: Some(POOL.to_owned()),
+        port: PORT,
+        ..KubernetesOptions::default()
+    })
+    .await?;
+    let (mut own, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        own.push(claim(&api).await?);
+        filled(&cluster).await;
+        let began = Instant::now();
+        let pod = claims.claim().await?;
+        ours.push(began.elapsed());
+        drop(pod);
+        filled(&cluster).await;
+    }
+    print("claim to Ready, kube's client alone", own);
+    print("claim to Ready, Claims::claim", ours);
+    drop(claims);
+    until("nothing is left", || {
+        cluster.counts() == (0, REPLICAS as usize, REPLICAS as usize)
+    })
+    .await;
+    println!("claims, sandboxes, pods afterward: {:?}", cluster.counts());
+    println!("Leases of gateways afterward: {}", cluster.count("leases"));
+    for program in [
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "agent-sandbox-controller",
+    ] {
+        println!("{program}: {} MiB", plane.memory(program) >> 20);
+    }
+    println!("kubeconfig of a gateway: {}", kubeconfig.display());
+    let administrator = plane.kubeconfig(ADMIN, cluster.namespace());
+    println!("kubeconfig of an administrator: {}", administrator.display());
+    stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+async fn filled(cluster: &TestCluster) {
+    until("the pool is full", || {
+        cluster.all("sandboxwarmpools")[0]["status"]["readyReplicas"] == REPLICAS
+    })
+    .await;
+}
+
+/// Creates a claim, watches it until it is ready, and deletes it.
+async fn claim(api: &Api<SandboxClaim>) -> Result<Duration, Box<dyn Error>> {
+    let claim: SandboxClaim = serde_json::from_value(json!({
+        "apiVersion": "extensions.agents.x-k8s.io/v1beta1",
+        "kind": "SandboxClaim",
+        "metadata": {"generateName": "own-"},
+        "spec": {"warmPoolRef": {"name": POOL}},
+    }))?;
+    let began = Instant::now();
+    let claim = api.create(&PostParams::default(), &claim).await?;
+    let name = claim.name_any();
+    let params = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let version = claim.resource_version().unwrap_or_default();
+    let mut events = pin!(api.watch(&params, &version).await?);
+    loop {
+        let Some(event) = events.next().await else {
+            return Err("the watch ended".into());
+        };
+        if let WatchEvent::Added(claim) | WatchEvent::Modified(claim) = event? {
+            let conditions = claim.status.unwrap_or_default().conditions;
+            if conditions
+                .iter()
+                .any(|it| it.type_ == "Ready" && it.status == "True")
+            {
+                break;
+            }
+        }
+    }
+    let elapsed = began.elapsed();
+    api.delete(&name, &DeleteParams::background()).await?;
+    Ok(elapsed)
+}
+
+fn print(what: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let at = |part: usize| times[(times.len() - 1) * part / 100];
+    println!(
+        "{what}: p50 {:.1?}, p90 {:.1?}, min {:.1?}",
+        at(50),
+        at(90),
+        at(0)
+    );
+}
