@@ -72,7 +72,7 @@ pub(super) fn kernel(
     let (end_sender, end) = watch::channel(None);
     let signals = Arc::new(Signals::default());
     let signal = Arc::clone(&signals) as Arc<dyn Signal>;
-    let kernel = Kernel::elsewhere(ours, stdout, stderr, end, pid, signal);
+    let kernel = Kernel::elsewhere(ours, stdout, stderr, end, pid, signal)?;
     let (sending, receiving) = halves;
     let (read, write) = theirs.into_split();
     let bridge = Bridge {

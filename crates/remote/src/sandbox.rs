@@ -60,7 +60,7 @@ impl RemoteSandbox {
         Ok(Self {
             id,
             link,
-            guest: Guest::new(ours),
+            guest: Guest::new(ours)?,
             sends_layers,
             last: AtomicU32::new(GUEST),
         })

@@ -2,7 +2,7 @@
 
 use std::io::{IoSlice, Write};
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use cellblock_protocol::{Blob, Frame, FrameLimits, Header, MessageSet, Prefix, encode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -12,8 +12,10 @@ use crate::incoming::Incoming;
 /// Maximum size of a blob in memory; larger ones are spilled to an unlinked file, so that no guest
 /// can make the host's memory grow.
 const SPILL_OVER: u64 = 1024 * 1024;
-/// Number of bytes requested per read.
+/// Number of bytes requested per read while reads are filled.
 const READ: usize = 64 * 1024;
+/// Number of bytes requested otherwise: most frames are smaller, and each byte is cleared first.
+const READ_FIRST: usize = 4 * 1024;
 
 /// Reads frames. Dropping a pending [`next`](Self::next) loses nothing.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct FrameReader<R, M> {
     limits: FrameLimits,
     spill_over: u64,
     buffer: BytesMut,
+    /// Number of bytes that the next read requests.
+    read: usize,
     partial: Option<Partial<M>>,
 }
 
@@ -54,6 +58,7 @@ impl<R: AsyncRead + Unpin, M: MessageSet> FrameReader<R, M> {
             limits: FrameLimits::default(),
             spill_over: SPILL_OVER,
             buffer: BytesMut::new(),
+            read: READ_FIRST,
             partial: None,
         }
     }
@@ -74,11 +79,7 @@ impl<R: AsyncRead + Unpin, M: MessageSet> FrameReader<R, M> {
             if let Some(frame) = self.advance()? {
                 return Ok(Some(frame));
             }
-            self.buffer.reserve(READ);
-            let read = match self.inner.read_buf(&mut self.buffer).await {
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
-                read => read.during("read from a channel")?,
-            };
+            let read = self.fill().await?;
             if read == 0 {
                 return if self.buffer.is_empty() && self.partial.is_none() {
                     Ok(None)
@@ -93,17 +94,26 @@ impl<R: AsyncRead + Unpin, M: MessageSet> FrameReader<R, M> {
     /// future loses nothing.
     pub async fn next_bytes(&mut self, most: usize) -> Result<Option<BytesMut>> {
         if self.buffer.is_empty() {
-            self.buffer.reserve(READ);
-            let read = match self.inner.read_buf(&mut self.buffer).await {
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
-                read => read.during("read from a channel")?,
-            };
+            let read = self.fill().await?;
             if read == 0 {
                 return Ok(None);
             }
         }
         let length = self.buffer.len().min(most);
         Ok(Some(self.buffer.split_to(length)))
+    }
+
+    /// Reads once, and returns the number of bytes; 0 at the end. Dropping the future loses nothing.
+    async fn fill(&mut self) -> Result<usize> {
+        let most = self.read;
+        self.buffer.reserve(most);
+        let mut part = (&mut self.buffer).limit(most);
+        let read = match self.inner.read_buf(&mut part).await {
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
+            read => read.during("read from a channel")?,
+        };
+        self.read = if read == most { READ } else { READ_FIRST };
+        Ok(read)
     }
 
     /// Processes the buffer's content as far as possible.

@@ -10,12 +10,11 @@ use cellblock_protocol::{
     Blob, Disk, FileEntry, FileStamp, Frame, FromGuest, GENERATION, SkippedFile, ToGuest,
 };
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::channel::{FrameReader, write_frame};
-use crate::error::{Error, Result, SandboxErrorKind};
-use crate::incoming::Incoming;
+use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
+use crate::incoming::{Incoming, Outgoing, split};
 
 mod command;
 mod connection;
@@ -158,15 +157,15 @@ pub struct Listing {
 
 impl Guest {
     /// Connects to a guest over a channel.
-    pub fn new(channel: UnixStream) -> Self {
+    pub fn new(channel: UnixStream) -> Result<Self> {
         let (asks, queue) = mpsc::channel(QUEUE);
-        let (read, write) = channel.into_split();
-        let frames = FrameReader::new(Incoming::new(read), "guest").spilling_over(IN_MEMORY);
+        let (read, write) = split(channel).during("watch a channel")?;
+        let frames = FrameReader::new(read, "guest").spilling_over(IN_MEMORY);
         tokio::spawn(own(frames, write, queue));
-        Self {
+        Ok(Self {
             asks,
             last: Arc::default(),
-        }
+        })
     }
 
     /// Returns whether the channel is known to have ended.
@@ -441,7 +440,7 @@ struct Waiting {
 /// answering at length takes nothing in meanwhile, and would wait for ever for a host that writes.
 async fn own(
     mut frames: FrameReader<Incoming, FromGuest>,
-    mut write: OwnedWriteHalf,
+    mut write: Outgoing,
     mut queue: mpsc::Receiver<Ask>,
 ) {
     let waiting = Mutex::default();
@@ -474,7 +473,7 @@ fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn pass_on(waiting: &Mutex<Waiting>, ask: Ask, write: &mut OwnedWriteHalf) -> Result<()> {
+async fn pass_on(waiting: &Mutex<Waiting>, ask: Ask, write: &mut Outgoing) -> Result<()> {
     let number = ask.number;
     match ask.answer {
         Answer::None => {}

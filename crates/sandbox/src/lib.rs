@@ -11,6 +11,7 @@
 //!
 //! This crate transports frames and does not know what a cell means; the interpreter crate does.
 
+pub mod alarm;
 pub mod backend;
 pub mod channel;
 pub mod error;

@@ -14,7 +14,7 @@ use cellblock_protocol::{
     Blob, CellError, CellNames, FromKernel, KernelOutcome, Rejection, ToKernel, Variable,
 };
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
+use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now, written};
 use cellblock_sandbox::channel::write_frame;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -122,7 +122,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
         next: Some(deadline),
         deadline,
         waited_before: terms.host.waited(),
-        buffer: vec![0; READ],
+        buffer: Vec::new(),
         open: [true, true],
         surplus: 0,
         failure: None,
@@ -151,7 +151,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
             .unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
         tokio::select! {
             biased;
-            () = tokio::time::sleep_until(wake), if run.next.is_some() => run.late(kernel, &terms),
+            () = kernel.alarm.at(wake), if run.next.is_some() => run.late(kernel, &terms),
             stop = told_to_stop(interrupts.as_deref_mut()), if !orphaned && run.stopped.is_none() => {
                 orphaned = !stop;
                 if stop {
@@ -161,7 +161,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
             () = gone(asker.as_deref_mut()), if orphaned && run.stopped.is_none() => {
                 run.stop(kernel, Stop::Asked, terms.limits.grace);
             }
-            () = tokio::time::sleep_until(last_words.unwrap_or(wake)), if last_words.is_some() => {
+            () = heard_out(last_words) => {
                 return run.lost(kernel, &terms).await;
             }
             frame = kernel.frames.next() => match frame {
@@ -206,6 +206,14 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
             ready = kernel.stdout.readable(), if run.open[0] => run.take(ready, 0, kernel, &terms).await,
             ready = kernel.stderr.readable(), if run.open[1] => run.take(ready, 1, kernel, &terms).await,
         }
+    }
+}
+
+/// Completes when a kernel that has ended is not listened to any more.
+async fn heard_out(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -355,6 +363,7 @@ impl Run<'_> {
         kernel: &Kernel,
         terms: &CellTerms<'_>,
     ) {
+        self.buffer.resize(READ, 0);
         let read =
             ready.and_then(|()| read_in_order(pipe_of(kernel, which), &kernel.frames, &mut self.buffer));
         match read {
@@ -386,7 +395,9 @@ impl Run<'_> {
 
     /// Takes what is in the pipes now: all that was written before a frame which has just arrived.
     async fn drain(&mut self, kernel: &Kernel, terms: &CellTerms<'_>) {
-        for which in 0..2 {
+        let written = written([&kernel.stdout, &kernel.stderr]);
+        for which in (0..2).filter(|which| written[*which]) {
+            self.buffer.resize(READ, 0);
             while self.open[which] {
                 match read_now(pipe_of(kernel, which), &mut self.buffer) {
                     Ok(length @ 1..) => self.keep(length, which, kernel, terms).await,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::{Bytes, BytesMut};
 use cellblock_protocol::FromKernel;
 use tokio::io::AsyncWriteExt;
-use tokio::net::unix::{OwnedWriteHalf, pipe};
+use tokio::net::unix::pipe;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ use super::parts::Parts;
 use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::{Ending, Kernel, LAST_WORDS, read_in_order, read_now};
 use cellblock_sandbox::channel::FrameReader;
-use cellblock_sandbox::incoming::Incoming;
+use cellblock_sandbox::incoming::{Incoming, Outgoing};
 
 /// Number of bytes that are read from a pipe at once.
 const READ: usize = 32 * 1024;
@@ -138,7 +138,7 @@ async fn carry(
 }
 
 /// Transports the client's messages to the kernel.
-async fn take_in(writer: &mut OwnedWriteHalf, receiving: &mut Receiving) {
+async fn take_in(writer: &mut Outgoing, receiving: &mut Receiving) {
     while let Some(bytes) = receiving.next().await {
         // A kernel that has ended reads nothing; the client learns of its end.
         let _ = writer.write_all(&bytes).await;

@@ -7,12 +7,11 @@ use cellblock_jail::fds;
 use cellblock_protocol::text::acts;
 use cellblock_protocol::{FrameLimits, FromKernel, ToKernel, encode};
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
 
 use super::{Hold, Kernel};
 use crate::channel::{FrameReader, write_frame};
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Outgoing, split};
 
 /// Maximum time for a kernel to copy itself.
 const KEEP_LIMIT: Duration = Duration::from_secs(30);
@@ -31,18 +30,18 @@ pub struct KeptKernel {
     /// Estimate of the memory that it takes up at first, in bytes.
     pub bytes: u64,
     frames: FrameReader<Incoming, FromKernel>,
-    writer: OwnedWriteHalf,
+    writer: Outgoing,
 }
 
 impl KeptKernel {
-    fn new(pid: u32, bytes: u64, socket: UnixStream) -> Self {
-        let (read, writer) = socket.into_split();
-        Self {
+    fn new(pid: u32, bytes: u64, socket: UnixStream) -> Result<Self> {
+        let (read, writer) = split(socket).during("watch a channel")?;
+        Ok(Self {
             pid,
             bytes,
-            frames: FrameReader::new(Incoming::new(read), "kept kernel"),
+            frames: FrameReader::new(read, "kept kernel"),
             writer,
-        }
+        })
     }
 
     /// Asks the process whether it is there, and waits for its answer: a process that was killed may take a while to be gone. Only code
@@ -63,7 +62,7 @@ impl KeptKernel {
     pub(super) fn order(&self, channel: BorrowedFd<'_>, spare: BorrowedFd<'_>) -> Result<()> {
         let order = encode(&ToKernel::TakeOver {}, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        fds::hand_over(self.writer.as_ref(), &order, &[channel, spare]).map_err(|error| {
+        fds::hand_over(&self.writer, &order, &[channel, spare]).map_err(|error| {
             SandboxErrorKind::Launcher {
                 action: "reach a kept copy of a kernel",
                 reason: cellblock_jail::error::chain(&error),
@@ -92,7 +91,7 @@ impl Kernel {
         let socket = UnixStream::from_std(ours.into()).during("watch a channel")?;
         let order = encode(&ToKernel::Checkpoint { cell }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
-        if let Err(error) = fds::hand_over(self.writer.as_ref(), &order, &[theirs.as_fd()]) {
+        if let Err(error) = fds::hand_over(&self.writer, &order, &[theirs.as_fd()]) {
             return Ok(Err(cellblock_jail::error::chain(&error)));
         }
         drop(theirs);
@@ -126,7 +125,7 @@ impl Kernel {
                     limit: KEEP_LIMIT,
                 })?;
         Ok(match answer {
-            Ok(Some((Some(pid), None, bytes))) => Ok(KeptKernel::new(pid, bytes, socket)),
+            Ok(Some((Some(pid), None, bytes))) => Ok(KeptKernel::new(pid, bytes, socket)?),
             Ok(Some((_, refused, _))) => {
                 let reason = refused.unwrap_or_default();
                 Err(reason.chars().filter(|c| !acts(*c)).take(REASON).collect())

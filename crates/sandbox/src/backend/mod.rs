@@ -13,14 +13,16 @@ pub use cellblock_jail::cgroup::Usage;
 pub use cellblock_jail::process::Ending;
 use cellblock_jail::protection::Report;
 use cellblock_protocol::{FrameLimits, FromKernel, GENERATION, ToKernel, encode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedWriteHalf, pipe};
+use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
+use crate::alarm::Alarm;
 use crate::channel::FrameReader;
-use crate::error::{Error, Result, SandboxErrorKind};
+use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::guest::Guest;
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Outgoing, split};
 use crate::limits::Limits;
 
 mod kept;
@@ -116,7 +118,7 @@ pub struct Kernel {
     /// Frames from the kernel.
     pub frames: FrameReader<Incoming, FromKernel>,
     /// Frames to the kernel; see [`write_frame`](crate::channel::write_frame).
-    pub writer: OwnedWriteHalf,
+    pub writer: Outgoing,
     /// Pipe with everything that the kernel's process tree wrote to descriptor 1.
     pub stdout: pipe::Receiver,
     /// Pipe with everything that the kernel's process tree wrote to descriptor 2.
@@ -127,6 +129,8 @@ pub struct Kernel {
     pub pid: u32,
     /// Handle for signals.
     pub hold: Hold,
+    /// Timer for the deadlines of its cells.
+    pub alarm: Alarm,
 }
 
 /// The way to reach a kernel other than its channel.
@@ -166,6 +170,16 @@ pub fn read_now<F: AsFd>(pipe: F, buffer: &mut [u8]) -> std::io::Result<usize> {
     })?)
 }
 
+/// Returns which of a kernel's pipes have something to read now, or an end.
+pub fn written(pipes: [&pipe::Receiver; 2]) -> [bool; 2] {
+    let mut states = pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN));
+    match rustix::io::retry_on_intr(|| poll(&mut states, Some(&Timespec::default()))) {
+        Ok(_) => states.map(|state| !state.revents().is_empty()),
+        // Reading tells what is wrong.
+        Err(_) => [true; 2],
+    }
+}
+
 /// Time to keep reading after a kernel exits: its exit can be reported before its last frame is
 /// readable.
 pub const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -182,17 +196,18 @@ impl Kernel {
         stderr: pipe::Receiver,
         end: watch::Receiver<Option<Ending>>,
         hold: Hold,
-    ) -> Self {
-        let (read, writer) = channel.into_split();
-        Self {
-            frames: FrameReader::new(Incoming::new(read), "kernel"),
+    ) -> Result<Self> {
+        let (read, writer) = split(channel).during("watch a channel")?;
+        Ok(Self {
+            frames: FrameReader::new(read, "kernel"),
             writer,
             stdout,
             stderr,
             end,
             pid: 0,
             hold,
-        }
+            alarm: Alarm::default(),
+        })
     }
 
     /// Returns a kernel of another machine, whose channels a backend transports; `pid` is its
@@ -204,9 +219,9 @@ impl Kernel {
         end: watch::Receiver<Option<Ending>>,
         pid: u32,
         signal: Arc<dyn Signal>,
-    ) -> Self {
-        let kernel = Self::new(channel, stdout, stderr, end, Hold::Elsewhere(signal));
-        Self { pid, ..kernel }
+    ) -> Result<Self> {
+        let kernel = Self::new(channel, stdout, stderr, end, Hold::Elsewhere(signal))?;
+        Ok(Self { pid, ..kernel })
     }
 
     /// Orders the standby to take over, with the other end of a new spare channel; returns the
@@ -224,8 +239,8 @@ impl Kernel {
             }
         })?;
         drop(theirs);
-        let (read, writer) = std::mem::replace(spare, ours).into_split();
-        self.frames = FrameReader::new(Incoming::new(read), "kernel");
+        let (read, writer) = split(std::mem::replace(spare, ours)).during("watch a channel")?;
+        self.frames = FrameReader::new(read, "kernel");
         self.writer = writer;
         self.hello(RESCUE_LIMIT, "a standby").await
     }
@@ -247,8 +262,8 @@ impl Kernel {
         // Our copies would hide its end.
         drop((theirs, next_spare_in));
         *spare = next_spare;
-        let (read, writer) = channel.into_split();
-        self.frames = FrameReader::new(Incoming::new(read), "kernel");
+        let (read, writer) = split(channel).during("watch a channel")?;
+        self.frames = FrameReader::new(read, "kernel");
         self.writer = writer;
         self.hello(RESCUE_LIMIT, "a kept copy of a kernel").await
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cellblock_protocol::{Frame, FromKernel, KernelOutcome, Output, Primitive, Scalar, ToKernel};
 use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal};
 use cellblock_sandbox::channel::{FrameReader, write_frame};
-use cellblock_sandbox::incoming::Incoming;
+use cellblock_sandbox::incoming::split;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
@@ -82,7 +82,7 @@ pub(super) fn start(
     let (stderr, err) = pipe::pipe().unwrap();
     let (end, ended) = watch::channel(None);
     let (signals, sent) = watch::channel(Sent::default());
-    let kernel = Kernel::elsewhere(host, out, err, ended, 1, Arc::new(Signals(signals)));
+    let kernel = Kernel::elsewhere(host, out, err, ended, 1, Arc::new(Signals(signals))).unwrap();
     let player = Player {
         channel: own,
         pipes: [stdout, stderr],
@@ -108,8 +108,8 @@ impl Player {
             end,
             mut sent,
         } = self;
-        let (read, mut channel) = channel.into_split();
-        let mut requests = FrameReader::<_, ToKernel>::new(Incoming::new(read), "host");
+        let (read, mut channel) = split(channel).unwrap();
+        let mut requests = FrameReader::<_, ToKernel>::new(read, "host");
         requests.next().await.unwrap();
         for step in steps {
             match step {

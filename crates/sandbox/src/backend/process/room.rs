@@ -56,7 +56,7 @@ impl Room {
             .ask(operation, &[theirs.as_fd()], "make a room")
             .await?;
         self.init = received.pop();
-        self.guest = Some(Guest::new(stream(ours)?));
+        self.guest = Some(Guest::new(stream(ours)?)?);
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Room {
             pidfd,
             spare: stream(spare)?,
         };
-        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, hold);
+        let mut kernel = Kernel::new(stream(ours)?, stdout, stderr, end, hold)?;
         kernel.ready().await?;
         Ok(kernel)
     }
