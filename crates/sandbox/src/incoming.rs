@@ -106,15 +106,15 @@ impl AsyncWrite for Outgoing {
                 None => None,
             };
             match self.write(parts) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match &mut room {
-                    Some(room) => room.clear_ready(),
-                    None => {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if let Some(room) = &mut room {
+                        room.clear_ready();
+                    } else {
                         let again = self.socket.get_ref().as_fd().try_clone_to_owned()?;
                         self.blocked = Some(watch(again, Interest::WRITABLE)?);
                     }
-                },
+                }
                 written => {
-                    drop(room);
                     self.blocked = None;
                     return Poll::Ready(written);
                 }
