@@ -228,6 +228,7 @@ impl Guest {
             }
             ToGuest::Save { .. }
             | ToGuest::Restore { .. }
+            | ToGuest::Changes { .. }
             | ToGuest::ReadSnapshot { .. }
             | ToGuest::WriteSnapshot { .. }
             | ToGuest::Discard { .. } => self.answer_about_snapshot(&message, blobs),
