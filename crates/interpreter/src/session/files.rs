@@ -126,7 +126,7 @@ impl Actor {
             let (mut some, mut bytes) = (Vec::new(), 0);
             let places = AT_ONCE.min(most - stored.files.len());
             while let Some(entry) = left.next_if(|entry| {
-                some.len() < places && (some.is_empty() || bytes + entry.size <= BYTES_AT_ONCE)
+                some.len() < places && (some.is_empty() || bytes.saturating_add(entry.size) <= BYTES_AT_ONCE)
             }) {
                 bytes = bytes.saturating_add(entry.size);
                 some.push(entry);
