@@ -124,9 +124,9 @@ impl Actor {
         let mut left = entries.into_iter().peekable();
         while stored.files.len() < most {
             let (mut some, mut bytes) = (Vec::new(), 0);
-            let room = AT_ONCE.min(most - stored.files.len());
+            let places = AT_ONCE.min(most - stored.files.len());
             while let Some(entry) = left.next_if(|entry| {
-                some.len() < room && (some.is_empty() || bytes + entry.size <= BYTES_AT_ONCE)
+                some.len() < places && (some.is_empty() || bytes.saturating_add(entry.size) <= BYTES_AT_ONCE)
             }) {
                 bytes = bytes.saturating_add(entry.size);
                 some.push(entry);
