@@ -164,7 +164,7 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
             ("import os\nheld = os.pipe()", "an open pipe"),
             ("import mmap\nheld = mmap.mmap(-1, 4096)", "shared memory"),
             (
-                "import mmap, pathlib\n_ = pathlib.Path('/workspace/m').write_bytes(bytes(4096))\nheld = mmap.mmap(open('/workspace/m').fileno(), 0, access=mmap.ACCESS_READ)",
+                "import mmap, pathlib\n_ = pathlib.Path('/workspace/m').write_bytes(bytes(4096))\nfile = open('/workspace/m')\nheld = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)",
                 "a mapped file",
             ),
             (
