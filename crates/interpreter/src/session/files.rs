@@ -123,7 +123,7 @@ impl Actor {
     ) -> Result<impl Iterator<Item = FileEntry> + use<>> {
         let mut left = entries.into_iter().peekable();
         while stored.files.len() < most {
-            let (mut some, mut bytes) = (Vec::new(), 0);
+            let (mut some, mut bytes) = (Vec::new(), 0_u64);
             let places = AT_ONCE.min(most - stored.files.len());
             while let Some(entry) = left.next_if(|entry| {
                 some.len() < places && (some.is_empty() || bytes.saturating_add(entry.size) <= BYTES_AT_ONCE)
