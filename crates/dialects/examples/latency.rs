@@ -25,12 +25,16 @@ const REST: &str = "REST";
 /// A way to run `1+1` where it was run before.
 enum Way {
     /// A request, and what its answer contains.
-    Http(RequestBuilder, &'static str),
+    Http(Box<RequestBuilder>, &'static str),
     /// The channels of a kernel.
     Jupyter(Box<WebSocketStream<MaybeTlsStream<TcpStream>>>),
 }
 
 impl Way {
+    fn http(request: RequestBuilder, expected: &'static str) -> Self {
+        Self::Http(Box::new(request), expected)
+    }
+
     /// Runs it, and returns how long that took.
     async fn run(&mut self) -> Result<Duration> {
         let began = Instant::now();
@@ -114,17 +118,17 @@ impl Served {
         let sandbox = self.made("/opensandbox/sandboxes", &image, "id").await?;
         let code = json!({"code": "1+1", "context": {"language": "python"}});
         Ok(vec![
-            (REST, Way::Http(rest, "\"value\":2,")),
-            ("E2B", Way::Http(self.e2b().await?, "\"text\":\"2\"")),
-            ("Open Terminal", Way::Http(chat, "\"output\":\"2\"")),
+            (REST, Way::http(rest, "\"value\":2,")),
+            ("E2B", Way::http(self.e2b().await?, "\"text\":\"2\"")),
+            ("Open Terminal", Way::http(chat, "\"output\":\"2\"")),
             ("Jupyter", Way::Jupyter(Box::new(channels))),
             (
                 "LibreChat",
-                Way::Http(self.post("/librechat/exec", &printed), "\"stdout\":\"2\\n\""),
+                Way::http(self.post("/librechat/exec", &printed), "\"stdout\":\"2\\n\""),
             ),
             (
                 "OpenSandbox",
-                Way::Http(
+                Way::http(
                     self.post(&format!("/opensandbox/execd/{sandbox}/code"), &code),
                     "\"2\"",
                 ),
@@ -133,10 +137,10 @@ impl Served {
     }
 }
 
-/// Quantile of durations in milliseconds.
-fn quantile(durations: &mut [Duration], part: f64) -> f64 {
+/// Percentile of durations in milliseconds.
+fn percentile(durations: &mut [Duration], percent: usize) -> f64 {
     durations.sort_unstable();
-    let at = (durations.len() as f64 * part) as usize;
+    let at = durations.len() * percent / 100;
     durations
         .get(at)
         .map_or(0.0, |duration| duration.as_secs_f64() * 1000.0)
@@ -172,22 +176,22 @@ async fn main() -> Result<()> {
             }
         }
     }
-    let rest = quantile(&mut measured[0], 0.5);
+    let rest = percentile(&mut measured[0], 50);
     println!(
         "warm `1+1`, {rounds} rounds in turns: median, 90th percentile, and median beyond REST's, in ms"
     );
     for ((name, _), measured) in ways.iter().zip(&mut measured) {
-        let (median, late) = (quantile(measured, 0.5), quantile(measured, 0.9));
+        let (median, late) = (percentile(measured, 50), percentile(measured, 90));
         println!("{name:<14} {median:>8.3} {late:>8.3} {:>+8.3}", median - rest);
     }
     let mut first = Vec::new();
     for _ in 0..CREATED {
         tokio::time::sleep(REFILL).await;
         let began = Instant::now();
-        Way::Http(served.e2b().await?, "\"text\":\"2\"").run().await?;
+        Way::http(served.e2b().await?, "\"text\":\"2\"").run().await?;
         first.push(began.elapsed());
     }
-    let (median, late) = (quantile(&mut first, 0.5), quantile(&mut first, 0.9));
+    let (median, late) = (percentile(&mut first, 50), percentile(&mut first, 90));
     println!(
         "E2B, create to first result, {CREATED} sandboxes: median {median:.2} ms, 90th percentile {late:.2} ms"
     );

@@ -283,14 +283,13 @@ impl Connection {
         &self,
         free: Option<OwnedMutexGuard<()>>,
     ) -> Result<(OwnedMutexGuard<()>, CancellationToken), End> {
-        let seat = match free {
-            Some(seat) => seat,
-            None => {
-                lock(&self.terminal.eviction).cancel();
-                let seat = Arc::clone(&self.terminal.seat).lock_owned();
-                let late = |_| End::error("ALREADY_CONNECTED", "the other connection did not end in time");
-                timeout(TAKEOVER, seat).await.map_err(late)?
-            }
+        let seat = if let Some(seat) = free {
+            seat
+        } else {
+            lock(&self.terminal.eviction).cancel();
+            let seat = Arc::clone(&self.terminal.seat).lock_owned();
+            let late = |_| End::error("ALREADY_CONNECTED", "the other connection did not end in time");
+            timeout(TAKEOVER, seat).await.map_err(late)?
         };
         let evicted = CancellationToken::new();
         *lock(&self.terminal.eviction) = evicted.clone();

@@ -111,6 +111,11 @@ impl Grants {
         }))
     }
 
+    /// Returns what a cell may call, which may be a try.
+    pub(crate) fn of_cell(&self, tried: bool) -> Self {
+        if tried { self.trying() } else { self.clone() }
+    }
+
     /// Returns the same for a try, which cannot undo what a call changes.
     pub(crate) fn trying(&self) -> Self {
         Self(Arc::new(Inner {

@@ -395,10 +395,7 @@ impl Actor {
         };
         let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables, self.lost_files) = (true, true, None);
-        let grants = match self.trial {
-            Some(_) => self.grants.trying(),
-            None => self.grants.clone(),
-        };
+        let grants = self.grants.of_cell(self.trial.is_some());
         let host = self.offered(binding.is_some(), &grants, number, cell.producer.clone());
         let started = std::time::Instant::now();
         self.chain.begin(started);

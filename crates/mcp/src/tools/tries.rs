@@ -105,12 +105,12 @@ pub(super) async fn run(server: &McpShared, call: &mut Call) -> Result<CallAnswe
         producer: None,
         language: Language::Python,
     };
-    let cell = new.check(&server.options)?;
+    let checked = new.check(&server.options)?;
     let used = server.sessions.find(&call.owner, &session)?;
     let _turn = call.turn(&used).await?;
     let _permit = call.permit(server).await?;
     let tried = used
-        .until(call.stop.cancelled(), used.session.try_run(cell))
+        .until(call.stop.cancelled(), used.session.try_run(checked))
         .await?;
     used.count_cell();
     let store = server.engine.get().await?.store();

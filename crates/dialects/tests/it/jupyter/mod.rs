@@ -26,7 +26,7 @@ fn open_webui_runs_code_with_a_token_or_a_password() {
             "test_interpreter",
             &server().await,
         )
-        .await
+        .await;
     });
 }
 
@@ -40,7 +40,7 @@ fn jupyter_kernel_client_runs_code() {
             "test_kernel_client",
             &server().await,
         )
-        .await
+        .await;
     });
 }
 

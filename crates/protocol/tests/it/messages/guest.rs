@@ -39,12 +39,10 @@ fn connections() -> impl Strategy<Value = ToGuest> {
     ]
 }
 
-/// Generates any message from the host to a guest.
-pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
+/// Generates any message about a snapshot.
+fn snapshots() -> impl Strategy<Value = ToGuest> {
     let id = any::<u64>;
     prop_oneof![
-        any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
-        (id(), vec(any::<u32>(), 0..3)).prop_map(|(request, except)| ToGuest::KillAll { request, except }),
         (id(), id(), id()).prop_map(|(request, snapshot, limit)| ToGuest::Save {
             request,
             snapshot,
@@ -68,6 +66,16 @@ pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
             last
         }),
         (id(), id()).prop_map(|(request, snapshot)| ToGuest::Discard { request, snapshot }),
+    ]
+}
+
+/// Generates any message from the host to a guest.
+pub(crate) fn to_guest() -> impl Strategy<Value = ToGuest> {
+    let id = any::<u64>;
+    prop_oneof![
+        any::<u32>().prop_map(|pid| ToGuest::Interrupt { pid }),
+        (id(), vec(any::<u32>(), 0..3)).prop_map(|(request, except)| ToGuest::KillAll { request, except }),
+        snapshots(),
         (
             id(),
             texts(),
