@@ -1,7 +1,7 @@
 //! What a fork costs: time of `fork(1)` into a sandbox from the pool, and of the first cell in the new session, for sessions with small
 //! and large state.
 //!
-//! `cargo run --release -p cellblock-bench --example fork`, on a quiet machine. As root, pages are told apart by their physical addresses;
+//! `cargo run --release -p cellblock-bench --example fork`, on a quiet machine. As root, pages are distinguished by their physical addresses;
 //! for an ordinary user, all pages are compared, which takes longer.
 
 use std::io::Write;

@@ -17,8 +17,9 @@ use crate::probe::{Probe, ProbePlan};
 use crate::progress::note;
 use crate::python::Python;
 use crate::subject::{
-    BindInput, Calls, ChangeSeries, Concurrent, Create, Deadline, First, Flood, Frames, Held, Idle,
-    Interrupt, Kept, Recorded, Stdout, Subject, Throughput, Tries, WaitingCalls, Warm, WorkbenchTools,
+    BindInput, Calls, ChangeSeries, Checkpoints, Concurrent, Create, Deadline, First, Flood, Frames, Idle,
+    Interrupt, Recorded, SessionState, Stdout, Subject, Throughput, Tries, WaitingCalls, Warm,
+    WorkbenchTools,
 };
 
 /// What can be chosen.
@@ -222,12 +223,12 @@ impl Planner<'_> {
     fn live(&mut self, subject: &Arc<Subject>) {
         let of = || Arc::clone(subject);
         for (held, full) in [
-            (Held::Number, 10),
-            (Held::Array, 10),
-            (Held::Objects, 3),
-            (Held::Files, 10),
+            (SessionState::Number, 10),
+            (SessionState::Array, 10),
+            (SessionState::Objects, 3),
+            (SessionState::Files, 10),
         ] {
-            let kept = Kept {
+            let kept = Checkpoints {
                 subject: of(),
                 held,
                 times: 10,

@@ -17,7 +17,7 @@ use crate::samples::Samples;
 
 /// What the session holds, with the names of the series of a checkpoint and a rollback.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Held {
+pub(crate) enum SessionState {
     /// A number.
     Number,
     /// 200 MB of numpy.
@@ -28,7 +28,7 @@ pub(crate) enum Held {
     Files,
 }
 
-impl Held {
+impl SessionState {
     const fn series(self) -> [&'static str; 2] {
         match self {
             Self::Number => ["checkpoint_number", "rollback_number"],
@@ -54,13 +54,13 @@ impl Held {
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// Makes checkpoints of a session and goes back to them, some times.
-pub(crate) struct Kept {
+pub(crate) struct Checkpoints {
     pub(crate) subject: Arc<Subject>,
-    pub(crate) held: Held,
+    pub(crate) held: SessionState,
     pub(crate) times: usize,
 }
 
-impl Kept {
+impl Checkpoints {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
         let limits = Limits {
             memory_bytes: 4 << 30,
@@ -91,7 +91,7 @@ impl Kept {
     }
 }
 
-impl Probe for Kept {
+impl Probe for Checkpoints {
     fn who(&self) -> &'static str {
         WHO
     }

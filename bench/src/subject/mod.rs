@@ -37,7 +37,7 @@ pub(crate) use flood::Flood;
 pub(crate) use frame::Frames;
 pub(crate) use idle::Idle;
 pub(crate) use interrupt::{Deadline, Interrupt};
-pub(crate) use live::{Held, Kept, Recorded, Tries};
+pub(crate) use live::{Checkpoints, Recorded, SessionState, Tries};
 pub(crate) use stdout::Stdout;
 pub(crate) use throughput::Throughput;
 pub(crate) use waiting::WaitingCalls;

@@ -72,7 +72,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Try" => sessions::tries::TryAnswer,
         "DecidedTry" => cellblock_interpreter::session::checkpoints::tries::DecidedTry,
         "Hibernated" => cellblock_interpreter::session::hibernate::Hibernated,
-        "Forked" => sessions::fork::Forked,
+        "Forked" => sessions::fork::ForkAnswer,
         "SessionVariable" => sessions::variables::VariableAnswer,
         "Variable" => cellblock_interpreter::session::Variable,
         "Mounted" => workbench::Mounted,

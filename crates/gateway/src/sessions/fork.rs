@@ -41,7 +41,7 @@ impl Default for ForkRequest {
 
 /// The sessions of a fork.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(crate) struct Forked {
+pub(crate) struct ForkAnswer {
     /// `session.fork`.
     object: &'static str,
     /// ID of the session that was forked.
@@ -71,7 +71,7 @@ pub(crate) async fn fork(
     caller: Caller,
     Path(id): Path<String>,
     Json(request): Json<ForkRequest>,
-) -> Result<(StatusCode, Json<Forked>), Problem> {
+) -> Result<(StatusCode, Json<ForkAnswer>), Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
     let mut options = ForkOptions::new(request.count);
@@ -124,7 +124,7 @@ pub(crate) async fn fork(
         Ok(SessionAnswer::of(&fork))
     });
     let sessions = sessions.collect::<Result<Vec<_>, Problem>>()?;
-    let forked = Forked {
+    let forked = ForkAnswer {
         object: "session.fork",
         parent: id,
         ids,

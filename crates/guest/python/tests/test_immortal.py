@@ -5,8 +5,8 @@ import subprocess
 import sys
 import unittest
 
-from cellblock_kernel.boot import immortal
 from tests.driver import PACKAGE
+from tests.needs import needs_python
 
 # What is there before is immortal, what is made later is not.
 _PROGRAM = """
@@ -43,7 +43,7 @@ print(json.dumps([immortals, count, gone, Kind().method()]))
 """
 
 
-@unittest.skipUnless(immortal.is_possible(), "this interpreter has no immortal objects, or of another kind")
+@needs_python(3, 12)
 class Immortalize(unittest.TestCase):
     """Objects before and after."""
 

@@ -5,7 +5,7 @@ use super::checkpoints::{CheckpointOrder, TryOrder};
 use super::fork::ForkOrder;
 use crate::error::Error;
 
-/// Sends an error to whoever waits for the answer.
+/// Sends an error to the caller that waits for the answer.
 macro_rules! refuse {
     ($request:expr, $error:expr; $($pattern:pat => $answer:ident,)*) => {
         // Nobody may wait any more.

@@ -1,7 +1,7 @@
 """What a kept copy restores when it wakes up in another sandbox: all that Linux holds for a process beside its memory.
 
-The copy is moved by the keep (`launcher/transfer`), which gives it the memory, the registers and one socket. It runs below the limits,
-ids and filters of its new sandbox, whose files are those of the checkpoint already.
+The copy is moved by the keep (`launcher/transfer`), which gives it the memory, the registers and one socket. It runs below the
+limits, ids and filters of its new sandbox, whose files are those of the checkpoint already.
 """
 
 from __future__ import annotations

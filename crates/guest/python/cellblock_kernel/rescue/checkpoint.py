@@ -58,8 +58,9 @@ class Checkpoints:
             _mask(signal.SIG_SETMASK, before)
         for descriptor in handed:
             _close(descriptor)
-        self._channel.send({"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size,
-                             "socket": socket, "bound": bound})
+        self._channel.send(
+            {"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size, "socket": socket, "bound": bound}
+        )
 
     def _obstacle(self) -> str | None:
         """Returns what a rollback could not bring back, in addition to what a standby cannot. Notes the open files."""
