@@ -1,12 +1,11 @@
 //! Records what the suites of other projects' clients report, for the check of `docs/judges.md`.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
 
 use crate::places::target_dir;
+use crate::skip::append;
 
 /// Numbers of tests of a suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,19 +77,7 @@ fn record(file: &Path, judge: &str, counts: SuiteCounts) {
         skipped,
     } = counts;
     let line = json!({ "judge": judge, "passed": passed, "failed": failed, "skipped": skipped });
-    let appended = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)
-        .and_then(|mut file| {
-            // One write, so that tests in several processes never interleave their lines.
-            file.write_all(format!("{line}\n").as_bytes())
-        });
-    assert!(
-        appended.is_ok(),
-        "cannot record the numbers of `{judge}` in `{}`: {appended:?}",
-        file.display()
-    );
+    append(file, &line, "the numbers of a suite");
 }
 
 #[cfg(test)]

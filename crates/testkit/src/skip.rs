@@ -64,6 +64,12 @@ fn skips_file() -> PathBuf {
 
 fn record(file: &Path, test: &str, capability: &str, reason: &str) {
     let line = serde_json::json!({ "test": test, "capability": capability, "reason": reason });
+    // A skip that leaves no trace would be a silent one.
+    append(file, &line, "a skipped test");
+}
+
+/// Appends a record to a file of such lines.
+pub(crate) fn append(file: &Path, line: &serde_json::Value, what: &str) {
     let appended = OpenOptions::new()
         .create(true)
         .append(true)
@@ -72,10 +78,9 @@ fn record(file: &Path, test: &str, capability: &str, reason: &str) {
             // One write, so that tests in several processes never interleave their lines.
             file.write_all(format!("{line}\n").as_bytes())
         });
-    // A skip that leaves no trace would be a silent one.
     assert!(
         appended.is_ok(),
-        "cannot record a skipped test in `{}`: {appended:?}",
+        "cannot record {what} in `{}`: {appended:?}",
         file.display()
     );
 }

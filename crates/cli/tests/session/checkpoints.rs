@@ -71,7 +71,7 @@ id=$("$cellblock" session start --image "$image" 2>/dev/null)
     assert_eq!(
         stdout.lines().collect::<Vec<_>>(),
         [
-            "2",
+            "x: 2",
             "changed variable x",
             "created variable y",
             "created /workspace/a.txt",
@@ -79,7 +79,7 @@ id=$("$cellblock" session start --image "$image" 2>/dev/null)
             "error: this session has an undecided try (cell 2), of which nothing counts yet: keep it or discard it first",
             "code 2",
             "note: variables and files are as they were before cell 2",
-            "1",
+            "x: 1",
             "error: decide a try: this session has no undecided try; try a cell first",
             "code 2",
             "code 1",
@@ -120,7 +120,7 @@ set -- $(cat forks)
             "([1, 2], 'one')",
             "([1, 2], 'one')",
             "code 2",
-            "[1, 2]",
+            "x: [1, 2]",
             "error: invalid count `17`: a fork makes 1 to 16 sessions",
             "code 2",
             "code 2",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,6 +161,7 @@ class Kernel:
         os.kill(self.hello["pid"], signal.SIGINT)
 
     def close(self):
+        started = _children(self.hello["pid"])
         self._socket.close()
         self._spare.close()
         try:
@@ -169,6 +171,10 @@ class Kernel:
             self.process.wait()
             raise
         finally:
+            # No room ends with the kernel here, and an interpreter in a loop would not hear that its pipes are closed.
+            for group in started:
+                with suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
             self.process.stdout.close()
             self.process.stderr.close()
             self._selector.close()
@@ -213,6 +219,14 @@ class Kernel:
         lengths = header.get("blobs", [])
         assert sum(lengths) == total - 4 - size
         return header, [self._take(length) for length in lengths]
+
+
+def _children(pid):
+    """Ids of the processes that a process has started and that live; none once it has ended."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 class KernelTest(unittest.TestCase):

@@ -24,11 +24,14 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 /// Folder of the programs beside the kernel's package.
 const PROGRAMS: &str = "/opt/cellblock/bin";
 /// Additional variables that make forks of it cheap, and that commands do not need.
-const FOR_FORKS: [&str; 2] = [
+const FOR_FORKS: [&str; 3] = [
     // Python's small objects in one heap, not in arenas of their own, and the heap in large pages: a fork then copies far fewer page
     // table entries.
     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
     "PYTHONMALLOC=malloc",
+    // The allocator of pyarrow, which pandas imports, otherwise starts a thread, with which nothing can be copied: no standby, no
+    // checkpoint, no fork.
+    "JE_ARROW_MALLOC_CONF=background_thread:false",
 ];
 
 /// A request for a kernel.

@@ -356,6 +356,7 @@ def environment():
     known = {
         "PATH", "HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "TERM",
         "GLIBC_TUNABLES", "PYTHONMALLOC", "LC_CTYPE", "KMP_INIT_AT_FORK", "LD_LIBRARY_PATH",
+        "JE_ARROW_MALLOC_CONF",
     }  # fmt: skip
     return sorted(set(os.environ) - known)
 
