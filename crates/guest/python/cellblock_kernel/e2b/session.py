@@ -16,7 +16,7 @@ _MAIN = "e2b:main"
 
 def install(display: Any, names: dict[str, Any], home: str, environ: dict[str, str]) -> None:
     """Shows values as E2B does, and begins in `home` with these environment variables."""
-    display.echo = lambda value, name: _echo(display, value)
+    display.echo = lambda value, name, hold=False: _echo(display, value)
     values.use(display)
     contexts.begin(names)
     os.environ.update({"HOME": home, **environ})
