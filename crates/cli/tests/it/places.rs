@@ -27,6 +27,9 @@ cd /opt/out
 [ ! -e /tmp ]
 "#;
 
+/// Writes a file that is too large to be stored from memory.
+const LARGE_FILE: &str = r#"open("x", "w").write("x" * 5_000_000)"#;
+
 fn fails(ended: &Ended, wanted: &[&str]) {
     assert_eq!(ended.code, 70, "{}{}", ended.stdout, ended.stderr);
     for part in wanted {
@@ -55,8 +58,10 @@ fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Resul
         worked.stderr
     );
     let hint = "hint: set TMPDIR to a directory that can be written and has room";
-    let file = "code=0; \"$cellblock\" run --image \"$image\" -c 'open(\"x\", \"w\").write(\"abc\")' || code=$?; ls -A /opt/out; exit $code";
-    let file = run(file)?;
+    let file = format!(
+        "code=0; \"$cellblock\" run --image \"$image\" -c '{LARGE_FILE}' || code=$?; ls -A /opt/out; exit $code"
+    );
+    let file = run(&file)?;
     fails(
         &file,
         &[
@@ -65,7 +70,10 @@ fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Resul
             hint,
         ],
     );
-    assert_eq!(file.stdout, "3\n", "nothing half made in the working directory");
+    assert_eq!(
+        file.stdout, "5000000\n",
+        "nothing half made in the working directory"
+    );
     let table = "\"$cellblock\" run --image \"$image\" -c 'import pandas; pandas.DataFrame({\"a\": [1]})'";
     fails(
         &run(table)?,
@@ -87,14 +95,16 @@ fn a_host_without_tmp_runs_code_and_says_which_outputs_it_cannot_keep() -> Resul
 fn a_temporary_directory_that_cannot_be_written_is_named() -> Result<()> {
     require!(Root);
     require!(UserNamespaces);
-    let script = "mount -t tmpfs -o ro none /mnt; cd /mnt; export TMPDIR=/mnt; \
-                  exec \"$cellblock\" run --image \"$image\" -c 'open(\"x\", \"w\").write(\"abc\")'";
+    let script = format!(
+        "mount -t tmpfs -o ro none /mnt; cd /mnt; export TMPDIR=/mnt; \
+         exec \"$cellblock\" run --image \"$image\" -c '{LARGE_FILE}'"
+    );
     let wanted = [
         "copy `/workspace/x` into a file below `/mnt`",
         "Read-only file system",
         "set TMPDIR",
     ];
-    fails(&in_own_mounts(script)?, &wanted);
+    fails(&in_own_mounts(&script)?, &wanted);
     Ok(())
 }
 
