@@ -1,9 +1,10 @@
 /** Stored responses: what a model was asked, what it read and said, and what that cost. */
 
+import { Listing } from "../parts/listing";
 import { usePaged } from "../parts/loaded";
 import { Outcome } from "../parts/run";
 import { TurnView } from "../parts/turn";
-import { inSeconds, oneLine, plain, relative } from "../text";
+import { inSeconds, oneLine, relative } from "../text";
 
 export interface Usage {
   input_tokens: number;
@@ -36,55 +37,47 @@ function List() {
           Refresh
         </button>
       </div>
-      {failed !== null && <p class="note">{plain(failed)}</p>}
-      {rows?.length === 0 && (
-        <p class="hint">
-          No response is stored. Clients make them with <code>POST /v1/responses</code>; those with <code>"store": false</code> are not kept.
-        </p>
-      )}
-      {rows !== null && rows.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Responses, the last one first">
-          <table class="sessions">
-            <thead>
-              <tr>
-                <th scope="col">Response</th>
-                <th scope="col">State</th>
-                <th scope="col">Model</th>
-                <th scope="col">Items</th>
-                <th scope="col" class="number">Tokens in</th>
-                <th scope="col" class="number">Tokens out</th>
-                <th scope="col" class="number">Took</th>
-                <th scope="col">Created</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((response) => (
-                <tr key={response.id}>
-                  <th scope="row">
-                    <a href={`#/responses/${response.id}`}>
-                      <code>{response.id.slice(0, 20)}</code>
-                    </a>
-                  </th>
-                  <td>
-                    <Outcome outcome={response.status} />
-                  </td>
-                  <td>{oneLine(response.model)}</td>
-                  <td>{counted(response.output_counts)}</td>
-                  <td class="number">{response.usage?.input_tokens.toLocaleString("en-US") ?? "unknown"}</td>
-                  <td class="number">{response.usage?.output_tokens.toLocaleString("en-US") ?? "unknown"}</td>
-                  <td class="number">{response.completed_at ? inSeconds(response.completed_at - response.created_at) : "–"}</td>
-                  <td>{relative(response.created_at)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      {more && (
-        <button type="button" onClick={more}>
-          Show older responses
-        </button>
-      )}
+      <Listing
+        rows={rows}
+        failed={failed}
+        older={{ load: more, name: "responses" }}
+        label="Responses, the last one first"
+        none={
+          <>
+            No response is stored. Clients make them with <code>POST /v1/responses</code>; those with <code>"store": false</code> are not kept.
+          </>
+        }
+        head={
+          <>
+            <th scope="col">Response</th>
+            <th scope="col">State</th>
+            <th scope="col">Model</th>
+            <th scope="col">Items</th>
+            <th scope="col" class="number">Tokens in</th>
+            <th scope="col" class="number">Tokens out</th>
+            <th scope="col" class="number">Took</th>
+            <th scope="col">Created</th>
+          </>
+        }
+        row={(response) => (
+          <tr key={response.id}>
+            <th scope="row">
+              <a href={`#/responses/${response.id}`}>
+                <code>{response.id.slice(0, 20)}</code>
+              </a>
+            </th>
+            <td>
+              <Outcome outcome={response.status} />
+            </td>
+            <td>{oneLine(response.model)}</td>
+            <td>{counted(response.output_counts)}</td>
+            <td class="number">{response.usage?.input_tokens.toLocaleString("en-US") ?? "unknown"}</td>
+            <td class="number">{response.usage?.output_tokens.toLocaleString("en-US") ?? "unknown"}</td>
+            <td class="number">{response.completed_at ? inSeconds(response.completed_at - response.created_at) : "–"}</td>
+            <td>{relative(response.created_at)}</td>
+          </tr>
+        )}
+      />
     </>
   );
 }

@@ -1,5 +1,6 @@
 /** Records of runs: what was run, what it made, and whether it makes the same again. */
 
+import { Listing } from "../parts/listing";
 import { useLoaded, usePaged } from "../parts/loaded";
 import { Outcome } from "../parts/run";
 import { RecordView } from "../parts/record";
@@ -34,52 +35,48 @@ function List({ session }: { session: string }) {
           Refresh
         </button>
       </form>
-      {failed !== null && <p class="note">{plain(failed)}</p>}
-      {rows?.length === 0 && <p class="hint">No run is recorded{session && " for this session"}. Every cell leaves one for some days.</p>}
-      {rows !== null && rows.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Runs, the last one first">
-          <table class="sessions">
-            <thead>
-              <tr>
-                <th scope="col">Code</th>
-                <th scope="col">Outcome</th>
-                <th scope="col">Session</th>
-                <th scope="col" class="number">Cell</th>
-                <th scope="col" class="number">Ran</th>
-                <th scope="col" class="number">Outputs</th>
-                <th scope="col">Started</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((run) => (
-                <tr key={run.id}>
-                  <th scope="row">
-                    <a href={`#/runs/${run.id}`}>
-                      <code>{firstLine(run)}</code>
-                    </a>
-                  </th>
-                  <td>
-                    <Outcome outcome={run.outcome} />
-                    {run.replay_of !== undefined && <span class="detail"> replay</span>}
-                  </td>
-                  <td>
-                    <code title={run.session}>{run.session.slice(0, 16)}</code>
-                  </td>
-                  <td class="number">{run.cell}</td>
-                  <td class="number">{duration(run.durations.run_ms)}</td>
-                  <td class="number">{run.outputs.length + run.files.length}</td>
-                  <td>{relative(run.created_at)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      {more && (
-        <button type="button" onClick={more}>
-          Show older runs
-        </button>
-      )}
+      <Listing
+        rows={rows}
+        failed={failed}
+        older={{ load: more, name: "runs" }}
+        label="Runs, the last one first"
+        none={
+          <>
+            No run is recorded{session && " for this session"}. Every cell leaves one for some days.
+          </>
+        }
+        head={
+          <>
+            <th scope="col">Code</th>
+            <th scope="col">Outcome</th>
+            <th scope="col">Session</th>
+            <th scope="col" class="number">Cell</th>
+            <th scope="col" class="number">Ran</th>
+            <th scope="col" class="number">Outputs</th>
+            <th scope="col">Started</th>
+          </>
+        }
+        row={(run) => (
+          <tr key={run.id}>
+            <th scope="row">
+              <a href={`#/runs/${run.id}`}>
+                <code>{firstLine(run)}</code>
+              </a>
+            </th>
+            <td>
+              <Outcome outcome={run.outcome} />
+              {run.replay_of !== undefined && <span class="detail"> replay</span>}
+            </td>
+            <td>
+              <code title={run.session}>{run.session.slice(0, 16)}</code>
+            </td>
+            <td class="number">{run.cell}</td>
+            <td class="number">{duration(run.durations.run_ms)}</td>
+            <td class="number">{run.outputs.length + run.files.length}</td>
+            <td>{relative(run.created_at)}</td>
+          </tr>
+        )}
+      />
     </>
   );
 }
