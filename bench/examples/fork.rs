@@ -7,14 +7,13 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Sink};
-use cellblock_interpreter::execution::Outcome;
+use anyhow::Result;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::fork::ForkOptions;
-use cellblock_interpreter::{Interpreter, Session};
 use clap::Parser;
+use warmed::{median, timed};
+
+mod warmed;
 
 /// Measures what a fork costs.
 #[derive(Debug, Parser)]
@@ -44,24 +43,10 @@ const STATES: [(&str, &str); 4] = [
 /// Lets the pool make its next sandbox.
 const REST: Duration = Duration::from_millis(500);
 
-fn main() -> Result<()> {
+#[tokio::main]
+async fn main() -> Result<()> {
     let args = Args::parse();
-    tokio::runtime::Runtime::new()
-        .context("start the runtime")?
-        .block_on(run(&args))
-}
-
-async fn run(args: &Args) -> Result<()> {
-    let images = cellblock_image::ImageStore::find()?;
-    let image = images.open(DEFAULT_IMAGE, Sink::silent()).await?;
-    let store = Store::local(images.home().root().join("bench-artifacts"))?;
-    let interpreter = Interpreter::builder()
-        .image(image)
-        .pool(1)
-        .store(store)
-        .build()
-        .await?;
-    interpreter.warmed().await?;
+    let interpreter = warmed::interpreter(1).await?;
     let mut out = std::io::stdout();
     writeln!(
         out,
@@ -70,16 +55,14 @@ async fn run(args: &Args) -> Result<()> {
     writeln!(out, "|---|---|---|")?;
     for (name, code) in STATES {
         let session = interpreter.session(SessionOptions::default());
-        cell(&session, code).await?;
+        timed(&session, code).await?;
         let (mut forks, mut cells) = (Vec::new(), Vec::new());
         for _ in 0..args.rounds {
             tokio::time::sleep(REST).await;
             let started = Instant::now();
             let fork = session.fork(ForkOptions::new(1)).await?.remove(0);
-            forks.push(started.elapsed());
-            let started = Instant::now();
-            cell(&fork, "1 + 1").await?;
-            cells.push(started.elapsed());
+            forks.push(started.elapsed().as_secs_f64() * 1000.0);
+            cells.push(timed(&fork, "1 + 1").await?);
             fork.close().await?;
         }
         writeln!(out, "| {name} | {} | {} |", shown(&mut forks), shown(&mut cells))?;
@@ -88,17 +71,8 @@ async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-async fn cell(session: &Session, code: &str) -> Result<()> {
-    let ended = session.execute(code).await?;
-    ensure!(ended.outcome == Outcome::Completed, "{ended:?}");
-    Ok(())
-}
-
-fn shown(times: &mut [Duration]) -> String {
-    times.sort_unstable();
-    let ms = |time: &Duration| time.as_secs_f64() * 1e3;
-    let (Some(least), Some(median)) = (times.first(), times.get(times.len() / 2)) else {
-        return "none".to_owned();
-    };
-    format!("{:.1} ms ({:.1})", ms(median), ms(least))
+fn shown(times: &mut [f64]) -> String {
+    let median = median(times);
+    let least = times.first().copied().unwrap_or_default();
+    format!("{median:.1} ms ({least:.1})")
 }

@@ -6,16 +6,16 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use cellblock_artifact::Store;
-use cellblock_image::{DEFAULT_IMAGE, Sink};
+use anyhow::{Context, Result};
+use cellblock_interpreter::Session;
 use cellblock_interpreter::cell::Rescue;
-use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Interpreter, Session};
 use clap::Parser;
+use warmed::{median, timed};
+
+mod warmed;
 
 /// Measures what rescue costs.
 #[derive(Debug, Parser)]
@@ -73,24 +73,10 @@ impl Samples {
     }
 }
 
-fn main() -> Result<()> {
+#[tokio::main]
+async fn main() -> Result<()> {
     let args = Args::parse();
-    tokio::runtime::Runtime::new()
-        .context("start the runtime")?
-        .block_on(run(&args))
-}
-
-async fn run(args: &Args) -> Result<()> {
-    let images = cellblock_image::ImageStore::find()?;
-    let image = images.open(DEFAULT_IMAGE, Sink::silent()).await?;
-    let store = Store::local(images.home().root().join("bench-artifacts"))?;
-    let interpreter = Interpreter::builder()
-        .image(image)
-        .pool(0)
-        .store(store)
-        .build()
-        .await?;
-    interpreter.warmed().await?;
+    let interpreter = warmed::interpreter(0).await?;
     let mut out = std::io::stdout();
     writeln!(
         out,
@@ -106,7 +92,7 @@ async fn run(args: &Args) -> Result<()> {
                     rescue,
                     ..SessionOptions::default()
                 });
-                measure(&session, code, args, samples).await?;
+                measure(&session, code, &args, samples).await?;
                 session.close().await?;
             }
         }
@@ -142,24 +128,6 @@ async fn measure(session: &Session, code: &str, args: &Args, samples: &mut Sampl
     samples.cpu.push((after.cpu_ms - before.cpu_ms) / cells);
     samples.memory.push(after.memory_mib);
     Ok(())
-}
-
-/// Milliseconds.
-async fn timed(session: &Session, code: &str) -> Result<f64> {
-    let started = Instant::now();
-    let execution = session.execute(code).await?;
-    let elapsed = started.elapsed();
-    ensure!(
-        execution.outcome == Outcome::Completed,
-        "the cell ended as {}",
-        execution.outcome.name()
-    );
-    Ok(elapsed.as_secs_f64() * 1000.0)
-}
-
-fn median(samples: &mut [f64]) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// What the session's cgroups have counted.
