@@ -57,7 +57,7 @@ impl Composed {
         value.replace("${CELLBLOCK_KEY:-}", &self.key)
     }
 
-    /// The status and the text of an address as containers know it, asked for with a key.
+    /// Requests an address, as containers name it, with a key. Returns the status and the text of the answer.
     fn get(&self, address: &str, key: &str) -> (u16, String) {
         let path = address
             .strip_prefix(INSIDE)
