@@ -4,7 +4,7 @@ use cellblock_agent::provider::ProviderError;
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
-use crate::support::{Server, block_on, frames, runs, scripted, serve_with};
+use crate::support::{Server, block_on, frames, runs, scripted, serve_with, types};
 
 /// The interpreter as a chat request names it.
 fn interpreter() -> Value {
@@ -192,12 +192,7 @@ fn functions_are_handed_to_the_client_and_their_results_to_the_model() {
         let last = ask(&server, json!({"messages": messages, "tools": tools})).await;
         assert_eq!(last["choices"][0]["message"]["content"], "Sunny.");
         let items = json!(provider.asked()[2].items);
-        let kinds: Vec<_> = items
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| &item["type"])
-            .collect();
+        let kinds = types(&items);
         assert_eq!(
             kinds,
             [

@@ -3,7 +3,7 @@
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};
 
-use crate::support::{Server, block_on, events, interpreter_tool, runs, scripted, told};
+use crate::support::{Server, block_on, events, interpreter_tool, runs, scripted, told, types};
 
 async fn conversation(server: &Server, body: &Value) -> String {
     let made = server.post("conversations", body).await.ok();
@@ -82,12 +82,7 @@ fn a_conversation_continues_with_its_items_and_container() {
         let unstored = json!({"input": "again", "conversation": id, "store": false});
         server.create(unstored).await.ok();
         let there = items(&server, &id, "").await;
-        let kinds: Vec<_> = there
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| item["type"].as_str().unwrap())
-            .collect();
+        let kinds = types(&there);
         assert_eq!(
             kinds,
             [

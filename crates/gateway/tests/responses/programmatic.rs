@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::market::{items, read, says};
 use crate::order::Order;
-use crate::support::{Server, block_on, events, interpreter_tool, runs, scripted, serve_with};
+use crate::support::{Server, block_on, events, interpreter_tool, runs, scripted, serve_with, types};
 
 const PRICE: &str = "price = tools.get_price(symbol='ABC')\nprice['usd'] * 2";
 
@@ -294,12 +294,7 @@ fn a_conversation_has_the_code_once_it_has_ended() {
             conversation["id"].as_str().unwrap()
         );
         let listed = server.get(&path).await.ok();
-        let kinds: Vec<_> = listed["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| item["type"].as_str().unwrap())
-            .collect();
+        let kinds = types(&listed["data"]);
         assert_eq!(
             kinds,
             [

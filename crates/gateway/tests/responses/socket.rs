@@ -12,7 +12,9 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::order::Order;
-use crate::support::{PATIENCE, Server, block_on, interpreter_tool, runs, scripted, serve, serve_with, told};
+use crate::support::{
+    PATIENCE, Server, block_on, interpreter_tool, runs, scripted, serve, serve_with, told, types,
+};
 use crate::waiting::Waiting;
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -370,12 +372,7 @@ fn without_an_upgrade_the_path_lists_the_callers_responses() {
         // What the model read of its code, in the order in which it did.
         let path = format!("responses/{id}/model_items");
         let items = server.get(&format!("{path}?order=asc")).await.ok();
-        let kinds: Vec<_> = items["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| &item["type"])
-            .collect();
+        let kinds = types(&items["data"]);
         assert_eq!(
             kinds,
             ["message", "function_call", "function_call_output", "message"],

@@ -261,6 +261,12 @@ pub(crate) fn runs(id: &str, code: &str) -> ScriptedAnswer {
     ScriptedAnswer::new().call(id, "code_interpreter", &json!({"code": code}).to_string())
 }
 
+/// The types of items.
+pub(crate) fn types(items: &Value) -> Vec<&str> {
+    let items = items.as_array().unwrap().iter();
+    items.map(|item| item["type"].as_str().unwrap()).collect()
+}
+
 /// The texts of items, each with its kind.
 pub(crate) fn told(items: &Value) -> Vec<String> {
     let items = items.as_array().unwrap().iter();

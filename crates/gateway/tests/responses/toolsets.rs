@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::greeter;
 use crate::market::{items, read, says};
 use crate::order::Order;
-use crate::support::{Server, block_on, events, interpreter_tool, serve_with};
+use crate::support::{Server, block_on, events, interpreter_tool, serve_with, types};
 use crate::weather::Weather;
 
 async fn start(answers: Vec<ScriptedAnswer>) -> (Server, Arc<Scripted>) {
@@ -296,12 +296,7 @@ fn a_request_lets_only_code_call_a_server() {
         let only_code = json!(["programmatic"]);
         let answer = server.create(asking(only_code.clone(), json!({}))).await.ok();
         assert_eq!(answer["tools"][1]["allowed_callers"], only_code);
-        let kinds: Vec<_> = answer["output"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| &item["type"])
-            .collect();
+        let kinds = types(&answer["output"]);
         assert_eq!(kinds, ["code_interpreter_call", "message"]);
         let told = read(&provider, 1);
         assert!(told.iter().any(|text| text.contains("42")), "{told:?}");
