@@ -481,6 +481,17 @@ pub enum ChangeKind {
     Removed,
 }
 
+impl ChangeKind {
+    /// Returns its name, as in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
 /// Identity of a file, which changes when the file is changed or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStamp {

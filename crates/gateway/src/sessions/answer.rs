@@ -96,7 +96,7 @@ impl SessionAnswer {
             idle_timeout: held.terms.idle.as_secs_f64(),
             idle_seconds: held.terms.idle.as_secs_f64(),
             prelude: held.terms.prelude.clone(),
-            connectors: held.connectors.clone(),
+            connectors: held.connectors.iter().map(|it| it.name().to_owned()).collect(),
             project: held.session.member().map(|it| it.project().name().to_owned()),
             volume: held.volume.clone(),
             network: held.terms.limits.network,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use cellblock_interpreter::Session;
 use cellblock_interpreter::builder::BackendKind;
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
@@ -26,9 +27,10 @@ use super::{limits, volume};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::projects;
+use crate::quotas::SandboxPermit;
 use crate::renamed::{RenamedWarning, either};
 use crate::replicas;
-use crate::state::sessions::{RestSession, SessionTerms, StoredCells, VolumeAccess};
+use crate::state::sessions::{RestSession, SessionTerms, StoredCells, VolumeAccess, VolumeOfSession};
 use crate::state::{Caller, Gateway, described};
 
 /// Sets of names that a kernel knows.
@@ -125,7 +127,6 @@ pub(crate) async fn create(
     let id = replicas::mint_session(&gateway);
     let permit = gateway.quotas.sandbox(&caller.owner).await?;
     let place = gateway.sessions.0.reserve(&caller.owner, &id)?;
-    let longest = gateway.options.max_cell_timeout;
     let interpreter = gateway.interpreter()?;
     let changed = terms.limits != *interpreter.limits();
     let of_session = SessionOptions {
@@ -146,36 +147,64 @@ pub(crate) async fn create(
     };
     let disk = terms.limits.disk_bytes;
     let (session, volume) = volume::begin(&gateway, &caller, volume, disk, of_session).await?;
-    let usual = ToolsetTerms::default();
-    let granted = ToolsetTerms {
-        owner: id.clone(),
-        timeout: usual.timeout.min(longest),
-        max_timeout: longest,
-        connectors: connectors.clone(),
-        ..usual
-    };
-    let tools = (toolset.open)(interpreter, session.clone(), &granted).await?;
-    let options = &gateway.options.sessions;
-    let held = RestSession {
+    let opening = Opening {
         toolset,
         terms,
-        connectors: connectors.iter().map(|it| it.name().to_owned()).collect(),
-        granted: connectors,
+        connectors,
         volume,
-        session,
-        tools,
-        definitions: OnceLock::new(),
-        cells: Mutex::new(StoredCells::new(options.max_cells, options.max_cell_bytes)),
-        tried: Mutex::default(),
-        inputs: Mutex::default(),
-        data: AtomicU64::new(0),
-        _permit: permit,
+        permit,
     };
+    let held = opening.open(&gateway, &id, session).await?;
     for (name, given) in request.inputs {
         inputs::bind_given(&gateway, &caller, &held, &name, given).await?;
     }
     let held = Arc::clone(&*place.fill(held)?);
     Ok((StatusCode::CREATED, warning, Json(SessionAnswer::of(&held))))
+}
+
+/// What a new session gets beside the session of the interpreter.
+pub(super) struct Opening {
+    pub(super) toolset: ToolsetKind,
+    pub(super) terms: SessionTerms,
+    pub(super) connectors: Vec<Arc<dyn Connector>>,
+    pub(super) volume: Option<VolumeOfSession>,
+    pub(super) permit: SandboxPermit,
+}
+
+impl Opening {
+    /// Opens the toolset of a session, which has no inputs and cells yet.
+    pub(super) async fn open(
+        self,
+        gateway: &Gateway,
+        id: &str,
+        session: Session,
+    ) -> Result<RestSession, Problem> {
+        let longest = gateway.options.max_cell_timeout;
+        let usual = ToolsetTerms::default();
+        let granted = ToolsetTerms {
+            owner: id.to_owned(),
+            timeout: usual.timeout.min(longest),
+            max_timeout: longest,
+            connectors: self.connectors.clone(),
+            ..usual
+        };
+        let tools = (self.toolset.open)(gateway.interpreter()?, session.clone(), &granted).await?;
+        let kept = &gateway.options.sessions;
+        Ok(RestSession {
+            toolset: self.toolset,
+            terms: self.terms,
+            connectors: self.connectors,
+            volume: self.volume,
+            session,
+            tools,
+            definitions: OnceLock::new(),
+            cells: Mutex::new(StoredCells::new(kept.max_cells, kept.max_cell_bytes)),
+            tried: Mutex::default(),
+            inputs: Mutex::default(),
+            data: AtomicU64::new(0),
+            _permit: self.permit,
+        })
+    }
 }
 
 fn toolset(gateway: &Gateway, name: Option<&str>) -> Result<ToolsetKind, Problem> {

@@ -1,21 +1,21 @@
 //! `POST /v1/sessions/{id}/fork`: independent sessions that begin with the variables and files of another one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::session::fork::ForkOptions;
-use cellblock_interpreter::toolset::ToolsetTerms;
 use serde::{Deserialize, Serialize};
 
 use super::answer::SessionAnswer;
+use super::create::Opening;
 use super::run::attended;
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::replicas;
-use crate::state::sessions::{RestSession, StoredCells, lock};
+use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
 
 /// How a session is forked.
@@ -91,32 +91,16 @@ pub(crate) async fn fork(
     let forks = attended(&gateway, turn, async move { Ok(session.fork(options).await?) }).await?;
     let mut hosted = Vec::new();
     for ((id, (place, permit)), session) in ids.iter().zip(places).zip(forks) {
-        let longest = gateway.options.max_cell_timeout;
-        let usual = ToolsetTerms::default();
-        let granted = ToolsetTerms {
-            owner: id.clone(),
-            timeout: usual.timeout.min(longest),
-            max_timeout: longest,
-            connectors: held.granted.clone(),
-            ..usual
-        };
-        let tools = (held.toolset.open)(gateway.interpreter()?, session.clone(), &granted).await?;
-        let kept = &gateway.options.sessions;
-        let fork = RestSession {
+        let opening = Opening {
             toolset: held.toolset,
             terms: held.terms.clone(),
             connectors: held.connectors.clone(),
-            granted: held.granted.clone(),
             volume: None,
-            session,
-            tools,
-            definitions: OnceLock::new(),
-            cells: Mutex::new(StoredCells::new(kept.max_cells, kept.max_cell_bytes)),
-            tried: Mutex::default(),
-            inputs: Mutex::new(lock(&held.inputs).clone()),
-            data: AtomicU64::new(held.data.load(Ordering::Relaxed)),
-            _permit: permit,
+            permit,
         };
+        let mut fork = opening.open(&gateway, id, session).await?;
+        fork.inputs = Mutex::new(lock(&held.inputs).clone());
+        fork.data = AtomicU64::new(held.data.load(Ordering::Relaxed));
         hosted.push((place, fork));
     }
     let sessions = hosted.into_iter().map(|(place, fork)| {

@@ -32,22 +32,39 @@ use crate::state::{Caller, Gateway};
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CellRequest {
     /// The code. The value of a trailing expression is displayed.
-    code: Option<String>,
+    pub(super) code: Option<String>,
     /// The language of the code: `python`, `bash`, `javascript` or `r`. A session keeps the state of each.
     #[schema(value_type = String, default = "python")]
-    language: Language,
+    pub(super) language: Language,
     /// Timeout in seconds.
-    timeout: Option<f64>,
+    pub(super) timeout: Option<f64>,
     /// Additional packages, as requirement strings.
-    requirements: Vec<String>,
+    pub(super) requirements: Vec<String>,
     /// Who stands behind the variables that it makes, such as the path of a notebook; their origins
     /// name it.
-    producer: Option<String>,
+    pub(super) producer: Option<String>,
     /// Check the code without running it. The result has the form of a run that was rejected or
     /// completed; it is not stored, and its number is 0.
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Stream the result as events; the same as `Accept: text/event-stream`.
-    stream: bool,
+    pub(super) stream: bool,
+}
+
+impl CellRequest {
+    /// Returns the cell, within the server's limits.
+    pub(super) fn cell(self, gateway: &Gateway) -> Result<Cell, Problem> {
+        let max_timeout = gateway.options.max_cell_timeout;
+        let cell = python::cell(self.code, self.timeout, self.requirements, max_timeout)?;
+        let cell = match self.producer {
+            Some(producer) => cell.produced_by(lineage::producer(producer)?),
+            None => cell,
+        };
+        Ok(Cell {
+            dry_run: self.dry_run,
+            language: self.language,
+            ..cell
+        })
+    }
 }
 
 /// Runs a cell. If code raises, times out or is rejected, the status is 200 and `outcome` says so.
@@ -79,17 +96,7 @@ pub(crate) async fn run(
     let request: CellRequest = body::json(&headers, &body)?;
     not_under_contract(&held)?;
     let streams = request.stream || accepts_events(&headers);
-    let max_timeout = gateway.options.max_cell_timeout;
-    let cell = python::cell(request.code, request.timeout, request.requirements, max_timeout)?;
-    let cell = match request.producer {
-        Some(producer) => cell.produced_by(lineage::producer(producer)?),
-        None => cell,
-    };
-    let cell = Cell {
-        dry_run: request.dry_run,
-        language: request.language,
-        ..cell
-    };
+    let cell = request.cell(&gateway)?;
     let turn = held.turn().await?;
     if !streams {
         let json = attended(&gateway, turn, {
@@ -154,6 +161,24 @@ pub(super) async fn finish(
     execution: Execution,
     teller: Option<&Teller>,
 ) -> Result<String, Problem> {
+    let (_, cell) = settle(gateway, held, permit, code, execution, teller).await?;
+    let json = cell.json.clone();
+    // A dry run is no cell of the session.
+    if cell.cell > 0 {
+        lock(&held.cells).push(cell);
+    }
+    Ok(json)
+}
+
+/// Lets the caller of a cell read what it made. Returns the answer, and the cell as the session can keep it.
+pub(super) async fn settle(
+    gateway: &Gateway,
+    held: &HostedSession,
+    permit: CellPermit,
+    code: String,
+    execution: Execution,
+    teller: Option<&Teller>,
+) -> Result<(CellAnswer, StoredCell), Problem> {
     permit.done(execution.duration);
     let number = execution.cell;
     let report = CellReport::new(execution, |_| None);
@@ -175,16 +200,12 @@ pub(super) async fn finish(
     };
     let json =
         serde_json::to_string(&answer).map_err(|error| Problem::internal("write the answer", &error))?;
-    let kept = StoredCell {
+    let cell = StoredCell {
         cell: number,
-        json: json.clone(),
+        json,
         parent,
     };
-    // A dry run is no cell of the session.
-    if number > 0 {
-        lock(&held.cells).push(kept);
-    }
-    Ok(json)
+    Ok((answer, cell))
 }
 
 async fn watched(

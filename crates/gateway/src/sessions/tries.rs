@@ -2,18 +2,14 @@
 
 use axum::extract::{Path, State};
 use cellblock_interpreter::cell::Language;
-use cellblock_interpreter::report::CellReport;
 use cellblock_interpreter::session::checkpoints::tries::{DecidedTry, Tried, TryChanges};
-use cellblock_interpreter::toolset::python;
-use cellblock_interpreter::{Cell, lineage};
 use serde::{Deserialize, Serialize};
 
 use super::cells::CellAnswer;
-use super::run::{attended, not_under_contract};
-use crate::artifacts;
+use super::run::{CellRequest, attended, not_under_contract, settle};
 use crate::json::Json;
 use crate::problem::Problem;
-use crate::state::sessions::{StoredCell, lock};
+use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
 
 /// A cell to try.
@@ -31,6 +27,26 @@ pub(crate) struct TryRequest {
     requirements: Vec<String>,
     /// Who stands behind the variables that it makes; their origins name it.
     producer: Option<String>,
+}
+
+impl From<TryRequest> for CellRequest {
+    fn from(request: TryRequest) -> Self {
+        let TryRequest {
+            code,
+            language,
+            timeout,
+            requirements,
+            producer,
+        } = request;
+        Self {
+            code,
+            language,
+            timeout,
+            requirements,
+            producer,
+            ..Self::default()
+        }
+    }
 }
 
 /// A cell that was tried: the cell as from `POST /v1/sessions/{id}/cells`, and what it changed.
@@ -65,16 +81,7 @@ pub(crate) async fn run(
 ) -> Result<Json<TryAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     not_under_contract(&held)?;
-    let max_timeout = gateway.options.max_cell_timeout;
-    let cell = python::cell(request.code, request.timeout, request.requirements, max_timeout)?;
-    let cell = match request.producer {
-        Some(producer) => cell.produced_by(lineage::producer(producer)?),
-        None => cell,
-    };
-    let cell = Cell {
-        language: request.language,
-        ..cell
-    };
+    let cell = CellRequest::from(request).cell(&gateway)?;
     let turn = held.turn().await?;
     let work = {
         let gateway = gateway.clone();
@@ -86,28 +93,9 @@ pub(crate) async fn run(
                 changes,
                 undecided,
             } = held.session.try_run(cell).await?;
-            permit.done(execution.duration);
-            let number = execution.cell;
-            let report = CellReport::new(execution, |_| None);
-            artifacts::grant_report(&gateway.records, &held.owner, &report).await?;
-            let parent = lock(&held.cells).head();
-            let cell = CellAnswer {
-                object: "session.cell",
-                session: held.id.clone(),
-                cell: number,
-                parent,
-                discarded: false,
-                code,
-                report,
-            };
-            let json = serde_json::to_string(&cell)
-                .map_err(|error| Problem::internal("write the answer", &error))?;
+            let (cell, stored) = settle(&gateway, &held, permit, code, execution, None).await?;
             // It is a cell of the session once it is decided.
-            *lock(&held.tried) = undecided.then_some(StoredCell {
-                cell: number,
-                json,
-                parent,
-            });
+            *lock(&held.tried) = undecided.then_some(stored);
             Ok(TryAnswer {
                 cell,
                 changes,

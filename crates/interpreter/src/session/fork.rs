@@ -153,7 +153,7 @@ impl Actor {
                 }
                 return Err(failure(error));
             }
-            fork.actor.continue_from(state);
+            fork.actor.continue_from(state.clone());
             forks.push(fork);
         }
         Ok(forks)
@@ -205,15 +205,6 @@ impl Actor {
         fork.kernel = Some(kernel);
         fork.kept.begin();
         Ok(())
-    }
-
-    /// Takes over the host's part of a checkpoint's state.
-    fn continue_from(&mut self, state: &State) {
-        self.standby = state.standby.clone();
-        self.lineage = state.lineage.clone();
-        self.collected = state.collected.clone();
-        self.chain.roll_back(state.chain.clone());
-        (self.has_variables, self.has_files) = (true, true);
     }
 }
 

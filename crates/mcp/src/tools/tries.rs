@@ -153,11 +153,7 @@ fn listed(names: Vec<(&str, ChangeKind)>, omitted: u64) -> String {
     let mut text = String::new();
     for (at, (name, change)) in names.into_iter().take(NAMED).enumerate() {
         let comma = if at > 0 { ", " } else { "" };
-        let change = match change {
-            ChangeKind::Created => "created",
-            ChangeKind::Changed => "changed",
-            ChangeKind::Removed => "removed",
-        };
+        let change = change.name();
         // Writing into a string cannot fail.
         let _ = write!(text, "{comma}{name} ({change})");
     }

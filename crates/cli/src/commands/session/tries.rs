@@ -1,6 +1,6 @@
 //! `cellblock session try`, `keep` and `discard`: cells whose effects count only once they are kept.
 
-use cellblock_interpreter::session::checkpoints::tries::{ChangeKind, TryChanges};
+use cellblock_interpreter::session::checkpoints::tries::TryChanges;
 
 use super::cells::{ask, code, show};
 use crate::args::checkpoint::CellArgs;
@@ -58,17 +58,9 @@ pub(super) async fn decide(session: &SessionId, keep: bool) -> Result<()> {
 /// Returns a line for each change.
 fn lines(changes: &TryChanges) -> Vec<String> {
     let variables = changes.variables.iter();
-    let variables = variables.map(|it| format!("{} variable {}", word(it.change), it.name));
+    let variables = variables.map(|it| format!("{} variable {}", it.change.name(), it.name));
     let files = changes.files.iter();
-    let files = files.map(|it| format!("{} {}", word(it.change), it.path));
+    let files = files.map(|it| format!("{} {}", it.change.name(), it.path));
     let omitted = (changes.files_omitted > 0).then(|| format!("and {} more files", changes.files_omitted));
     variables.chain(files).chain(omitted).collect()
-}
-
-const fn word(change: ChangeKind) -> &'static str {
-    match change {
-        ChangeKind::Created => "created",
-        ChangeKind::Changed => "changed",
-        ChangeKind::Removed => "removed",
-    }
 }

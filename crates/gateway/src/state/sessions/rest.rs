@@ -26,10 +26,7 @@ pub(crate) type HostedSession = Resident<RestSession>;
 pub(crate) struct RestSession {
     pub(crate) toolset: ToolsetKind,
     pub(crate) terms: SessionTerms,
-    /// Names of its connectors.
-    pub(crate) connectors: Vec<String>,
-    /// The connectors themselves.
-    pub(crate) granted: Vec<Arc<dyn Connector>>,
+    pub(crate) connectors: Vec<Arc<dyn Connector>>,
     pub(crate) volume: Option<VolumeOfSession>,
     pub(crate) session: Session,
     pub(crate) tools: Arc<dyn Toolset>,

@@ -180,6 +180,14 @@ impl Actor {
         let kept = self.kept.get(place);
         self.kernel = Some(sandbox.roll_back(ended, &kept.kernel).await?);
         let state = kept.state.clone();
+        self.continue_from(state);
+        self.interrupts.unseen = false;
+        self.show_processes();
+        Ok(())
+    }
+
+    /// Takes over the host's part of a state whose variables and files are there.
+    pub(in crate::session) fn continue_from(&mut self, state: State) {
         self.standby = state.standby;
         self.lineage = state.lineage;
         self.collected = state.collected;
@@ -187,10 +195,7 @@ impl Actor {
         self.chain.roll_back(state.chain);
         self.inputs
             .retain(|input| state.inputs.iter().any(|name| name == input.name()));
-        self.interrupts.unseen = false;
         (self.has_variables, self.has_files) = (true, true);
-        self.show_processes();
-        Ok(())
     }
 
     pub(in crate::session) async fn forget_files(&self, snapshot: u64) -> Result<()> {
