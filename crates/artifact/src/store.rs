@@ -360,14 +360,7 @@ impl Store {
     }
 
     async fn bytes(&self, id: ArtifactId) -> Result<Option<u64>, ArtifactError> {
-        match self.objects.head(&object(id)).await {
-            Ok(found) => Ok(Some(found.size)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(source) => Err(ArtifactError::Store {
-                action: "look for an artifact",
-                source,
-            }),
-        }
+        Ok(self.look(&object(id)).await?.map(|found| found.bytes))
     }
 
     /// Returns whether the bytes need not be written; an object with other bytes is damaged and is
