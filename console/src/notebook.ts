@@ -3,7 +3,7 @@
 import { type Signal, batch, signal } from "@preact/signals";
 import { ApiError, get, list, runCell, said, send } from "./api";
 import { MAX_SHOWN, settled } from "./text";
-import type { Cell, Output, ProducedFile, Session } from "./types";
+import type { Cell, Changes, Output, ProducedFile, Session, Tried } from "./types";
 
 /** One run of a cell. */
 export interface Run {
@@ -21,6 +21,10 @@ export interface Run {
   failed: Signal<string | null>;
   /** What is to be said of a connection that was lost meanwhile. */
   lost: Signal<string | null>;
+  /** What it changed, if it was tried. */
+  changes: Signal<Changes | null>;
+  /** Whether the session's state does not come from it. */
+  discarded: Signal<boolean>;
 }
 
 /** The events of a cell have ended before it did. */
@@ -49,6 +53,8 @@ export class Notebook {
   readonly runs = signal<Run[]>([]);
   readonly calls = signal<Call[]>([]);
   readonly busy = signal(false);
+  /** The number of a tried cell that waits for a decision. */
+  readonly undecided = signal<number | null>(null);
   /** Counts changes of what a session holds, for panels that show its files. */
   readonly changes = signal(0);
   draft = "";
@@ -70,13 +76,14 @@ export class Notebook {
       run.stderr.value = settled(cell.stderr);
       run.outputs.value = cell.outputs;
       run.files.value = cell.files;
+      run.discarded.value = cell.discarded === true;
       return run;
     });
   }
 
   /** Runs code; what it prints and displays appears as it comes. */
   async execute(code: string, timeout: number | undefined) {
-    if (this.busy.value) return;
+    if (this.busy.value || this.undecided.value !== null) return;
     const run = this.run(code, this.language);
     const texts = { stdout: "", stderr: "" };
     let scheduled = false;
@@ -107,14 +114,7 @@ export class Notebook {
     // A cell that ran before this one is not taken for it.
     const before = Math.max(0, ...this.runs.value.map((run) => run.done.value?.cell ?? 0));
     try {
-      const producer = this.producer.trim();
-      const cell = {
-        code,
-        language: this.language,
-        ...(timeout === undefined ? {} : { timeout }),
-        ...(producer === "" ? {} : { producer }),
-      };
-      await runCell(this.id, cell, (event) => {
+      await runCell(this.id, this.cell(code, timeout), (event) => {
         switch (event.type) {
           case "cell.stdout":
             return print("stdout", event.text);
@@ -178,6 +178,56 @@ export class Notebook {
     run.failed.value = "the connection was lost, and the server has no result of this cell: what is shown is what came before, and the rest is lost";
   }
 
+  /** Runs code whose effects count only once they are kept. What it shows comes at its end. */
+  async attempt(code: string, timeout: number | undefined) {
+    if (this.busy.value || this.undecided.value !== null) return;
+    const run = this.run(code, this.language);
+    batch(() => {
+      this.busy.value = true;
+      this.runs.value = [...this.runs.value, run];
+    });
+    try {
+      const tried = await send<Tried>("POST", `/v1/sessions/${this.id}/try`, this.cell(code, timeout));
+      batch(() => {
+        run.stdout.value = settled(tried.stdout);
+        run.stderr.value = settled(tried.stderr);
+        run.outputs.value = tried.outputs;
+        run.files.value = tried.files;
+        run.changes.value = tried.changes;
+        run.done.value = tried;
+        if (tried.undecided) this.undecided.value = tried.cell;
+      });
+    } catch (error) {
+      run.failed.value = said(error);
+    }
+    batch(() => {
+      this.busy.value = false;
+      // Files cannot be read before the decision.
+      if (this.undecided.value === null) this.changes.value++;
+    });
+  }
+
+  /** Notes what became of the try. */
+  decided(kept: boolean) {
+    batch(() => {
+      for (const run of this.runs.value) {
+        if (!kept && run.done.value?.cell === this.undecided.value) run.discarded.value = true;
+      }
+      this.undecided.value = null;
+      this.changes.value++;
+    });
+  }
+
+  private cell(code: string, timeout: number | undefined) {
+    const producer = this.producer.trim();
+    return {
+      code,
+      language: this.language,
+      ...(timeout === undefined ? {} : { timeout }),
+      ...(producer === "" ? {} : { producer }),
+    };
+  }
+
   /** Calls a tool of the session. */
   async call(tool: string, args: Record<string, unknown>) {
     if (this.busy.value) return;
@@ -212,6 +262,8 @@ export class Notebook {
       done: signal(null),
       failed: signal(null),
       lost: signal(null),
+      changes: signal(null),
+      discarded: signal(false),
     };
   }
 }

@@ -60,6 +60,17 @@ export async function run(page, code, ended = "Completed") {
   return made;
 }
 
+/** Tries a cell instead of running it. */
+export async function attempt(page, code) {
+  const count = await page.locator(".run").count();
+  await page.locator(".cm-content").fill(code);
+  await page.getByRole("button", { name: "Try", exact: true }).click();
+  await page.waitForFunction((count) => document.querySelectorAll(".run").length > count, count);
+  const made = page.locator(".run").first();
+  await made.locator(".status:not(.going)").waitFor();
+  return made;
+}
+
 export async function picture(page, name) {
   if (!CONSOLE_PICTURES) return;
   // Charts are drawn again for other colors.

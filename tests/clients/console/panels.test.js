@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { test } from "node:test";
-import { CONSOLE_URL, PANELS, asked, newSession, opened, picture, pictureOfGuide, quiet, run, small, start } from "./browser.js";
+import { CONSOLE_URL, PANELS, asked, attempt, newSession, opened, picture, pictureOfGuide, quiet, run, small, start } from "./browser.js";
 
 const BAD = '<img src=x onerror="alert(20)"><script>alert(21)</script>';
 
@@ -62,6 +62,44 @@ test("runs are recorded, replayed and compared, and checkpoints bring a session 
   await page.goto(`${CONSOLE_URL}/console#/sessions/${id}`);
   await page.getByText("This session has ended").waitFor();
   await page.locator(".timeline li").nth(3).waitFor();
+  quiet(seen);
+  await context.close();
+});
+
+test("a tried cell is kept or discarded, and forks go on from where a session is", async () => {
+  const { context, page, seen } = await opened(`${CONSOLE_URL}/console`);
+  await newSession(page);
+  const id = page.url().split("/").pop();
+  await run(page, "rows = [1, 2]");
+  const bad = "<img src=x onerror=alert(31)>.txt";
+  const tried = await attempt(page, `rows = rows + [3]\nopen('/workspace/${bad}', 'w').write('x')\nlen(rows)`);
+  await tried.locator("pre.value", { hasText: "3" }).waitFor();
+  await tried.locator(".changes li", { hasText: "variable changed" }).locator("code", { hasText: "rows" }).waitFor();
+  await tried.locator(".changes li", { hasText: "file created" }).locator("code", { hasText: bad }).waitFor();
+  await page.getByText("Cell 2 was tried").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Run", exact: true }).isDisabled(), true);
+  await picture(page, "try");
+  await small(page, "try");
+  // The decision is not lost with the page.
+  await page.reload();
+  await page.getByText("Cell 2 was tried").waitFor();
+  await page.getByRole("button", { name: "Discard" }).click();
+  await page.getByText("Cell 2 was tried").waitFor({ state: "detached" });
+  await (await run(page, "len(rows)")).locator("pre.value", { hasText: "2" }).waitFor();
+  await attempt(page, "rows = rows + [3, 4]");
+  await page.getByRole("button", { name: "Keep" }).click();
+  await (await run(page, "len(rows)")).locator("pre.value", { hasText: "4" }).waitFor();
+  await page.goto(`${CONSOLE_URL}/console#/sessions/${id}`);
+  await page.getByLabel("New sessions").fill("2");
+  await page.getByRole("button", { name: "Fork the session" }).click();
+  const forks = page.getByRole("list", { name: "Forks" }).getByRole("link");
+  await forks.nth(1).waitFor();
+  const ids = await forks.allInnerTexts();
+  await forks.first().click();
+  await (await run(page, "rows.append(5)\nlen(rows)")).locator("pre.value", { hasText: "5" }).waitFor();
+  const { outputs } = await asked(page, "POST", `/v1/sessions/${ids[1]}/cells`, { code: "len(rows)" });
+  assert.equal(outputs[0].value, 4);
+  for (const one of [id, ...ids]) await asked(page, "DELETE", `/v1/sessions/${one}`);
   quiet(seen);
   await context.close();
 });
