@@ -226,14 +226,15 @@ export interface Origin {
   rebound_by_scratch: boolean;
 }
 
-export type CellEvent =
+export type CellEvent = { sequence_number: number } & (
   | { type: "cell.started" }
   | { type: "cell.stdout"; text: string }
   | { type: "cell.stderr"; text: string }
   | { type: "cell.output"; output: Output }
   | { type: "cell.file"; file: ProducedFile }
   | { type: "cell.error"; error: { message: string } }
-  | { type: "cell.done"; cell: Cell };
+  | { type: "cell.done"; cell: Cell }
+);
 
 export interface ListedFile {
   path: string;

@@ -232,17 +232,17 @@ test("a connection that is lost loses and doubles no output", async () => {
   await new Promise((listening) => between.listen(0, "127.0.0.1", listening));
   const { context, page, seen } = await opened(`http://127.0.0.1:${between.address().port}/console`);
   await newSession(page);
-  const going = await start(page, "import time\nfor number in range(1000):\n    print('line', number, flush=True)\n    time.sleep(0.02)");
-  await going.locator(".stdout", { hasText: "line 9" }).waitFor();
-  for (const socket of sockets) socket.destroy();
-  await going.locator(".status", { hasText: "Interrupted" }).waitFor();
-  await going.getByText("The connection was lost").waitFor();
-  const lines = (await going.locator(".stdout").innerText()).trim().split("\n");
-  assert.ok(lines.length >= 10, String(lines.length));
-  assert.deepEqual(
-    lines,
-    lines.map((_, number) => `line ${number}`),
-  );
+  const going = await start(page, "import time\nfor number in range(120):\n    print('line', number, flush=True)\n    time.sleep(0.02)");
+  for (const seen of ["line 9", "line 60"]) {
+    await going.locator(".stdout", { hasText: seen }).waitFor();
+    for (const socket of sockets) socket.destroy();
+  }
+  await going.locator(".status", { hasText: "Completed" }).waitFor();
+  await going.getByText("No output is missing").waitFor();
+  const { stdout } = await asked(page, "GET", `/v1/sessions/${page.url().split("/").pop()}/cells/1`);
+  const lines = Array.from({ length: 120 }, (_, number) => `line ${number}`);
+  assert.deepEqual(stdout.trim().split("\n"), lines);
+  assert.deepEqual((await going.locator(".stdout").innerText()).trim().split("\n"), lines);
   await picture(page, "lost");
   await page.getByRole("button", { name: "End session" }).click();
   await page.getByRole("button", { name: "Create session" }).waitFor();

@@ -68,6 +68,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::files::delete,
         sessions::processes::start,
         sessions::processes::list,
+        sessions::streams::resume,
         sessions::processes::output,
         sessions::processes::input,
         sessions::processes::signal,

@@ -201,6 +201,7 @@ impl Opening {
             cells: Mutex::new(StoredCells::new(kept.max_cells, kept.max_cell_bytes)),
             tried: Mutex::default(),
             inputs: Mutex::default(),
+            stream: Mutex::default(),
             data: AtomicU64::new(0),
             _permit: self.permit,
         })
