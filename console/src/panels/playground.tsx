@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { state } from "../account";
-import { ApiError, get, list, send } from "../api";
+import { ApiError, get, list, said, send } from "../api";
 import { type Notebook, create, end, notebook } from "../notebook";
 import { Editor } from "../parts/editor";
 import { Files } from "../parts/files";
@@ -140,7 +140,11 @@ function Workspace({ id }: { id: string }) {
         else failure.value = error.message;
       });
   }, [id, changes]);
-  useEffect(() => void book.load().catch(() => {}), [book]);
+  useEffect(() => {
+    book.load().catch((error) => {
+      failure.value = `the earlier cells could not be read: ${said(error)}`;
+    });
+  }, [book]);
   if (gone) {
     return (
       <p class="hint">

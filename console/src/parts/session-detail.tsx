@@ -7,6 +7,7 @@ import { go } from "../route";
 import { bytes, duration, oneLine, relative } from "../text";
 import type { Checkpoint, ListedFile, RunRecord, Session } from "../types";
 import { Checkpoints } from "./checkpoints";
+import { Decisions } from "./decisions";
 import { Fork } from "./fork";
 import { useLoaded } from "./loaded";
 import { attempt } from "./notice";
@@ -84,6 +85,7 @@ export function SessionDetail({ id }: { id: string }) {
           <Fork session={id} busy={!quiet || session.undecided_try !== undefined} />
         </>
       )}
+      <Decisions session={id} />
       <section class="card" aria-labelledby="timeline-title">
         <h2 id="timeline-title">Timeline</h2>
         {runs.value?.has_more && <p class="hint">The last 100 runs.</p>}

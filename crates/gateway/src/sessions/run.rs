@@ -137,7 +137,7 @@ pub(super) async fn perform(
     teller: Option<&Teller>,
 ) -> Result<String, Problem> {
     let code = cell.code.clone();
-    let permit = gateway.quotas.cell(&held.owner).await?;
+    let permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
     let execution = match teller {
         None => held.session.execute(cell).await?,
         Some(teller) => watched(gateway, held, cell, teller).await?,

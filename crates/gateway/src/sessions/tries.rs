@@ -89,7 +89,7 @@ pub(crate) async fn run(
         let gateway = gateway.clone();
         async move {
             let code = cell.code.clone();
-            let permit = gateway.quotas.cell(&held.owner).await?;
+            let permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
             let Tried {
                 execution,
                 changes,
