@@ -1,11 +1,11 @@
 // Chromium and what the tests do in it. The console is that of a gateway without keys (CONSOLE_URL) and of one with keys
-// (CONSOLE_KEYED_URL, CONSOLE_KEY). With CONSOLE_PICTURES, pictures of the main views are written to that folder.
+// (CONSOLE_KEYED_URL, CONSOLE_KEY, and CONSOLE_ADMIN_KEY of an administrator). With CONSOLE_PICTURES, pictures of the main views are written to that folder.
 
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { chromium } from "playwright-core";
 
-export const { CONSOLE_URL, CONSOLE_KEYED_URL, CONSOLE_KEY, CONSOLE_CHROMIUM, CONSOLE_PICTURES } = process.env;
+export const { CONSOLE_URL, CONSOLE_KEYED_URL, CONSOLE_KEY, CONSOLE_ADMIN_KEY, CONSOLE_CHROMIUM, CONSOLE_PICTURES } = process.env;
 let browser;
 
 before(async () => {
