@@ -13,7 +13,7 @@ const { CONSOLE_UPDATE, CONSOLE_PICTURES } = process.env;
 const SHRUNK = 4;
 /** Difference of two colors that counts, and the part of pixels that may differ: texts such as ids and durations do. */
 const THRESHOLD = 0.2;
-const MOST = 0.02;
+const MOST = 0.01;
 /** What is different each time: it is covered. */
 const CHANGING = ["time", ".took", ".charts", ".quotas", "h1.id", "dl code", ".trail", ".links", "meter"];
 
