@@ -29,6 +29,8 @@ use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
 use super::volume::OpenVolume;
+#[cfg(feature = "egress")]
+use super::way_out::EgressLog;
 use super::way_out::WayOut;
 use crate::binding::Binding;
 use crate::cell::Cell;
@@ -74,6 +76,9 @@ pub struct SessionOptions {
     /// What code reaches with `network: egress`, which needs it.
     #[cfg(feature = "egress")]
     pub egress: Option<EgressPolicy>,
+    /// Takes a record of each request to a host; none are kept by default.
+    #[cfg(feature = "egress")]
+    pub egress_log: Option<Arc<dyn EgressLog>>,
     /// Volume whose files it has in `/workspace/volume`.
     pub volume: Option<SessionVolume>,
     /// Takes a record of each cell; none are made by default.
@@ -114,6 +119,8 @@ impl Default for SessionOptions {
             seen: Vec::new(),
             #[cfg(feature = "egress")]
             egress: None,
+            #[cfg(feature = "egress")]
+            egress_log: None,
             volume: None,
             runs: None,
         }

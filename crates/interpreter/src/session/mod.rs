@@ -82,6 +82,8 @@ pub use program::{ProgramRun, SandboxProgram};
 pub use setup::SetupSnippet;
 pub use until::until;
 pub use usage::SessionUsage;
+#[cfg(feature = "egress")]
+pub use way_out::EgressLog;
 
 use actor::Actor;
 use checkpoints::{CheckpointOrder, TryOrder};
