@@ -28,6 +28,7 @@ use super::recording::RunChain;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
+use super::timeline::{Happened, Timeline};
 use super::volume::OpenVolume;
 #[cfg(feature = "egress")]
 use super::way_out::EgressLog;
@@ -197,6 +198,8 @@ pub(super) struct Actor {
     pub(super) recorder: Recorder,
     /// The try that runs or is undecided.
     pub(super) trial: Option<Trial>,
+    /// What happened beside its cells.
+    pub(super) timeline: Timeline,
 }
 
 impl Actor {
@@ -255,6 +258,7 @@ impl Actor {
             chain: RunChain::default(),
             recorder: Recorder::default(),
             trial: None,
+            timeline: Timeline::default(),
         }
     }
 
@@ -589,6 +593,7 @@ impl Actor {
         let message = ToKernel::Reset { cell: self.number() };
         match self.housekeeping(&message, true).await? {
             Ok(_) => {
+                self.note_event(Happened::Reset);
                 self.lineage.clear();
                 self.set_up().await.map(drop)
             }

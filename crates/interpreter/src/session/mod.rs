@@ -59,6 +59,7 @@ mod sandbox;
 mod setup;
 pub(crate) mod spool;
 mod standby;
+pub mod timeline;
 mod until;
 mod usage;
 mod volume;
@@ -112,6 +113,7 @@ pub struct Session {
     table: Arc<processes::Table>,
     /// Whether its code is checked before it runs.
     guarded: bool,
+    timeline: timeline::Timeline,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -279,6 +281,7 @@ impl Session {
             network,
             table,
             guarded,
+            timeline: actor.timeline.clone(),
         };
         (session, actor, queue)
     }
