@@ -1,7 +1,7 @@
 //! A home of its own for each test, with the images that all tests share, so that nobody stops another's sessions.
 
 use std::os::unix::fs::{chown, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -28,7 +28,7 @@ pub(super) fn find(room: &Room, inside: u32) -> Result<(i32, OwnedFd)> {
     // An older Linux is searched for it, which takes longer the more rooms there are.
     let pid = match number_here(first, inside) {
         Some(pid) => pid,
-        None => search(&is_it)?.ok_or_else(missing)?,
+        None => search(is_it)?.ok_or_else(missing)?,
     };
     let number = Pid::from_raw(pid).ok_or_else(missing)?;
     let pidfd = pidfd_open(number, PidfdFlags::empty()).during("open the standby")?;
