@@ -110,6 +110,7 @@ pub struct Session {
     table: Arc<processes::Table>,
     /// Whether its code is checked before it runs.
     guarded: bool,
+    resting: Arc<hibernate::Resting>,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -267,6 +268,7 @@ impl Session {
         let table: Arc<processes::Table> = Arc::default();
         let guarded = options.guard != Guard::Off;
         let actor = Actor::new(shared, options, member.clone(), interrupted, Arc::clone(&table));
+        let resting = Arc::clone(&actor.resting);
         let session = Self {
             requests,
             interrupts: Arc::new(interrupts),
@@ -277,6 +279,7 @@ impl Session {
             network,
             table,
             guarded,
+            resting,
         };
         (session, actor, queue)
     }
