@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_image::{AuditReport, Manifest};
-pub use cellblock_remote::serve::SuspendedRoom;
-use cellblock_remote::serve::{Host, serve, serve_machine};
+use cellblock_remote::serve::{Host, SuspendedRoom, serve, serve_machine};
 use cellblock_remote::{MuxTransport, Pulse, RemoteRefusal};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::jail::error::chain;
