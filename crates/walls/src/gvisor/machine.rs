@@ -17,8 +17,8 @@ use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
 
-/// Maximum time to write a snapshot.
-const SNAPSHOT_LIMIT: Duration = Duration::from_mins(1);
+/// Maximum time to write a snapshot, or the state of a machine that goes on.
+const SNAPSHOT_LIMIT: Duration = Duration::from_mins(3);
 /// Memory of the template and of gVisor itself, and what code can take until the machine notices that it
 /// has taken too much. Beyond it the host ends the whole machine.
 const OVERHEAD_BYTES: u64 = 1 << 30;
