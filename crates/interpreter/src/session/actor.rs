@@ -488,16 +488,6 @@ impl Actor {
         there.unwrap_or_default()
     }
 
-    /// Returns the note for the model, in addition to the outcome.
-    fn note(&mut self, before: Vec<String>, of_outcome: Option<String>) -> Option<String> {
-        let notes: Vec<_> = before
-            .into_iter()
-            .chain(self.unreported.drain(..))
-            .chain(of_outcome)
-            .collect();
-        (!notes.is_empty()).then(|| notes.join(". "))
-    }
-
     pub(super) fn number(&mut self) -> u64 {
         self.messages += 1;
         self.messages
