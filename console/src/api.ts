@@ -52,17 +52,70 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
   return response.status === 204 ? (undefined as T) : response.json();
 }
 
-/** Runs a cell and calls back for each of its events. */
+/** The events of a cell are lost, and its result has to be looked for. */
+export class Dropped extends Error {}
+
+/** How long a lost connection is tried again, and how often. */
+const PATIENCE = 60_000;
+const AGAIN = 500;
+
+interface CellCallbacks {
+  onEvent: (event: CellEvent) => void;
+  /** Called when the connection is lost. Events go on once it is there again. */
+  onLost: () => void;
+}
+
+/** Runs a cell and calls back for each of its events, once, also if the connection is lost meanwhile. */
 export async function runCell(
   session: string,
   cell: { code: string; language: string; timeout?: number; producer?: string },
-  onEvent: (event: CellEvent) => void,
+  { onEvent, onLost }: CellCallbacks,
 ): Promise<void> {
-  const response = await request(`/v1/sessions/${session}/cells`, {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "text/event-stream" },
-    body: JSON.stringify(cell),
-  });
+  const path = `/v1/sessions/${session}`;
+  const stream = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  let last = -1;
+  let ended = false;
+  const take = (event: CellEvent) => {
+    if (event.sequence_number <= last) return;
+    last = event.sequence_number;
+    ended = event.type === "cell.done" || event.type === "cell.error";
+    onEvent(event);
+  };
+  try {
+    const response = await request(`${path}/cells`, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "text/event-stream" },
+      body: JSON.stringify({ ...cell, stream_id: stream }),
+    });
+    await readEvents(response, take);
+  } catch (error) {
+    if (!isLost(error)) throw error;
+  }
+  if (ended) return;
+  onLost();
+  let until = Date.now() + PATIENCE;
+  while (!ended && Date.now() < until) {
+    const before = last;
+    try {
+      await readEvents(await request(`${path}/streams/${stream}${last < 0 ? "" : `?starting_after=${last}`}`), take);
+      // The server ended the stream before the cell did.
+      if (last === before) break;
+    } catch (error) {
+      // The events are not kept anymore, or the cell never arrived.
+      if (!isLost(error)) break;
+    }
+    if (last > before) until = Date.now() + PATIENCE;
+    if (!ended) await new Promise((resolve) => setTimeout(resolve, AGAIN));
+  }
+  if (!ended) throw new Dropped();
+}
+
+/** Whether there was no whole answer. */
+function isLost(error: unknown): boolean {
+  return error instanceof TypeError || (error instanceof ApiError && error.status === 0);
+}
+
+async function readEvents(response: Response, onEvent: (event: CellEvent) => void) {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   // Pieces are joined once an event is whole: one of megabytes comes in many.
   let pieces: string[] = [];

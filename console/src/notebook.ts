@@ -1,9 +1,9 @@
 /** The sessions that the playground has open: their cells live here, so that a cell goes on while one looks at another panel. */
 
 import { type Signal, batch, signal } from "@preact/signals";
-import { ApiError, get, list, runCell, said, send } from "./api";
+import { ApiError, Dropped, get, list, runCell, said, send } from "./api";
 import { MAX_SHOWN, settled } from "./text";
-import type { Cell, Output, ProducedFile, Session } from "./types";
+import type { Cell, Changes, Output, ProducedFile, Session, Tried } from "./types";
 
 /** One run of a cell. */
 export interface Run {
@@ -21,10 +21,11 @@ export interface Run {
   failed: Signal<string | null>;
   /** What is to be said of a connection that was lost meanwhile. */
   lost: Signal<string | null>;
+  /** What it changed, if it was tried. */
+  changes: Signal<Changes | null>;
+  /** Whether the session's state does not come from it. */
+  discarded: Signal<boolean>;
 }
-
-/** The events of a cell have ended before it did. */
-class Dropped extends Error {}
 
 function isUnreachable(error: unknown): boolean {
   return error instanceof ApiError && error.status === 0;
@@ -41,7 +42,7 @@ export interface Call {
   failed: Signal<string | null>;
 }
 
-/** How long the end of a cell is waited for whose events have stopped coming, and how often is looked. */
+/** How long a server that does not answer is asked for the result of a cell whose events are lost, and how often. */
 const PATIENCE = 60_000;
 const AGAIN = 500;
 
@@ -49,6 +50,8 @@ export class Notebook {
   readonly runs = signal<Run[]>([]);
   readonly calls = signal<Call[]>([]);
   readonly busy = signal(false);
+  /** The number of a tried cell that waits for a decision. */
+  readonly undecided = signal<number | null>(null);
   /** Counts changes of what a session holds, for panels that show its files. */
   readonly changes = signal(0);
   draft = "";
@@ -70,13 +73,14 @@ export class Notebook {
       run.stderr.value = settled(cell.stderr);
       run.outputs.value = cell.outputs;
       run.files.value = cell.files;
+      run.discarded.value = cell.discarded === true;
       return run;
     });
   }
 
   /** Runs code; what it prints and displays appears as it comes. */
   async execute(code: string, timeout: number | undefined) {
-    if (this.busy.value) return;
+    if (this.busy.value || this.undecided.value !== null) return;
     const run = this.run(code, this.language);
     const texts = { stdout: "", stderr: "" };
     let scheduled = false;
@@ -107,35 +111,33 @@ export class Notebook {
     // A cell that ran before this one is not taken for it.
     const before = Math.max(0, ...this.runs.value.map((run) => run.done.value?.cell ?? 0));
     try {
-      const producer = this.producer.trim();
-      const cell = {
-        code,
-        language: this.language,
-        ...(timeout === undefined ? {} : { timeout }),
-        ...(producer === "" ? {} : { producer }),
-      };
-      await runCell(this.id, cell, (event) => {
-        switch (event.type) {
-          case "cell.stdout":
-            return print("stdout", event.text);
-          case "cell.stderr":
-            return print("stderr", event.text);
-          case "cell.output":
-            run.outputs.value = [...run.outputs.value, event.output];
-            return;
-          case "cell.file":
-            run.files.value = [...run.files.value, event.file];
-            return;
-          case "cell.error":
-            run.failed.value = event.error.message;
-            return;
-          case "cell.done":
-            return end(event.cell);
-        }
+      await runCell(this.id, this.cell(code, timeout), {
+        onLost: () => {
+          run.lost.value = "The connection was lost. The cell goes on, and its output is read from where it stopped …";
+        },
+        onEvent: (event) => {
+          if (run.lost.value !== null) run.lost.value = "The connection was lost for a moment. No output is missing.";
+          switch (event.type) {
+            case "cell.stdout":
+              return print("stdout", event.text);
+            case "cell.stderr":
+              return print("stderr", event.text);
+            case "cell.output":
+              run.outputs.value = [...run.outputs.value, event.output];
+              return;
+            case "cell.file":
+              run.files.value = [...run.files.value, event.file];
+              return;
+            case "cell.error":
+              run.failed.value = event.error.message;
+              return;
+            case "cell.done":
+              return end(event.cell);
+          }
+        },
       });
-      if (!run.done.value && !run.failed.value) throw new Dropped();
     } catch (error) {
-      if (error instanceof Dropped || error instanceof TypeError) await this.recover(run, code, before, end);
+      if (error instanceof Dropped) await this.recover(run, code, before, end);
       else run.failed.value = said(error);
     }
     show();
@@ -146,12 +148,12 @@ export class Notebook {
   }
 
   /**
-   * Finds out what became of a cell whose events have stopped coming. The server interrupts such a cell and keeps its result, which has all of
-   * its output: it takes the place of what has come so far, so that nothing is missing or there twice.
+   * Finds out what became of a cell whose events are lost. Its result has all of its output, and takes the place of what has come so far, so
+   * that nothing is missing or there twice.
    */
   private async recover(run: Run, code: string, before: number, end: (cell: Cell) => void) {
-    run.lost.value = "The connection was lost. The server interrupts a cell whose client is gone; its result is looked for …";
-    const until = Date.now() + PATIENCE;
+    run.lost.value = "The connection was lost, and the result of the cell is waited for …";
+    let until = Date.now() + PATIENCE;
     let idle = false;
     while (Date.now() < until) {
       try {
@@ -159,12 +161,13 @@ export class Notebook {
         const found = cells.find((cell) => cell.cell > before && cell.code === code);
         if (found) {
           end(found);
-          run.lost.value = "The connection was lost, so the server interrupted this cell if it still ran. This is all that it printed and displayed.";
+          run.lost.value = "The connection was lost. This is the result that the server kept.";
           return;
         }
         // It may have ended after the list was read.
         if (idle) break;
         idle = (await get<Session>(`/v1/sessions/${this.id}`)).status === "idle";
+        until = Date.now() + PATIENCE;
       } catch (error) {
         if (!isUnreachable(error)) {
           run.lost.value = null;
@@ -176,6 +179,56 @@ export class Notebook {
     }
     run.lost.value = null;
     run.failed.value = "the connection was lost, and the server has no result of this cell: what is shown is what came before, and the rest is lost";
+  }
+
+  /** Runs code whose effects count only once they are kept. What it shows comes at its end. */
+  async attempt(code: string, timeout: number | undefined) {
+    if (this.busy.value || this.undecided.value !== null) return;
+    const run = this.run(code, this.language);
+    batch(() => {
+      this.busy.value = true;
+      this.runs.value = [...this.runs.value, run];
+    });
+    try {
+      const tried = await send<Tried>("POST", `/v1/sessions/${this.id}/try`, this.cell(code, timeout));
+      batch(() => {
+        run.stdout.value = settled(tried.stdout);
+        run.stderr.value = settled(tried.stderr);
+        run.outputs.value = tried.outputs;
+        run.files.value = tried.files;
+        run.changes.value = tried.changes;
+        run.done.value = tried;
+        if (tried.undecided) this.undecided.value = tried.cell;
+      });
+    } catch (error) {
+      run.failed.value = said(error);
+    }
+    batch(() => {
+      this.busy.value = false;
+      // Files cannot be read before the decision.
+      if (this.undecided.value === null) this.changes.value++;
+    });
+  }
+
+  /** Notes what became of the try. */
+  decided(kept: boolean) {
+    batch(() => {
+      for (const run of this.runs.value) {
+        if (!kept && run.done.value?.cell === this.undecided.value) run.discarded.value = true;
+      }
+      this.undecided.value = null;
+      this.changes.value++;
+    });
+  }
+
+  private cell(code: string, timeout: number | undefined) {
+    const producer = this.producer.trim();
+    return {
+      code,
+      language: this.language,
+      ...(timeout === undefined ? {} : { timeout }),
+      ...(producer === "" ? {} : { producer }),
+    };
   }
 
   /** Calls a tool of the session. */
@@ -212,6 +265,8 @@ export class Notebook {
       done: signal(null),
       failed: signal(null),
       lost: signal(null),
+      changes: signal(null),
+      discarded: signal(false),
     };
   }
 }

@@ -37,6 +37,8 @@ export interface Session {
   rescue: string;
   prelude: string[];
   cells: number;
+  /** The number of a cell that was tried and waits for a decision, as everything else does for it. */
+  undecided_try?: number;
   project?: string;
   volume?: { name: string };
   connectors: string[];
@@ -169,6 +171,27 @@ export interface Cell {
   rejections?: Rejection[];
   fetches?: Fetch[];
   origins?: Record<string, Origin>;
+  /** Whether the session's state does not come from it. */
+  discarded?: boolean;
+}
+
+type Change = "created" | "changed" | "removed";
+
+/** What a tried cell changed. */
+export interface Changes {
+  variables: { name: string; change: Change }[];
+  files: { path: string; change: Change }[];
+  files_omitted?: number;
+}
+
+export interface Tried extends Cell {
+  changes: Changes;
+  undecided: boolean;
+}
+
+export interface Forked {
+  parent: string;
+  ids: string[];
 }
 
 export interface Rejection {
@@ -203,14 +226,15 @@ export interface Origin {
   rebound_by_scratch: boolean;
 }
 
-export type CellEvent =
+export type CellEvent = { sequence_number: number } & (
   | { type: "cell.started" }
   | { type: "cell.stdout"; text: string }
   | { type: "cell.stderr"; text: string }
   | { type: "cell.output"; output: Output }
   | { type: "cell.file"; file: ProducedFile }
   | { type: "cell.error"; error: { message: string } }
-  | { type: "cell.done"; cell: Cell };
+  | { type: "cell.done"; cell: Cell }
+);
 
 export interface ListedFile {
   path: string;

@@ -2,8 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { state } from "../account";
+import { Decisions } from "../parts/decisions";
+import { Keys } from "../parts/keys";
+import { Machine } from "../parts/machine";
 import { Metrics } from "../parts/metrics";
-import { Key } from "../parts/own-key";
+import { Key, useOwnKey } from "../parts/own-key";
 import { Fact, Protections } from "../parts/session-facts";
 import { bytes, oneLine, plain } from "../text";
 
@@ -15,6 +18,7 @@ interface Condition {
 export function Operations() {
   const { version, server } = state.value!;
   const sandboxes = server?.sandboxes;
+  const own = useOwnKey();
   const limits = Object.entries(sandboxes?.limits ?? {}).filter(([, value]) => typeof value === "number");
   return (
     <>
@@ -61,8 +65,11 @@ export function Operations() {
             </details>
           )}
         </section>
-        <Key />
+        <Key own={own} />
       </div>
+      {own.value?.admin && <Machine />}
+      {own.value?.admin && <Keys />}
+      <Decisions />
       <Metrics />
     </>
   );

@@ -2,13 +2,14 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { state } from "../account";
-import { ApiError, get, list, send } from "../api";
+import { ApiError, get, list, said, send } from "../api";
 import { type Notebook, create, end, notebook } from "../notebook";
 import { Editor } from "../parts/editor";
 import { Files } from "../parts/files";
 import { attempt, failure } from "../parts/notice";
 import { RunView } from "../parts/run";
 import { Facts } from "../parts/session-facts";
+import { Decision } from "../parts/try";
 import { Derivation } from "../toolsets/derivation";
 import { Connectors, Fetches, Lineage } from "../toolsets/notebook";
 import { Datasets, Workbench } from "../toolsets/workbench";
@@ -130,13 +131,20 @@ function Workspace({ id }: { id: string }) {
   const changes = book.changes.value;
   useEffect(() => {
     get<Session>(`/v1/sessions/${id}`)
-      .then(setSession)
+      .then((session) => {
+        setSession(session);
+        book.undecided.value = session.undecided_try ?? null;
+      })
       .catch((error) => {
         if (error instanceof ApiError && error.status === 404) setGone(true);
         else failure.value = error.message;
       });
   }, [id, changes]);
-  useEffect(() => void book.load().catch(() => {}), [book]);
+  useEffect(() => {
+    book.load().catch((error) => {
+      failure.value = `the earlier cells could not be read: ${said(error)}`;
+    });
+  }, [book]);
   if (gone) {
     return (
       <p class="hint">
@@ -203,12 +211,14 @@ function Composer({ book, session }: { book: Notebook; session: Session }) {
   const [language, setLanguage] = useState(book.language);
   const [timeout, setTimeout] = useState("");
   const [, redraw] = useState(0);
-  const busy = book.busy.value;
+  const undecided = book.undecided.value;
+  const busy = book.busy.value || undecided !== null;
   const most = state.value?.server?.max_cell_timeout;
-  function run() {
+  function run(tried = false) {
     if (book.draft.trim() === "") return;
     const seconds = Number(timeout);
-    void book.execute(book.draft, seconds > 0 ? seconds : undefined);
+    const most = seconds > 0 ? seconds : undefined;
+    void (tried ? book.attempt(book.draft, most) : book.execute(book.draft, most));
   }
   async function reset() {
     await attempt(() => send("POST", `/v1/sessions/${session.id}/reset`));
@@ -224,13 +234,16 @@ function Composer({ book, session }: { book: Notebook; session: Session }) {
           book.draft = code;
           if (was !== (code.trim() === "")) redraw((count) => count + 1);
         }}
-        onRun={run}
+        onRun={() => run()}
       />
       <div class="actions">
-        <button type="button" class="primary" disabled={busy} onClick={run} title="Ctrl+Enter">
+        <button type="button" class="primary" disabled={busy} onClick={() => run()} title="Ctrl+Enter">
           Run
         </button>
-        <button type="button" disabled={!busy} onClick={() => void attempt(() => send("POST", `/v1/sessions/${session.id}/interrupt`))}>
+        <button type="button" disabled={busy} onClick={() => run(true)} title="Runs the code; its effects count only once you keep them">
+          Try
+        </button>
+        <button type="button" disabled={!book.busy.value} onClick={() => void attempt(() => send("POST", `/v1/sessions/${session.id}/interrupt`))}>
           Interrupt
         </button>
         <label class="inline">
@@ -265,6 +278,7 @@ function Composer({ book, session }: { book: Notebook; session: Session }) {
           <EndSession id={session.id} />
         </span>
       </div>
+      {undecided !== null && <Decision session={session.id} cell={undecided} onDecided={(kept) => book.decided(kept)} />}
     </section>
   );
 }

@@ -1,7 +1,7 @@
 /** The key that one has signed in with: what it may do, and what of it is used. */
 
 import { bytes, oneLine, plain, relative } from "../text";
-import { useLoaded } from "./loaded";
+import { type Loaded, useLoaded } from "./loaded";
 import { Fact } from "./session-facts";
 
 interface OwnKey {
@@ -12,13 +12,17 @@ interface OwnKey {
   connectors: string[];
   minimum_backend?: string;
   max_network: string;
+  admin: boolean;
   quotas: { quota: string; limit?: number; used?: number }[];
 }
 
 const EVERY = 10_000;
 
-export function Key() {
-  const { value: key, failed } = useLoaded<OwnKey>("/v1/key", { every: () => EVERY });
+export function useOwnKey(): Loaded<OwnKey> {
+  return useLoaded<OwnKey>("/v1/key", { every: () => EVERY });
+}
+
+export function Key({ own: { value: key, failed } }: { own: Loaded<OwnKey> }) {
   return (
     <section class="card" aria-labelledby="key-title">
       <h2 id="key-title">Your key</h2>
@@ -51,10 +55,12 @@ export function Key() {
           </ul>
         </>
       )}
-      <p class="hint">
-        A key sees nothing of other keys. Whoever runs this server makes, lists and revokes them with <code>cellblock key create NAME</code>, <code>cellblock key list</code> and{" "}
-        <code>cellblock key revoke NAME</code>.
-      </p>
+      {key && !key.admin && (
+        <p class="hint">
+          A key sees nothing of other keys. Whoever runs this server makes, lists and revokes them with <code>cellblock key create NAME</code>, <code>cellblock key list</code> and{" "}
+          <code>cellblock key revoke NAME</code>, or here with a key that <code>--admin</code> has made.
+        </p>
+      )}
     </section>
   );
 }

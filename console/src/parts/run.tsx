@@ -5,6 +5,7 @@ import { duration, oneLine, plain, shortened } from "../text";
 import { FileLink } from "./artifact";
 import { Log } from "./log";
 import { Marked, OutputView } from "./output";
+import { ChangesView } from "./try";
 
 export const ENDED: Record<string, string> = {
   completed: "Completed",
@@ -36,6 +37,7 @@ export function RunView({ run, onReuse }: { run: Run; onReuse: (code: string) =>
         <span class="detail">
           {cell && `cell ${cell.cell} · ${duration(cell.duration_ms)}`}
           {run.language !== "" && run.language !== "python" && ` · ${run.language}`}
+          {run.discarded.value && " · discarded"}
         </span>
         <button type="button" class="quiet end" onClick={() => onReuse(run.code)}>
           Edit again
@@ -61,6 +63,7 @@ export function RunView({ run, onReuse }: { run: Run; onReuse: (code: string) =>
       {run.lost.value !== null && <p class="note lost">{run.lost.value}</p>}
       {failed !== null && <p class="failure">{plain(failed)}</p>}
       {cell?.note !== undefined && <p class="note">{plain(cell.note)}</p>}
+      {run.changes.value !== null && <ChangesView changes={run.changes.value} />}
       {files.length > 0 && (
         <ul class="files" aria-label="Files that the cell wrote">
           {files.map((file) => (

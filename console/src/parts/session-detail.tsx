@@ -2,15 +2,18 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { state } from "../account";
-import { end } from "../notebook";
+import { end, notebook } from "../notebook";
 import { go } from "../route";
 import { bytes, duration, oneLine, relative } from "../text";
 import type { Checkpoint, ListedFile, RunRecord, Session } from "../types";
 import { Checkpoints } from "./checkpoints";
+import { Decisions } from "./decisions";
+import { Fork } from "./fork";
 import { useLoaded } from "./loaded";
 import { attempt } from "./notice";
 import { Fact, Facts } from "./session-facts";
 import { Timeline } from "./timeline";
+import { Decision } from "./try";
 
 /** How often the session is read again, and how often while it is busy, which it may be for a moment only. */
 const EVERY = 5000;
@@ -66,9 +69,23 @@ export function SessionDetail({ id }: { id: string }) {
             </div>
             <Use session={session} runs={recorded} files={files.value?.data ?? null} usage={usage.value} />
           </div>
-          <Checkpoints session={id} checkpoints={checkpoints.value?.data ?? []} busy={!quiet} onChange={changed} />
+          {session.undecided_try !== undefined && (
+            <div class="card">
+              <Decision
+                session={id}
+                cell={session.undecided_try}
+                onDecided={(kept) => {
+                  notebook(id).decided(kept);
+                  changed();
+                }}
+              />
+            </div>
+          )}
+          <Checkpoints session={id} checkpoints={checkpoints.value?.data ?? []} busy={!quiet || session.undecided_try !== undefined} onChange={changed} />
+          <Fork session={id} busy={!quiet || session.undecided_try !== undefined} />
         </>
       )}
+      <Decisions session={id} />
       <section class="card" aria-labelledby="timeline-title">
         <h2 id="timeline-title">Timeline</h2>
         {runs.value?.has_more && <p class="hint">The last 100 runs.</p>}

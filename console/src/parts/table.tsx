@@ -100,6 +100,20 @@ export function Table({ sha256, name, types }: { sha256: string; name: string; t
         <span aria-live="polite">
           {loaded.total_rows === 0 ? "No rows" : `${first.toLocaleString("en-US")}–${last.toLocaleString("en-US")} of ${loaded.total_rows.toLocaleString("en-US")} rows`}
         </span>
+        {pages > 2 && (
+          <label>
+            Row{" "}
+            <input
+              type="number"
+              min="1"
+              max={loaded.total_rows}
+              onChange={(event) => {
+                const row = Math.trunc(Number(event.currentTarget.value));
+                if (row >= 1 && row <= loaded.total_rows) setPage(Math.floor((row - 1) / PAGE));
+              }}
+            />
+          </label>
+        )}
         {!sortable && <span class="hint">Tables of up to 10,000 rows can be sorted here.</span>}
         <button type="button" class="quiet end" onClick={() => void attempt(() => download(`/v1/artifacts/${sha256}`, `${name}.parquet`))}>
           Parquet ↓

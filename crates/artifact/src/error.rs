@@ -60,6 +60,9 @@ pub enum ArtifactError {
     /// A file to publish cannot be read.
     #[error("could not read a file to publish")]
     File(#[source] std::io::Error),
+    /// A file that is to become an artifact cannot be written.
+    #[error("could not write a file to publish; check the free space of the store's folder")]
+    Draft(#[source] std::io::Error),
     /// No store can be opened at the address.
     #[error("could not open the store {address}: {why}")]
     Address {

@@ -8,6 +8,7 @@
 //! ([`Store::collect`]). A [`VersionSeries`] gives artifacts a name and versions;
 //! [`Store::tiered`] keeps them on this machine and in a remote store. [`ArtifactEnvelope`] describes an artifact in a response.
 
+mod draft;
 mod envelope;
 mod error;
 mod gc;
@@ -23,6 +24,7 @@ mod store;
 mod tiered;
 mod urls;
 
+pub use draft::Draft;
 pub use envelope::{ArtifactEnvelope, CHART, ChartArtifact, ImageArtifact, Picture};
 pub use error::ArtifactError;
 pub use gc::{Collected, Retention};

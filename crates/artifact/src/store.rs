@@ -100,12 +100,35 @@ impl Store {
 
     /// Publishes a whole file without holding it in memory.
     pub async fn put_file(&self, file: File, about: &About) -> Result<ArtifactId, ArtifactError> {
-        let (mut file, id, length) = spawn_blocking(move || hash_file(file))
-            .await
-            .expect("hashing does not panic")?;
+        let file = match self.copied(file).await? {
+            Ok(draft) => return self.put_draft(draft, about).await,
+            Err(file) => file,
+        };
+        let hashed = spawn_blocking(move || hash_file(file)).await;
+        let (file, id, length) = hashed.expect("hashing does not panic")?;
+        self.put_hashed(file, id, length, false, about).await
+    }
+
+    /// Publishes a file with this id. One that is `linkable` has no name yet and is in the store's folder.
+    pub(crate) async fn put_hashed(
+        &self,
+        mut file: File,
+        id: ArtifactId,
+        length: u64,
+        mut linkable: bool,
+        about: &About,
+    ) -> Result<ArtifactId, ArtifactError> {
         loop {
             if !self.holds(id, length).await? {
-                file = self.upload(file, id).await?;
+                let linked;
+                (file, linked) = if std::mem::take(&mut linkable) {
+                    self.link(file, id).await
+                } else {
+                    (file, false)
+                };
+                if !linked {
+                    file = self.upload(file, id).await?;
+                }
             }
             self.describe(id, length, about).await?;
             if self.stays(id).await? {
@@ -337,14 +360,7 @@ impl Store {
     }
 
     async fn bytes(&self, id: ArtifactId) -> Result<Option<u64>, ArtifactError> {
-        match self.objects.head(&object(id)).await {
-            Ok(found) => Ok(Some(found.size)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(source) => Err(ArtifactError::Store {
-                action: "look for an artifact",
-                source,
-            }),
-        }
+        Ok(self.look(&object(id)).await?.map(|found| found.bytes))
     }
 
     /// Returns whether the bytes need not be written; an object with other bytes is damaged and is

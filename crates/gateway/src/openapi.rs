@@ -78,6 +78,10 @@ names! {
     Alias
     /// The caller's own key.
     OwnKey
+    /// A key of the server.
+    Key
+    /// A key that has just been made.
+    NewKey
     /// A recorded run.
     Run
     /// Result of a replay.
@@ -100,6 +104,11 @@ names! {
     PublishedDatasetList
     DatasetVersionList
     ConnectorList
+    KeyList
+    DecisionList
+    BackendList
+    /// The server.
+    Server
     VolumeList
     /// Runs.
     RunList

@@ -41,6 +41,8 @@ pub(crate) struct KeyAnswer {
     /// Widest network that its code can use.
     #[schemars(with = "String")]
     max_network: NetworkPolicy,
+    /// Whether it can make, list and revoke keys.
+    admin: bool,
     /// Every quota with its limit and use.
     quotas: Vec<QuotaStanding>,
 }
@@ -67,6 +69,8 @@ pub(crate) async fn read(State(gateway): State<Gateway>, caller: Caller) -> Resu
             .as_ref()
             .and_then(|key| key.minimum_backend)
             .map(BackendKind::name),
+        // Without keys, everybody on this machine can make the first.
+        admin: key.as_ref().is_none_or(|key| key.admin),
         name: key.map(|key| key.name),
         connectors,
         max_network,

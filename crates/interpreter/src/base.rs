@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use cellblock_image::layer;
-use cellblock_image::{AuditReport, Manifest, OpenImage, Sink};
+use cellblock_image::{AuditReport, ImageStore, Manifest, OpenImage, Sink};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::backend::process::ProcessBackend;
 
@@ -14,6 +14,11 @@ use crate::error::Result;
 pub(crate) trait Base: Debug + Send + Sync {
     /// What the image says about itself.
     fn manifest(&self) -> &Manifest;
+
+    /// Returns the images where it is, as far as they are known; the last that was built first.
+    fn images(&self) -> Vec<Manifest> {
+        vec![self.manifest().clone()]
+    }
 
     /// Where files that sandboxes are shown are kept.
     fn spool(&self) -> PathBuf;
@@ -49,6 +54,11 @@ pub(crate) struct LocalBase {
 impl Base for LocalBase {
     fn manifest(&self) -> &Manifest {
         self.image.manifest()
+    }
+
+    fn images(&self) -> Vec<Manifest> {
+        let images = ImageStore::new(self.image.home().clone()).list();
+        images.unwrap_or_else(|_| vec![self.manifest().clone()])
     }
 
     fn spool(&self) -> PathBuf {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
+use cellblock_image::Manifest;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::jail::protection::Report;
@@ -118,6 +119,11 @@ impl Interpreter {
             digest: manifest.id.clone(),
             python: manifest.python.clone(),
         }
+    }
+
+    /// Returns the images on this machine, the last that was built first; of another Cellblock, the one that it uses. It reads the disk.
+    pub fn images(&self) -> Vec<Manifest> {
+        self.shared.base.images()
     }
 
     /// The store of artifacts.

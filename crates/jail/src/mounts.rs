@@ -283,13 +283,13 @@ pub fn hide_proc() -> Result<()> {
             Err(error) => return Err(error).during_on("mask", file),
         }
     }
-    for directory in MASKED_DIRECTORIES {
-        if Path::new(directory).is_dir() {
-            tmpfs(
-                Path::new(directory),
-                "mode=555,size=4k,nr_inodes=1",
-                flags | MountFlags::RDONLY,
-            )?;
+    // One file system covers them all: Linux keeps a record of each file system in each memory cgroup.
+    let mut masked = MASKED_DIRECTORIES.into_iter().filter(|it| Path::new(it).is_dir());
+    if let Some(first) = masked.next() {
+        let frozen = flags | MountFlags::RDONLY;
+        tmpfs(Path::new(first), "mode=555,size=4k,nr_inodes=1", frozen)?;
+        for directory in masked {
+            mount_bind(first, directory).during_on("mask", directory)?;
         }
     }
     mount_bind("/proc/sys", "/proc/sys").during_on("bind", "/proc/sys")?;

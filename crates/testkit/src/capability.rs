@@ -82,6 +82,8 @@ pub enum Capability {
     Helm,
     /// `CELLBLOCK_TEST_KUBE` names a folder with the programs of a Kubernetes control plane and the controller of agent-sandbox.
     Kubernetes,
+    /// `buildah`, and `mmdebstrap`, which makes the Debian that it starts from, are on PATH.
+    Buildah,
     /// `tmux`, a terminal for tests, is on PATH.
     Tmux,
     /// Chromium is on PATH.
@@ -94,7 +96,7 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -129,6 +131,7 @@ impl Capability {
         Self::MariaDb,
         Self::Helm,
         Self::Kubernetes,
+        Self::Buildah,
         Self::Tmux,
         Self::Chromium,
         Self::ConsoleClient,
@@ -172,6 +175,7 @@ impl Capability {
             Self::MariaDb => "mariadb",
             Self::Helm => "helm",
             Self::Kubernetes => "kubernetes",
+            Self::Buildah => "buildah",
             Self::Tmux => "tmux",
             Self::Chromium => "chromium",
             Self::ConsoleClient => "console_client",
@@ -259,6 +263,8 @@ impl Capability {
                 &["jupyter-kernel-client", "jupyter-server", "jupyterlab"],
             ),
             Self::Postgres => succeeds(Command::new(postgres_program("initdb")).arg("--version")),
+            Self::Buildah => succeeds(Command::new("buildah").arg("--version"))
+                .and_then(|()| succeeds(Command::new("mmdebstrap").arg("--version"))),
             Self::Tmux => succeeds(Command::new("tmux").arg("-V")),
             Self::Chromium => succeeds(Command::new("chromium").arg("--version")),
             Self::ConsoleClient => clients("console", "node_modules/.package-lock.json", "npm ci")

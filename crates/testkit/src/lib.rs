@@ -1,11 +1,12 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Twelve things are here:
+//! A development dependency only: nothing that is shipped links it. Thirteen things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
 //! - [`LeakOwner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
 //! - [`judged`] records what a suite of another project reports;
+//! - [`bare_image`] and [`small_image`] are images that start sooner than the default one;
 //! - [`S3Server`] serves buckets;
 //! - [`Schema`] checks JSON against a schema;
 //! - [`fenced`] finds the blocks of code in a page;
@@ -32,6 +33,7 @@ mod cli;
 #[cfg(feature = "databases")]
 mod database;
 mod denied;
+mod image;
 mod judged;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
@@ -50,6 +52,7 @@ pub use cli::{Cli, Finished, RunningCli};
 #[cfg(feature = "databases")]
 pub use database::DatabaseServer;
 pub use denied::without_user_namespaces;
+pub use image::{bare_image, small_image};
 pub use judged::{SuiteCounts, judged};
 pub use leak::{Count, LeakOwner, Uncounted};
 pub use page::fenced;

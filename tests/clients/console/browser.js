@@ -1,11 +1,11 @@
 // Chromium and what the tests do in it. The console is that of a gateway without keys (CONSOLE_URL) and of one with keys
-// (CONSOLE_KEYED_URL, CONSOLE_KEY). With CONSOLE_PICTURES, pictures of the main views are written to that folder.
+// (CONSOLE_KEYED_URL, CONSOLE_KEY, and CONSOLE_ADMIN_KEY of an administrator). With CONSOLE_PICTURES, pictures of the main views are written to that folder.
 
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { chromium } from "playwright-core";
 
-export const { CONSOLE_URL, CONSOLE_KEYED_URL, CONSOLE_KEY, CONSOLE_CHROMIUM, CONSOLE_PICTURES } = process.env;
+export const { CONSOLE_URL, CONSOLE_KEYED_URL, CONSOLE_KEY, CONSOLE_ADMIN_KEY, CONSOLE_CHROMIUM, CONSOLE_PICTURES } = process.env;
 let browser;
 
 before(async () => {
@@ -57,6 +57,17 @@ export async function run(page, code, ended = "Completed") {
   await made.locator(".status:not(.going)").waitFor();
   const status = await made.locator(".status").innerText();
   assert.ok(status.startsWith(ended), `${status} instead of ${ended}: ${(await made.innerText()).slice(0, 4000)}`);
+  return made;
+}
+
+/** Tries a cell instead of running it. */
+export async function attempt(page, code) {
+  const count = await page.locator(".run").count();
+  await page.locator(".cm-content").fill(code);
+  await page.getByRole("button", { name: "Try", exact: true }).click();
+  await page.waitForFunction((count) => document.querySelectorAll(".run").length > count, count);
+  const made = page.locator(".run").first();
+  await made.locator(".status:not(.going)").waitFor();
   return made;
 }
 

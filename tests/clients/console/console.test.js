@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { CONSOLE_KEY, CONSOLE_KEYED_URL, CONSOLE_PICTURES, CONSOLE_URL, PANELS, newSession, opened, picture, quiet, run, start } from "./browser.js";
+import { compared } from "./compared.js";
 
 const SHOWN = `import pandas as pd
 import matplotlib.pyplot as plt
@@ -40,11 +41,19 @@ test("a cell runs, and its text, table, chart and picture are seen", async () =>
   assert.equal(new URL(page.url()).pathname, "/console");
   await page.getByRole("button", { name: "Create session" }).waitFor();
   await picture(page, "start");
+  await compared(page, "start");
   if (CONSOLE_PICTURES) {
     const painted = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
     console.log(`first contentful paint after ${painted} ms`);
   }
   await newSession(page);
+  // A table of many rows is read page by page, wherever the page is.
+  const many = await run(page, "import numpy\npd = __import__('pandas')\npd.DataFrame({'n': numpy.arange(1_000_000, dtype='int32')})");
+  await many.getByText("1–20 of 1,000,000 rows").waitFor();
+  await many.getByLabel("Row").fill("654321");
+  await many.getByLabel("Row").press("Enter");
+  await many.getByText("654,321–654,340 of").waitFor();
+  await many.locator("tbody td", { hasText: "654320" }).first().waitFor();
   const shown = await run(page, SHOWN);
   await shown.locator(".ansi2", { hasText: "18,495" }).waitFor();
   // Sorted over all rows, and by pages.
@@ -67,6 +76,7 @@ test("a cell runs, and its text, table, chart and picture are seen", async () =>
   await drawn.waitFor();
   assert.ok((await drawn.evaluate((image) => image.decode().then(() => image.naturalWidth))) > 100);
   await picture(page, "playground");
+  await compared(page, "playground");
   await page.emulateMedia({ colorScheme: "dark" });
   await picture(page, "playground-dark");
   if (CONSOLE_PICTURES) await page.screenshot({ path: `${CONSOLE_PICTURES}/whole-dark.png`, fullPage: true });
@@ -89,11 +99,12 @@ test("a cell runs, and its text, table, chart and picture are seen", async () =>
   const raised = await run(page, "x = 1\n\n1 / 0\n", "Raised");
   assert.match(await raised.locator(".marked mark").innerText(), /^ *3 +1 \/ 0/);
   await picture(page, "error-dark");
+  await compared(page, "error-dark");
   // What the session holds is there after the page is opened again.
   await page.reload();
-  await page.locator(".run").nth(2).waitFor();
+  await page.locator(".run").nth(3).waitFor();
   const session = page.url().split("/").pop();
-  const hash = await page.evaluate(async (id) => (await (await fetch(`/v1/sessions/${id}/cells/1`)).json()).outputs[0].table.sha256, session);
+  const hash = await page.evaluate(async (id) => (await (await fetch(`/v1/sessions/${id}/cells/2`)).json()).outputs[0].table.sha256, session);
   await page.getByRole("link", { name: "Artifacts" }).click();
   await page.getByLabel("SHA-256").fill(hash);
   await page.getByRole("button", { name: "Show" }).click();
@@ -233,6 +244,7 @@ test("the page works by keyboard and on a small screen", async () => {
   await run(page, "import pandas as pd\npd.DataFrame({f'column {i}': range(3) for i in range(12)})");
   await page.locator(".run tbody tr").first().waitFor();
   await picture(page, "small");
+  await compared(page, "small");
   assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 375);
   await page.getByRole("link", { name: "Sessions", exact: true }).click();
   await page.locator("table.sessions tbody tr").first().waitFor();
@@ -254,6 +266,7 @@ test("a key signs in, and pages of other sites can use the cookie for nothing", 
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByText("Incorrect API key").waitFor();
   await picture(page, "sign-in");
+  await compared(page, "sign-in");
   await page.getByLabel("API key").fill(CONSOLE_KEY);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Create session" }).waitFor();
@@ -262,6 +275,7 @@ test("a key signs in, and pages of other sites can use the cookie for nothing", 
   await page.getByRole("link", { name: "Operations" }).click();
   await page.getByText("cellblock key create NAME").waitFor();
   await page.locator(".quotas li", { hasText: "fetches per minute" }).getByText("2").waitFor();
+  assert.equal(await page.getByRole("heading", { name: "Keys", exact: true }).count(), 0, "only administrators have this");
   await picture(page, "key");
   await page.goBack();
   await page.getByRole("button", { name: "End session" }).waitFor();

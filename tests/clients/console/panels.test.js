@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { test } from "node:test";
-import { CONSOLE_URL, PANELS, asked, newSession, opened, picture, pictureOfGuide, quiet, run, small, start } from "./browser.js";
+import { CONSOLE_ADMIN_KEY, CONSOLE_KEYED_URL, CONSOLE_URL, PANELS, asked, attempt, newSession, opened, picture, pictureOfGuide, quiet, run, small, start } from "./browser.js";
+import { compared } from "./compared.js";
 
 const BAD = '<img src=x onerror="alert(20)"><script>alert(21)</script>';
 
@@ -29,6 +30,8 @@ test("runs are recorded, replayed and compared, and checkpoints bring a session 
   await page.locator(".timeline li", { hasText: "Checkpoint second" }).waitFor();
   await page.locator(".timeline code", { hasText: "# <img src=x" }).waitFor();
   await picture(page, "session");
+  // The rest says what the machine can do.
+  await compared(page.locator("section", { has: page.getByRole("heading", { name: "Checkpoints" }) }), "checkpoints");
   await small(page, "session");
   await page.locator(".tree .node", { hasText: "first" }).getByRole("button", { name: "Roll back" }).click();
   await page.getByText("The session is as it was after cell 1.").waitFor();
@@ -40,6 +43,7 @@ test("runs are recorded, replayed and compared, and checkpoints bring a session 
   const rows = page.locator("table.sessions tbody tr");
   await rows.nth(3).waitFor();
   await picture(page, "runs");
+  await compared(page, "runs");
   // Nothing that the oldest made is up to chance.
   await rows.nth(3).locator("a").click();
   await page.locator("th", { hasText: BAD }).first().waitFor();
@@ -62,6 +66,45 @@ test("runs are recorded, replayed and compared, and checkpoints bring a session 
   await page.goto(`${CONSOLE_URL}/console#/sessions/${id}`);
   await page.getByText("This session has ended").waitFor();
   await page.locator(".timeline li").nth(3).waitFor();
+  quiet(seen);
+  await context.close();
+});
+
+test("a tried cell is kept or discarded, and forks go on from where a session is", async () => {
+  const { context, page, seen } = await opened(`${CONSOLE_URL}/console`);
+  await newSession(page);
+  const id = page.url().split("/").pop();
+  await run(page, "rows = [1, 2]");
+  const bad = "<img src=x onerror=alert(31)>.txt";
+  const tried = await attempt(page, `rows = rows + [3]\nopen('/workspace/${bad}', 'w').write('x')\nlen(rows)`);
+  await tried.locator("pre.value", { hasText: "3" }).waitFor();
+  await tried.locator(".changes li", { hasText: "variable changed" }).locator("code", { hasText: "rows" }).waitFor();
+  await tried.locator(".changes li", { hasText: "file created" }).locator("code", { hasText: bad }).waitFor();
+  await page.getByText("Cell 2 was tried").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Run", exact: true }).isDisabled(), true);
+  await picture(page, "try");
+  await compared(page, "try");
+  await small(page, "try");
+  // The decision is not lost with the page.
+  await page.reload();
+  await page.getByText("Cell 2 was tried").waitFor();
+  await page.getByRole("button", { name: "Discard" }).click();
+  await page.getByText("Cell 2 was tried").waitFor({ state: "detached" });
+  await (await run(page, "len(rows)")).locator("pre.value", { hasText: "2" }).waitFor();
+  await attempt(page, "rows = rows + [3, 4]");
+  await page.getByRole("button", { name: "Keep" }).click();
+  await (await run(page, "len(rows)")).locator("pre.value", { hasText: "4" }).waitFor();
+  await page.goto(`${CONSOLE_URL}/console#/sessions/${id}`);
+  await page.getByLabel("New sessions").fill("2");
+  await page.getByRole("button", { name: "Fork the session" }).click();
+  const forks = page.getByRole("list", { name: "Forks" }).getByRole("link");
+  await forks.nth(1).waitFor();
+  const ids = await forks.allInnerTexts();
+  await forks.first().click();
+  await (await run(page, "rows.append(5)\nlen(rows)")).locator("pre.value", { hasText: "5" }).waitFor();
+  const { outputs } = await asked(page, "POST", `/v1/sessions/${ids[1]}/cells`, { code: "len(rows)" });
+  assert.equal(outputs[0].value, 4);
+  for (const one of [id, ...ids]) await asked(page, "DELETE", `/v1/sessions/${one}`);
   quiet(seen);
   await context.close();
 });
@@ -89,6 +132,7 @@ test("a turn is shown as the model saw it and as it was", async () => {
   await page.locator(".events li", { hasText: "response.code_interpreter_call_code.delta" }).first().waitFor();
   await page.evaluate(() => scrollTo(0, 0));
   await picture(page, "response");
+  await compared(page, "response");
   await small(page, "response");
   await page.getByRole("link", { name: "its runs" }).click();
   await page.locator("table.sessions tbody tr").first().waitFor();
@@ -125,6 +169,7 @@ test("toolsets have panels of their own", async () => {
   await page.locator("aside input[type=file]").first().setInputFiles({ name: "sales.csv", mimeType: "text/csv", buffer: Buffer.from("a\n1\n") });
   await page.locator("aside code", { hasText: "sales.csv" }).waitFor();
   await picture(page, "workbench");
+  await compared(page, "workbench");
   await small(page, "workbench");
   await page.getByRole("button", { name: "End session" }).click();
   // A derivation: aliases and a contract.
@@ -165,6 +210,11 @@ test("the server, its metrics and its decisions are seen", async () => {
   await page.locator(".status", { hasText: "ready" }).waitFor();
   await page.locator(".charts canvas").nth(2).waitFor();
   await page.getByRole("heading", { name: "Your key" }).waitFor();
+  // Without keys, everybody here may make the first, and reads what that means.
+  await page.getByText("Make the first key").click();
+  await page.getByText("every request then needs a key").waitFor();
+  await page.getByText("Make the first key").click();
+  await page.getByRole("heading", { name: "Decisions" }).waitFor();
   await picture(page, "operations");
   await page.emulateMedia({ colorScheme: "dark" });
   await picture(page, "operations-dark");
@@ -175,6 +225,42 @@ test("the server, its metrics and its decisions are seen", async () => {
     await page.keyboard.press("Enter");
     await page.getByRole("main", { name: panel }).waitFor();
   }
+  quiet(seen);
+  await context.close();
+});
+
+test("an administrator makes a key, whose secret is shown once, and revokes it", async () => {
+  const { context, page, seen } = await opened(`${CONSOLE_KEYED_URL}/console#/operations`);
+  await page.getByLabel("API key").fill(CONSOLE_ADMIN_KEY);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+  await page.getByRole("heading", { name: "Machine" }).waitFor();
+  await page.getByRole("region", { name: "Images, the last that was built first" }).getByText("in use").waitFor();
+  await page.getByText("Make a key").click();
+  const form = page.locator("form.tool");
+  await form.getByLabel("Name", { exact: true }).fill(BAD);
+  await form.getByLabel("Expires").selectOption("in 7 days");
+  await form.getByLabel("sandboxes").fill("1");
+  await form.getByRole("button", { name: "Make the key" }).click();
+  const secret = await page.getByLabel("Secret of the key").inputValue();
+  assert.match(secret, /^cbk_/);
+  const row = page.getByRole("region", { name: "Keys, the oldest first" }).locator("tr", { hasText: BAD });
+  await row.getByText("sandboxes 1").waitFor();
+  await row.getByText("expires in").waitFor();
+  await page.getByRole("button", { name: "I have stored it" }).click();
+  await small(page, "keys");
+  assert.ok(!(await page.content()).includes(secret));
+  // It works until it is revoked, and one sandbox is all that it may have.
+  const ask = (method, path, body) => fetch(`${CONSOLE_KEYED_URL}${path}`, { method, headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" }, ...(body && { body }) });
+  const made = await (await ask("POST", "/v1/sessions", "{}")).json();
+  assert.equal((await ask("POST", "/v1/sessions", "{}")).status, 429);
+  await ask("DELETE", `/v1/sessions/${made.id}`);
+  await row.getByRole("button", { name: "Revoke" }).click();
+  await row.getByRole("button", { name: "for good" }).click();
+  await row.getByText("revoked").waitFor();
+  assert.equal((await ask("GET", "/v1/key")).status, 401);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("API key").waitFor();
   quiet(seen);
   await context.close();
 });
@@ -194,17 +280,17 @@ test("a connection that is lost loses and doubles no output", async () => {
   await new Promise((listening) => between.listen(0, "127.0.0.1", listening));
   const { context, page, seen } = await opened(`http://127.0.0.1:${between.address().port}/console`);
   await newSession(page);
-  const going = await start(page, "import time\nfor number in range(1000):\n    print('line', number, flush=True)\n    time.sleep(0.02)");
-  await going.locator(".stdout", { hasText: "line 9" }).waitFor();
-  for (const socket of sockets) socket.destroy();
-  await going.locator(".status", { hasText: "Interrupted" }).waitFor();
-  await going.getByText("The connection was lost").waitFor();
-  const lines = (await going.locator(".stdout").innerText()).trim().split("\n");
-  assert.ok(lines.length >= 10, String(lines.length));
-  assert.deepEqual(
-    lines,
-    lines.map((_, number) => `line ${number}`),
-  );
+  const going = await start(page, "import time\nfor number in range(120):\n    print('line', number, flush=True)\n    time.sleep(0.02)");
+  for (const seen of ["line 9", "line 60"]) {
+    await going.locator(".stdout", { hasText: seen }).waitFor();
+    for (const socket of sockets) socket.destroy();
+  }
+  await going.locator(".status", { hasText: "Completed" }).waitFor();
+  await going.getByText("No output is missing").waitFor();
+  const { stdout } = await asked(page, "GET", `/v1/sessions/${page.url().split("/").pop()}/cells/1`);
+  const lines = Array.from({ length: 120 }, (_, number) => `line ${number}`);
+  assert.deepEqual(stdout.trim().split("\n"), lines);
+  assert.deepEqual((await going.locator(".stdout").innerText()).trim().split("\n"), lines);
   await picture(page, "lost");
   await page.getByRole("button", { name: "End session" }).click();
   await page.getByRole("button", { name: "Create session" }).waitFor();

@@ -109,6 +109,40 @@ async fn a_file_is_published_from_its_first_byte_whatever_its_size() {
 }
 
 #[tokio::test]
+async fn a_draft_is_published_as_it_was_written_and_leaves_nothing_otherwise() {
+    let (folder, store) = local();
+    for store in [store.clone(), Store::new(Arc::new(InMemory::new()))] {
+        let mut draft = store.draft().unwrap();
+        assert!(draft.is_empty());
+        draft.write_all(b"hel").unwrap();
+        draft.write_all(b"lo").unwrap();
+        assert_eq!(draft.len(), 5);
+        let id = store.put_draft(draft, &about(1)).await.unwrap();
+        assert_eq!(id, ArtifactId::of(b"hello"));
+        assert_eq!(store.get(id).await.unwrap(), "hello");
+    }
+    let before = files(folder.path());
+    store.draft().unwrap().write_all(b"unused").unwrap();
+    let mut again = store.draft().unwrap();
+    again.write_all(b"hello").unwrap();
+    store.put_draft(again, &about(1)).await.unwrap();
+    assert_eq!(files(folder.path()), before);
+}
+
+#[tokio::test]
+async fn a_draft_replaces_damaged_bytes() {
+    let (_folder, store) = local();
+    let id = store.put("hello", &about(1)).await.unwrap();
+    for damaged in ["hell", "jello", ""] {
+        fs::write(store.local_path(id).unwrap(), damaged).unwrap();
+        let mut draft = store.draft().unwrap();
+        draft.write_all(b"hello").unwrap();
+        assert_eq!(store.put_draft(draft, &about(1)).await.unwrap(), id);
+        assert_eq!(store.get(id).await.unwrap(), "hello");
+    }
+}
+
+#[tokio::test]
 async fn damaged_bytes_are_an_error_and_are_replaced_when_they_are_published_again() {
     let (_folder, store) = local();
     let id = store.put("hello", &about(1)).await.unwrap();

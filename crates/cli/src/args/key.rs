@@ -52,6 +52,10 @@ pub(crate) enum KeyCommand {
         /// `limits.max_network` of the configuration, which is never exceeded]
         #[arg(long, value_name = "POLICY")]
         max_network: Option<NetworkPolicy>,
+        /// Let the key make, list and revoke keys over HTTP and in the console; keys that it makes cannot do
+        /// so themselves
+        #[arg(long)]
+        admin: bool,
         /// Give the secret the form that E2B's clients look for: `e2b_` and 40 hexadecimal digits
         #[arg(long)]
         e2b: bool,

@@ -107,7 +107,7 @@ pub(crate) enum SessionCommand {
     /// Make independent sessions that begin with the variables and files of this one, and print their IDs, one per line
     ///
     /// All of them, or none. Each has its own sandbox with the same limits; the session itself is not
-    /// changed. `random`, numpy and torch get new seeds in each.
+    /// changed. Random generators get new seeds in each, also those that code has made.
     Fork(ForkArgs),
     /// End the processes of a session and free their memory, but keep its files
     ///

@@ -44,6 +44,7 @@ async fn act(args: KeyArgs) -> Result<()> {
             connectors,
             minimum_backend,
             max_network,
+            admin,
             e2b,
             json,
         } => {
@@ -67,6 +68,7 @@ async fn act(args: KeyArgs) -> Result<()> {
                         connectors: ConnectorGrant::new(connectors),
                         minimum_backend,
                         max_network,
+                        admin,
                         form: if e2b {
                             SecretForm::E2b
                         } else {
@@ -145,6 +147,7 @@ fn report(key: &ApiKey) -> Value {
         "connectors": key.connectors,
         "minimum_backend": key.minimum_backend,
         "max_network": key.max_network,
+        "admin": key.admin,
     })
 }
 
@@ -180,6 +183,9 @@ fn table(keys: &[ApiKey]) -> String {
         }
         if let Some(most) = key.max_network {
             let _ = write!(text, "  max_network={most}");
+        }
+        if key.admin {
+            text.push_str("  admin");
         }
         text.push('\n');
     }

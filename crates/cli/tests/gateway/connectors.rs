@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::api::{Api, KEY};
 use crate::mcp::client::{block_on, connect, done};
 use crate::server::{Place, Server, until};
+use cellblock_testkit::small_image;
 
 const CODE: &str = "gdp = fred.series('GDPC1')\nagain = fred.series('GDPC1')\n\
                     head = fred.echo(id='hunter2')['head']\n\
@@ -35,7 +36,9 @@ fn served() -> Served {
     let quota = ["--quota", "fetches_per_minute=4"];
     let granted = key(&[&["analyst"][..], &grant, &quota].concat());
     let ungranted = key(&["visitor"]);
-    let server = place.serve_in(config.path(), &[], &[("CELLBLOCK_TEST_API_KEY", KEY)]);
+    // Its answers are tables.
+    let image = ("CELLBLOCK_IMAGE", small_image().unwrap());
+    let server = place.serve_in(config.path(), &[], &[("CELLBLOCK_TEST_API_KEY", KEY), image]);
     Served {
         api,
         server,

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use cellblock_testkit::wait::block_until_ok;
-use cellblock_testkit::{Cli, Count, Finished, LeakOwner, binary, home};
+use cellblock_testkit::{Cli, Count, Finished, LeakOwner, bare_image, binary, home};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -85,6 +85,7 @@ impl Place {
             .args(more)
             .current_dir(folder)
             .env("CELLBLOCK_HOME", self.home())
+            .env("CELLBLOCK_IMAGE", bare_image().unwrap())
             .env("TMPDIR", self.temporary())
             .env("CELLBLOCK_LOG", "info")
             .env("CELLBLOCK_LOG_FORMAT", "json")

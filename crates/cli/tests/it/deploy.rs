@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result};
-use cellblock_testkit::{Cli, fenced, require, workspace_root};
+use anyhow::{Context as _, Result, ensure};
+use cellblock_testkit::{Cli, binary, fenced, require, workspace_root};
 use serde_json::Value;
+
+use crate::support::{export_to_mirror, folder};
 
 fn read(file: &str) -> Result<String> {
     let path = workspace_root().join("deploy").join(file);
@@ -35,7 +38,7 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
 #[test]
 fn a_container_listens_for_others_and_answers_only_with_a_key() -> Result<()> {
     let environment = environment()?;
-    let (_folder, path) = crate::support::folder(&[])?;
+    let (_folder, path) = folder(&[])?;
     let set = |cli: Cli| {
         let all = environment.iter().filter(|(name, _)| name != "CELLBLOCK_HOME");
         all.fold(cli, |cli, (name, value)| cli.env(name, value))
@@ -113,6 +116,32 @@ fn open_webui_asks_the_server_with_its_key() -> Result<()> {
         "{}",
         shown.stdout
     );
+    Ok(())
+}
+
+/// The image of a release has a release's program; this one has what the tests run, and a small image of Python.
+#[test]
+fn buildah_builds_a_container_that_runs_a_cell_without_privileges() -> Result<()> {
+    require!(Root);
+    require!(Buildah);
+    let (_folder, path) = folder(&[])?;
+    let mirror = path.join("mirror");
+    fs::create_dir(&mirror)?;
+    export_to_mirror(&mirror)?;
+    fs::copy(binary()?, path.join("cellblock"))?;
+    let deploy = workspace_root().join("deploy");
+    fs::copy(deploy.join("seccomp.json"), path.join("seccomp.json"))?;
+    let mut command = Command::new(deploy.join("container/buildah"));
+    command.arg(&path).arg("cellblock-tests");
+    // The machine's own images stay as they are.
+    command.env("BUILDAH_ROOT", path.join("store"));
+    let built = command.stdin(Stdio::null()).output()?;
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&built.stdout),
+        String::from_utf8_lossy(&built.stderr),
+    );
+    ensure!(built.status.success(), "{stdout}\n{stderr}");
+    assert!(stdout.ends_with("a cell printed 42\n"), "{stdout}\n{stderr}");
     Ok(())
 }
 

@@ -12,22 +12,17 @@ use serde_json::Value;
 /// Building an image downloads its packages.
 pub(crate) const BUILD_LIMIT: Duration = Duration::from_mins(10);
 
-/// The file that describes the image with a data frame library and little else.
+/// The file of the image with a data frame library and little else.
 pub(crate) fn small_image() -> Result<&'static str> {
-    static BUILT: OnceLock<Result<String, String>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/small.toml");
-        let file = file.to_string_lossy().into_owned();
-        succeed(&["image", "build", &file])?;
-        if is_warm() {
-            // It ends by itself, as nobody knows which test is the last.
-            succeed(&["warm", "start", "--image", &file, "--idle-timeout", "1m"])?;
-        }
-        Ok(file)
-    });
-    built
-        .as_deref()
-        .map_err(|error| anyhow::anyhow!("build the small image: {error}"))
+    static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
+    let file = cellblock_testkit::small_image()?;
+    if is_warm() {
+        // It ends by itself, as nobody knows which test is the last.
+        let start = ["warm", "start", "--image", file, "--idle-timeout", "1m"];
+        let started = STARTED.get_or_init(|| succeed(&start));
+        started.clone().map_err(anyhow::Error::msg)?;
+    }
+    Ok(file)
 }
 
 /// Exports the small image into a folder that becomes a mirror; returns the printed object.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use cellblock_testkit::{LeakOwner, binary, home};
+use cellblock_testkit::{LeakOwner, bare_image, binary, home};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,6 +46,7 @@ pub(crate) fn serve_in(folder: TempDir, args: &[&str], environment: &[(&str, &st
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("CELLBLOCK_HOME", home().unwrap())
+        .env("CELLBLOCK_IMAGE", bare_image().unwrap())
         .env("CELLBLOCK_SERVE__STATE", folder.path().join("state"))
         .envs(environment.iter().copied())
         .current_dir(folder.path())

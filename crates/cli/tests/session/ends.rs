@@ -7,11 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use cellblock_testkit::{Count, LeakOwner, binary};
+use cellblock_testkit::{Count, LeakOwner, binary, small_image};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::{PATIENCE, World, small_image, until};
+use crate::support::{PATIENCE, World, until};
 
 fn kill(process: u32, signal: Signal) -> Result<()> {
     let process = Pid::from_raw(i32::try_from(process)?).context("no process")?;

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{binary, workspace_root};
+use cellblock_testkit::{binary, small_image, workspace_root};
 use serde_json::Value;
 
-use crate::support::{World, small_image};
+use crate::support::World;
 
 #[test]
 fn sessions_of_the_python_client_use_warm_hosts_as_runs_do() -> Result<()> {

@@ -5,7 +5,8 @@ use std::fs;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::support::{World, small_image};
+use crate::support::World;
+use cellblock_testkit::small_image;
 
 #[test]
 fn an_invalid_id_is_rejected_before_any_lookup() -> Result<()> {
@@ -100,7 +101,7 @@ fn a_session_that_cannot_be_started_says_why_and_leaves_nothing() -> Result<()> 
         ),
         (vec!["--protection", "seccomp=off"], 2, "`off` is not `strict`"),
     ] {
-        let start = ["session", "start", "--image", &image];
+        let start = ["session", "start", "--image", image];
         let finished = world
             .cli(start.into_iter().chain(options.iter().copied()))
             .run()?;
@@ -129,7 +130,7 @@ fn a_host_that_fails_to_start_reports_to_its_waiter() -> Result<()> {
     let image = small_image()?;
     // Its store cannot be made where a file is.
     fs::write(world.home().join("artifacts"), "")?;
-    let finished = world.cli(["session", "start", "--image", &image]).run()?;
+    let finished = world.cli(["session", "start", "--image", image]).run()?;
     assert_eq!((finished.code(), finished.stdout.as_str()), (70, ""));
     assert!(
         finished.stderr.contains("error: open the store of artifacts"),

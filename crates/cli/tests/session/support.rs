@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use cellblock_testkit::wait::block_until_ok;
-use cellblock_testkit::{Cli, Finished, ORDINARY_UID, RunningCli, binary, home};
+use cellblock_testkit::{Cli, Finished, ORDINARY_UID, RunningCli, binary, home, small_image};
 use rustix::process::geteuid;
 use serde_json::Value;
 
@@ -19,33 +19,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// What of a home is the same for all tests.
 const SHARED: [&str; 4] = ["images", "refs", "cache", "layers"];
 
-/// The file that describes an image with a data frame library and little else.
-pub(crate) fn small_image() -> Result<String> {
-    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/small.toml");
-    let file = file.to_string_lossy().into_owned();
-    build(&BUILT, &file)?;
-    Ok(file)
-}
-
 /// Builds the image with Polars that comes with Cellblock.
 pub(crate) fn polars_image() -> Result<()> {
     static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
-    build(&BUILT, "polars")
-}
-
-fn build(built: &OnceLock<Result<(), String>>, image: &str) -> Result<()> {
-    let built = built.get_or_init(|| {
-        let run = Cli::new(["image", "build", image]).limit(BUILD_LIMIT).run();
+    let built = BUILT.get_or_init(|| {
+        let run = Cli::new(["image", "build", "polars"]).limit(BUILD_LIMIT).run();
         match run {
             Ok(finished) if finished.code() == 0 => Ok(()),
             Ok(finished) => Err(finished.stderr),
             Err(error) => Err(format!("{error:#}")),
         }
     });
-    built
-        .clone()
-        .map_err(|error| anyhow::anyhow!("build the image {image}: {error}"))
+    let built = built.clone();
+    built.map_err(|error| anyhow::anyhow!("build the image polars: {error}"))
 }
 
 /// A home, and a directory to work in. Its sessions end with it.

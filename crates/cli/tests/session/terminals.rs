@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{binary, require};
+use cellblock_testkit::{binary, require, small_image};
 
-use crate::support::{World, small_image, until};
+use crate::support::{World, until};
 
 /// A window of a tmux server of its own, with a shell in it.
 struct Window<'a> {

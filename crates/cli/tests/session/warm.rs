@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use cellblock_testkit::{Cli, Count, Finished, LeakOwner, ORDINARY_UID, binary, require};
+use cellblock_testkit::{Cli, Count, Finished, LeakOwner, ORDINARY_UID, binary, require, small_image};
 use rustix::process::{Pid, Signal, Uid, kill_process};
 use serde_json::Value;
 
-use crate::support::{PATIENCE, World, small_image, until};
+use crate::support::{PATIENCE, World, until};
 
 /// Arguments of runs whose results do not depend on time, with what they are about.
 const RUNS: [&[&str]; 11] = [
@@ -36,13 +36,13 @@ const RUNS: [&[&str]; 11] = [
 
 fn start(world: &World, options: &[&str]) -> Result<String> {
     let image = small_image()?;
-    let arguments = ["warm", "start", "--image", &image];
+    let arguments = ["warm", "start", "--image", image];
     world.said(arguments.into_iter().chain(options.iter().copied()))
 }
 
 fn running<'a>(world: &World, arguments: impl IntoIterator<Item = &'a str>) -> Result<Cli> {
     let image = small_image()?;
-    let mut all = vec!["run", "--image", &image];
+    let mut all = vec!["run", "--image", image];
     for argument in arguments {
         all.push(argument);
     }
@@ -137,7 +137,7 @@ fn two_starts_at_once_lead_to_one_host() -> Result<()> {
     let world = World::new()?;
     let image = small_image()?;
     let started = (0..2)
-        .map(|_| world.cli(["warm", "start", "--image", &image]).start())
+        .map(|_| world.cli(["warm", "start", "--image", image]).start())
         .collect::<Result<Vec<_>>>()?;
     let mut ids = Vec::new();
     for running in started {
@@ -291,9 +291,9 @@ fn a_host_is_reached_however_long_the_path_of_the_home_is() -> Result<()> {
     symlink(world.home(), &deep)?;
     let image = small_image()?;
     let cli = |arguments: &[&str]| world.cli(arguments.iter().copied()).env("CELLBLOCK_HOME", &deep);
-    let started = cli(&["warm", "start", "--image", &image]).run()?;
+    let started = cli(&["warm", "start", "--image", image]).run()?;
     assert_eq!(started.code(), 0, "{}", started.stderr);
-    let report = cli(&["run", "--image", &image, "--json", "-c", "1"])
+    let report = cli(&["run", "--image", image, "--json", "-c", "1"])
         .run()?
         .json()?;
     assert_eq!(report["warm"], true);
@@ -306,7 +306,7 @@ fn a_directory_that_cannot_be_used_stops_a_start_and_no_run() -> Result<()> {
     let warm = world.home().join("warm");
     let image = small_image()?;
     let refused = || -> Result<()> {
-        let started = world.cli(["warm", "start", "--image", &image]).run()?;
+        let started = world.cli(["warm", "start", "--image", image]).run()?;
         assert_eq!((started.code(), started.stdout.as_str()), (78, ""));
         let message = format!(
             "`{}` is not a directory that only the caller, user ",

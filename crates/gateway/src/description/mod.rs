@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use crate::state::Gateway;
-use crate::{artifacts, connectors, execute, health, own_key, projects, runs, sessions, volumes};
+use crate::{
+    artifacts, connectors, decisions, execute, health, key_routes, own_key, projects, runs, server_routes,
+    sessions, volumes,
+};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -30,6 +33,12 @@ pub(crate) fn routes() -> Router<Gateway> {
         health::healthz,
         health::readyz,
         own_key::read,
+        decisions::list,
+        server_routes::read,
+        server_routes::backends,
+        key_routes::list,
+        key_routes::create,
+        key_routes::revoke,
         execute::execute,
         execute::health,
         artifacts::serve,
@@ -59,6 +68,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::variables::get,
         sessions::variables::origin,
         sessions::run::run,
+        sessions::streams::resume,
         sessions::cells::list,
         sessions::cells::get,
         sessions::inputs::put,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::{connectors, own_key, runs, sessions, volumes};
+use crate::{connectors, decisions, key_routes, own_key, runs, server_routes, sessions, volumes};
 
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {
@@ -39,6 +39,9 @@ pub(super) fn fill(document: &mut Value) {
             "PublishedDataset",
             "DatasetVersion",
             "Connector",
+            "Key",
+            "Decision",
+            "Backend",
             "Volume",
             "Run",
         ];
@@ -83,6 +86,11 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Connector" => cellblock_interpreter::connector::Bundle,
         "Volume" => volumes::VolumeAnswer,
         "OwnKey" => own_key::KeyAnswer,
+        "Server" => server_routes::ServerAnswer,
+        "Backend" => server_routes::BackendAnswer,
+        "Decision" => decisions::Decision,
+        "Key" => key_routes::ListedKey,
+        "NewKey" => key_routes::NewKey,
         "Run" => runs::RunAnswer,
         "Replay" => runs::ReplayAnswer,
         "RunExport" => runs::RunExport,

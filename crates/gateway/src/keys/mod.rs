@@ -32,6 +32,9 @@ pub enum KeysError {
         /// The name.
         name: String,
     },
+    /// The first key is to be made, and there is one already.
+    #[error("make the first key: there is one already, so that only an administrator's key makes others")]
+    NotFirst,
     /// A key that is not there.
     #[error(
         "revoke a key: there is no usable key with the id or name `{wanted}`; `cellblock key list` shows those that there are"
@@ -58,6 +61,8 @@ pub struct KeyTerms {
     pub minimum_backend: Option<BackendKind>,
     /// Widest network policy of its code, if it is narrower than the server's.
     pub max_network: Option<NetworkPolicy>,
+    /// Whether it may make, list and revoke keys.
+    pub admin: bool,
     /// How its secret is written.
     pub form: SecretForm,
 }
@@ -77,7 +82,18 @@ impl Keys {
     /// Makes a key. Its secret is given once, here.
     pub async fn create(&self, name: &str, terms: KeyTerms) -> Result<(ApiKey, Secret), KeysError> {
         let secret = Secret::random(terms.form);
-        let key = self.insert(name, &secret, terms).await?;
+        let key = self.insert(name, &secret, terms, false).await?;
+        Ok((key, secret))
+    }
+
+    /// The same for the key with which a gateway that was open to everybody on its machine is closed.
+    pub(crate) async fn create_first(
+        &self,
+        name: &str,
+        terms: KeyTerms,
+    ) -> Result<(ApiKey, Secret), KeysError> {
+        let secret = Secret::random(terms.form);
+        let key = self.insert(name, &secret, terms, true).await?;
         Ok((key, secret))
     }
 
@@ -91,10 +107,16 @@ impl Keys {
         if let KeyLookup::Key(..) = self.find(Some(secret.clone())).await? {
             return Ok(None);
         }
-        self.insert(name, secret, terms).await.map(Some)
+        self.insert(name, secret, terms, false).await.map(Some)
     }
 
-    async fn insert(&self, name: &str, secret: &Secret, terms: KeyTerms) -> Result<ApiKey, KeysError> {
+    async fn insert(
+        &self,
+        name: &str,
+        secret: &Secret,
+        terms: KeyTerms,
+        first: bool,
+    ) -> Result<ApiKey, KeysError> {
         let length = name.chars().count();
         if length == 0 || length > LONGEST_NAME || name.chars().any(cellblock_interpreter::text::acts) {
             return Err(KeysError::Name);
@@ -106,6 +128,7 @@ impl Keys {
             connectors: terms.connectors,
             minimum_backend: terms.minimum_backend,
             max_network: terms.max_network,
+            admin: terms.admin,
             created_at: super::now(),
             expires_at: terms.expires_at,
             revoked_at: None,
@@ -114,13 +137,18 @@ impl Keys {
         let (row, hash) = (key.clone(), secret.hash());
         let made = self
             .records
-            .with(move |connection| rows::insert(connection, &row, hash))
+            .with(move |connection| {
+                if first && rows::any(connection)? {
+                    return Ok(None);
+                }
+                rows::insert(connection, &row, hash).map(Some)
+            })
             .await?;
-        if !made {
-            let name = name.to_owned();
-            return Err(KeysError::Taken { name });
+        let name = || name.to_owned();
+        if !made.ok_or(KeysError::NotFirst)? {
+            return Err(KeysError::Taken { name: name() });
         }
-        tracing::info!(target: crate::SECURITY, event = "key_created", key = key.id, name = key.name);
+        tracing::info!(target: crate::SECURITY, event = "key_created", key = key.id, name = key.name, admin = key.admin);
         Ok(key)
     }
 

@@ -167,6 +167,23 @@ over_each_database! {
         );
     }
 
+    async fn a_key_is_of_an_administrator_only_if_it_was_made_so(records: Records) {
+        let keys = Keys::new(records);
+        let admin = KeyTerms { admin: true, ..KeyTerms::default() };
+        let (first, _) = keys.create_first("first", admin.clone()).await.unwrap();
+        let (usual, _) = keys.create("usual", KeyTerms::default()).await.unwrap();
+        let of = |id: String| {
+            let keys = keys.clone();
+            async move { keys.usable(&id).await.unwrap().unwrap().admin }
+        };
+        assert!(of(first.id.clone()).await);
+        assert!(!of(usual.id).await);
+        keys.revoke(&first.id).await.unwrap();
+        // A key that was revoked is still the first.
+        let again = keys.create_first("second", admin).await;
+        assert!(matches!(again, Err(KeysError::NotFirst)));
+    }
+
     async fn a_key_keeps_its_widest_network(records: Records) {
         let keys = Keys::new(records);
         let terms = KeyTerms {

@@ -18,7 +18,7 @@ impl Quotas {
     pub async fn sandbox(&self, owner: &str) -> Result<SandboxPermit, ApiError> {
         self.try_sandbox(owner)
             .await?
-            .map_err(|refused| refused.of(owner))
+            .map_err(|refused| refused.of(self, owner))
     }
 
     /// The same for one that can wait: nothing is logged or counted where there is none.
@@ -59,7 +59,7 @@ impl Quotas {
             (place, most)
         };
         let quotas = self.clone();
-        let entered = self.0.records.with(move |database| {
+        let entered = self.inner.records.with(move |database| {
             let mut entered = None;
             let own = || quotas.held(&place.owner, kind);
             places::enter(database, &place, kind, most, own, || {
@@ -74,9 +74,9 @@ impl Quotas {
 
     /// Where what an owner has is counted together with what it has in other gateways, if it is limited.
     fn place(&self, owner: &str, most: u64) -> Option<OwnerPlace> {
-        (most < u64::MAX && self.0.records.is_shared()).then(|| OwnerPlace {
+        (most < u64::MAX && self.inner.records.is_shared()).then(|| OwnerPlace {
             owner: owner.to_owned(),
-            gateway: self.0.gateway.clone(),
+            gateway: self.inner.gateway.clone(),
         })
     }
 
@@ -95,7 +95,7 @@ impl Quotas {
             // The last one counts what there is then.
             loop {
                 let (own, place) = (quotas.clone(), place.clone());
-                let left = quotas.0.records.with(move |database| {
+                let left = quotas.inner.records.with(move |database| {
                     places::leave(database, &place, kind, || own.held(&place.owner, kind))
                 });
                 match left.await {

@@ -32,7 +32,7 @@ impl FetchAllowance for OwnerFetches {
         Box::pin(async move {
             match self.quotas.try_fetch(&self.owner).await {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(exceeded)) => Err(exceeded.of_fetch(&self.owner)),
+                Ok(Err(exceeded)) => Err(exceeded.of_fetch(&self.quotas, &self.owner)),
                 Err(error) => {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,
@@ -56,9 +56,9 @@ impl FetchAllowance for OwnerFetches {
 }
 
 impl ExceededQuota {
-    fn of_fetch(self, owner: &str) -> ConnectorError {
+    fn of_fetch(self, quotas: &Quotas, owner: &str) -> ConnectorError {
         let retry_after = Some(Duration::from_secs(self.seconds));
-        let ApiError { message, .. } = self.of(owner);
+        let ApiError { message, .. } = self.of(quotas, owner);
         let kind = ConnectorErrorKind::RateLimit { retry_after };
         ConnectorError::new(kind, format!("the request was not made: {message}"))
     }

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::Notify;
 
+use crate::decisions::{Decided, Decisions};
 use crate::records::rates;
 use crate::records::usage::Used;
 use crate::records::{Records, RecordsError};
@@ -48,7 +49,11 @@ const LATER: u64 = 60;
 
 /// Quotas, and what is used of them. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Quotas(Arc<Inner>);
+pub struct Quotas {
+    inner: Arc<Inner>,
+    /// Session that asks, if it is known.
+    session: Option<Arc<str>>,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -57,6 +62,7 @@ struct Inner {
     /// The gateway's id.
     gateway: String,
     ledger: Mutex<Ledger>,
+    decisions: Decisions,
     /// Notified when a permit is given back.
     freed: Notify,
 }
@@ -72,26 +78,46 @@ pub(crate) struct ExceededQuota {
 
 impl ExceededQuota {
     /// The error that says so; it is logged and counted.
-    pub(crate) fn of(self, owner: &str) -> ApiError {
-        refuse(owner, self.quota, self.most, self.seconds)
+    pub(crate) fn of(self, quotas: &Quotas, owner: &str) -> ApiError {
+        quotas.refuse(owner, self.quota, self.most, self.seconds)
     }
 }
 
 impl Quotas {
     /// Nothing used yet but what the records know.
     pub fn new(per_key: Allowance, records: Records, gateway: &str) -> Self {
-        Self(Arc::new(Inner {
+        let inner = Inner {
             per_key,
             records,
             gateway: gateway.to_owned(),
             ledger: Mutex::default(),
+            decisions: Decisions::default(),
             freed: Notify::new(),
-        }))
+        };
+        Self {
+            inner: Arc::new(inner),
+            session: None,
+        }
+    }
+
+    /// The same quotas, asked for a session.
+    pub(crate) fn of_session(&self, id: &str) -> Self {
+        Self {
+            session: Some(id.into()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the last decisions about what owners wanted.
+    pub(crate) fn decisions(&self) -> &Decisions {
+        &self.inner.decisions
     }
 
     /// Asks to run a cell or a command.
     pub async fn cell(&self, owner: &str) -> Result<CellPermit, ApiError> {
-        self.try_cell(owner).await?.map_err(|refused| refused.of(owner))
+        self.try_cell(owner)
+            .await?
+            .map_err(|refused| refused.of(self, owner))
     }
 
     /// The same for a cell that waits until its owner may run another one: first in, first out, at most so long.
@@ -107,12 +133,12 @@ impl Quotas {
             };
             // Nobody waits until tomorrow.
             if refused.quota == Quota::CellSecondsPerDay || first.is_err() {
-                return Err(refused.of(owner));
+                return Err(refused.of(self, owner));
             }
             tokio::select! {
                 () = freed => {}
                 () = tokio::time::sleep(Duration::from_secs(refused.seconds)) => {}
-                () = tokio::time::sleep_until(deadline) => return Err(refused.of(owner)),
+                () = tokio::time::sleep_until(deadline) => return Err(refused.of(self, owner)),
             }
         }
     }
@@ -144,7 +170,7 @@ impl Quotas {
         if most == u64::MAX {
             return Ok(Ok(()));
         }
-        let records = &self.0.records;
+        let records = &self.inner.records;
         if !records.is_shared() {
             let taken = self
                 .ledger()
@@ -160,7 +186,7 @@ impl Quotas {
 
     /// Completes when a permit of anybody has been given back since this was called.
     pub(crate) fn freed(&self) -> tokio::sync::futures::Notified<'_> {
-        self.0.freed.notified()
+        self.inner.freed.notified()
     }
 
     /// Counts an upload.
@@ -170,7 +196,7 @@ impl Quotas {
         let account = ledger.account(owner);
         let most = account.most(Quota::UploadBytesPerDay);
         if account.used.upload_bytes.saturating_add(bytes) > most {
-            return Err(refuse(owner, Quota::UploadBytesPerDay, most, until_tomorrow()));
+            return Err(self.refuse(owner, Quota::UploadBytesPerDay, most, until_tomorrow()));
         }
         account.add(Used {
             upload_bytes: bytes,
@@ -184,7 +210,7 @@ impl Quotas {
         self.load(owner).await?;
         let most = self.ledger().account(owner).most(Quota::StoredBytes);
         if kept.saturating_add(more) > most {
-            return Err(refuse(owner, Quota::StoredBytes, most, LATER));
+            return Err(self.refuse(owner, Quota::StoredBytes, most, LATER));
         }
         Ok(())
     }
@@ -208,7 +234,7 @@ impl Quotas {
         }
         let rows = written.clone();
         let done = self
-            .0
+            .inner
             .records
             .with(move |connection| rows.write(connection))
             .await;
@@ -234,7 +260,7 @@ impl Quotas {
         self.flush().await?;
         let asked = owner.to_owned();
         let (own, used) = self
-            .0
+            .inner
             .records
             .with(move |connection| {
                 let own = crate::records::keys::allowance(connection, &asked)?;
@@ -244,35 +270,38 @@ impl Quotas {
         let allowance = if owner == LOCAL {
             Allowance::default()
         } else {
-            self.0.per_key.clone().or(own.unwrap_or_default())
+            self.inner.per_key.clone().or(own.unwrap_or_default())
         };
         self.ledger().learn(owner, today, allowance, used);
         Ok(())
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what an owner has, who has less of it then.
     fn give_back(&self, owner: &str, change: impl FnOnce(&mut Account)) {
         change(self.ledger().account(owner));
-        self.0.freed.notify_waiters();
+        self.inner.freed.notify_waiters();
     }
-}
 
-fn refuse(owner: &str, quota: Quota, most: u64, seconds: u64) -> ApiError {
-    crate::metrics::quota_refused(quota);
-    tracing::warn!(target: crate::SECURITY, event = "quota_exceeded", owner, quota = quota.name(), limit = most);
-    retry::after(seconds);
-    ApiError {
-        kind: ErrorKind::TooManyRequests,
-        code: Some("rate_limit_exceeded".to_owned()),
-        message: format!(
-            "the quota `{}` of this key is used up: its limit is {most}; try again in {seconds} s",
-            quota.name()
-        ),
-        param: None,
+    /// Counts, logs and notes a refusal, and returns the error that says so.
+    fn refuse(&self, owner: &str, quota: Quota, most: u64, seconds: u64) -> ApiError {
+        crate::metrics::quota_refused(quota);
+        tracing::warn!(target: crate::SECURITY, event = "quota_exceeded", owner, quota = quota.name(), limit = most);
+        let refused = Decided::Quota { quota, limit: most };
+        self.inner.decisions.note(owner, self.session.as_deref(), refused);
+        retry::after(seconds);
+        ApiError {
+            kind: ErrorKind::TooManyRequests,
+            code: Some("rate_limit_exceeded".to_owned()),
+            message: format!(
+                "the quota `{}` of this key is used up: its limit is {most}; try again in {seconds} s",
+                quota.name()
+            ),
+            param: None,
+        }
     }
 }
 

@@ -24,7 +24,7 @@ impl Quotas {
     pub(crate) async fn standing(&self, owner: &str) -> Result<Vec<QuotaStanding>, RecordsError> {
         self.load(owner).await?;
         // Several gateways count what there is at once in the records, each its own part.
-        let alone = !self.0.records.is_shared();
+        let alone = !self.inner.records.is_shared();
         let mut ledger = self.ledger();
         let account = ledger.account(owner);
         let all = Quota::ALL.into_iter().map(|quota| {

@@ -49,6 +49,8 @@ pub struct ApiKey {
     pub minimum_backend: Option<BackendKind>,
     /// Widest network policy of its code, if it is narrower than the server's.
     pub max_network: Option<NetworkPolicy>,
+    /// Whether it may make, list and revoke keys.
+    pub admin: bool,
     /// When it was made, in seconds since 1970.
     pub created_at: u64,
     /// From when on it is refused.
@@ -82,12 +84,12 @@ pub enum KeyLookup {
 }
 
 const COLUMNS: &str = "id, name, allowance, created_at, expires_at, revoked_at, last_used_at, connectors, minimum_backend, \
-     max_network";
+     max_network, admin";
 
 /// Adds a key, unless one that was not revoked has its name.
 pub(crate) fn insert(database: &Database, key: &ApiKey, hash: [u8; 32]) -> DatabaseResult<bool> {
-    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend, max_network) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+    let sql = "INSERT INTO keys (id, name, hash, allowance, created_at, expires_at, connectors, minimum_backend, max_network, admin) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
                ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING";
     let allowance = serde_json::to_string(&key.allowance).unwrap_or_default();
     let made = database.execute(
@@ -102,9 +104,15 @@ pub(crate) fn insert(database: &Database, key: &ApiKey, hash: [u8; 32]) -> Datab
             serde_json::to_string(&key.connectors).unwrap_or_default(),
             key.minimum_backend.map(BackendKind::name),
             key.max_network.map(NetworkPolicy::name),
+            key.admin,
         ],
     )?;
     Ok(made == 1)
+}
+
+/// Whether there is a key, or ever was one.
+pub(crate) fn any(database: &Database) -> DatabaseResult<bool> {
+    database.exists("SELECT 1 FROM keys LIMIT 1", &[])
 }
 
 /// All keys, the oldest first.
@@ -145,8 +153,11 @@ pub(crate) fn find(database: &Database, hash: Option<[u8; 32]>, now: u64) -> Dat
             _ => KeyLookup::Key(id, minimum),
         });
     }
-    let any = database.exists("SELECT 1 FROM keys LIMIT 1", &[])?;
-    Ok(if any { KeyLookup::Unknown } else { KeyLookup::Open })
+    Ok(if any(database)? {
+        KeyLookup::Unknown
+    } else {
+        KeyLookup::Open
+    })
 }
 
 /// Whether a key is there and neither revoked nor expired.
@@ -196,6 +207,7 @@ fn key(row: &DatabaseRow<'_>) -> DatabaseResult<ApiKey> {
         connectors: grant(&row.get::<String>(7)?),
         minimum_backend: minimum(row, 8)?,
         max_network: network(row, 9)?,
+        admin: row.is(10)?,
     })
 }
 

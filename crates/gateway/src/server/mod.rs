@@ -34,8 +34,9 @@ pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
-    artifacts, connectors, console, containers, conversations, description, execute, files, health,
-    model_routes, own_key, preview, projects, remote, replicas, responses, runs, sessions, volumes, welcome,
+    artifacts, connectors, console, containers, conversations, decisions, description, execute, files,
+    health, key_routes, model_routes, own_key, preview, projects, remote, replicas, responses, runs,
+    server_routes, sessions, volumes, welcome,
 };
 
 /// Path of the metrics.
@@ -74,6 +75,9 @@ impl Gateway {
             .merge(artifacts::routes())
             .merge(projects::routes())
             .merge(own_key::routes())
+            .merge(key_routes::routes())
+            .merge(decisions::routes())
+            .merge(server_routes::routes())
             .merge(connectors::routes())
             .merge(execute::routes())
             .merge(remote::routes(self))

@@ -50,6 +50,9 @@ pub(crate) struct SessionAnswer {
     rescue: Rescue,
     /// Number of cells that it has run.
     cells: u64,
+    /// Number of the cell that was tried and is neither kept nor discarded. Other requests are rejected until it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undecided_try: Option<u64>,
     inputs: BTreeMap<String, InputAnswer>,
     datasets: usize,
     /// Limits of the session; each can be lowered when a session is created.
@@ -111,6 +114,7 @@ impl SessionAnswer {
             guard: held.terms.guard,
             rescue: held.terms.rescue,
             cells: lock(&held.cells).ran(),
+            undecided_try: lock(&held.tried).as_ref().map(|tried| tried.cell),
             inputs: inputs.collect(),
             datasets: held.session.datasets().len(),
             limits: Limits {

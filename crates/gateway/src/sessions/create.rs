@@ -146,11 +146,12 @@ pub(crate) async fn create(
         hibernation: terms.hibernation,
         id: Some(id.clone()),
         connectors: connectors.clone(),
-        fetch_allowance: Some(gateway.fetch_allowance(&caller.owner)),
+        fetch_allowance: Some(gateway.fetch_allowance_of(&caller.owner, Some(&id))),
         runs: gateway.run_sink(&caller.owner),
         project,
         seen: request.seen,
         egress: gateway.options.egress.clone(),
+        egress_log: Some(gateway.quotas.decisions().egress_of(&caller.owner)),
         ..SessionOptions::default()
     };
     let disk = terms.limits.disk_bytes;
@@ -208,6 +209,7 @@ impl Opening {
             definitions: OnceLock::new(),
             cells: Mutex::new(StoredCells::new(kept.max_cells, kept.max_cell_bytes)),
             tried: Mutex::default(),
+            stream: Mutex::default(),
             inputs: Mutex::default(),
             data: AtomicU64::new(0),
             _permit: self.permit,

@@ -25,7 +25,8 @@ pub(crate) struct ForkRequest {
     /// Number of new sessions, at most 16.
     #[schema(default = 1, minimum = 1, maximum = 16)]
     count: usize,
-    /// Whether `random`, numpy and torch get new seeds in each new session. Otherwise all go on with the same random numbers.
+    /// Whether random generators get new seeds in each new session, also those that code has made itself with `random` and numpy.
+    /// Otherwise all go on with the same random numbers.
     #[schema(default = true)]
     reseed: bool,
 }

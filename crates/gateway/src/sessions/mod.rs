@@ -19,6 +19,7 @@ pub(crate) mod ports;
 pub(crate) mod processes;
 pub(crate) mod run;
 pub(crate) mod stream;
+pub(crate) mod streams;
 pub(crate) mod terminal;
 pub(crate) mod tools;
 pub(crate) mod tries;
@@ -89,6 +90,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         )
         .route("/v1/sessions/{id}/reset", post(manage::reset))
         .route("/v1/sessions/{id}/rollback", post(checkpoints::roll_back))
+        .route("/v1/sessions/{id}/streams/{stream}", get(streams::resume))
         .route("/v1/sessions/{id}/tools", get(tools::list))
         .route("/v1/sessions/{id}/tools/{name}", post(tools::call))
         .route("/v1/sessions/{id}/usage", get(usage::read))

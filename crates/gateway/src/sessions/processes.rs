@@ -191,7 +191,7 @@ pub(crate) async fn start(
         )
         .into());
     }
-    let permit = gateway.quotas.cell(&held.owner).await?;
+    let permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
     let order = ProcessOrder {
         command: request.command,
         env: request.env,

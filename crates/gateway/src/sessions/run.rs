@@ -16,11 +16,11 @@ use cellblock_interpreter::report::CellReport;
 use cellblock_interpreter::toolset::python;
 use cellblock_interpreter::{Cell, Execution};
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use super::body;
 use super::cells::CellAnswer;
 use super::stream::{self, Teller};
+use super::streams::{self, StreamName};
 use crate::artifacts;
 use crate::problem::Problem;
 use crate::quotas::CellPermit;
@@ -48,6 +48,10 @@ pub(crate) struct CellRequest {
     pub(super) dry_run: bool,
     /// Stream the result as events; the same as `Accept: text/event-stream`.
     pub(super) stream: bool,
+    /// Name for the stream of events, 1 to 64 letters, digits, `-` or `_`, which your client makes up for each cell. The cell then
+    /// goes on for 60 s without its client, which reads the rest of the events with `GET /v1/sessions/{id}/streams/{stream}`.
+    #[schema(value_type = Option<String>)]
+    pub(super) stream_id: Option<StreamName>,
 }
 
 impl CellRequest {
@@ -68,7 +72,7 @@ impl CellRequest {
 }
 
 /// Runs a cell. If code raises, times out or is rejected, the status is 200 and `outcome` says so.
-/// If the client disconnects, its cell is interrupted.
+/// If the client disconnects, its cell is interrupted, unless it has a `stream_id`.
 #[utoipa::path(
     post, operation_id = "run_cell", path = "/v1/sessions/{id}/cells", tag = "sessions",
     params(("id" = String, Path)),
@@ -80,6 +84,7 @@ impl CellRequest {
         )),
         (status = 400, description = "A field is invalid, or packages are unavailable", body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session", body = crate::openapi::Error),
+        (status = 409, description = "The session has a stream with this `stream_id`: the cell was sent before", body = crate::openapi::Error),
         (status = 429, description = "Too many requests are waiting for the session", body = crate::openapi::Error),
         (status = 502, description = "The sandbox failed", body = crate::openapi::Error),
         (status = 503, description = "No sandbox became available in time; see `Retry-After`", body = crate::openapi::Error),
@@ -95,7 +100,8 @@ pub(crate) async fn run(
     let held = gateway.sessions.find(&caller, &id)?;
     let request: CellRequest = body::json(&headers, &body)?;
     not_under_contract(&held)?;
-    let streams = request.stream || accepts_events(&headers);
+    let streams = request.stream || request.stream_id.is_some() || accepts_events(&headers);
+    let name = request.stream_id.clone();
     let cell = request.cell(&gateway)?;
     let turn = held.turn().await?;
     if !streams {
@@ -106,21 +112,8 @@ pub(crate) async fn run(
         .await?;
         return Ok(([(CONTENT_TYPE, "application/json")], json).into_response());
     }
-    let gone = CancellationToken::new();
-    let (teller, events) = stream::channel(&held, gone.clone());
-    let watched = gateway.clone();
-    gateway.tasks.spawn(async move {
-        let work = async {
-            teller.started().await;
-            match perform(&watched, &held, cell, Some(&teller)).await {
-                Ok(json) => teller.done(&json).await,
-                Err(problem) => teller.failed(&problem).await,
-            }
-        };
-        turn.until(gone.cancelled(), work).await;
-        drop(turn);
-    });
-    Ok(events.into_response())
+    let reader = streams::run(&gateway, held, turn, cell, name)?;
+    Ok(stream::told(reader).into_response())
 }
 
 /// Rejects code for a session that runs it under contracts only.
@@ -137,14 +130,14 @@ pub(super) fn not_under_contract(held: &HostedSession) -> Result<(), Problem> {
 }
 
 /// Runs a cell, and answers what came of it as JSON.
-async fn perform(
+pub(super) async fn perform(
     gateway: &Gateway,
     held: &HostedSession,
     cell: Cell,
     teller: Option<&Teller>,
 ) -> Result<String, Problem> {
     let code = cell.code.clone();
-    let permit = gateway.quotas.cell(&held.owner).await?;
+    let permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
     let execution = match teller {
         None => held.session.execute(cell).await?,
         Some(teller) => watched(gateway, held, cell, teller).await?,

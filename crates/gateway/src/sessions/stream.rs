@@ -1,8 +1,8 @@
-//! A cell's events as a client reads them. A client that does not read holds up its cell for a while, and then is taken for gone.
+//! A cell's events as a client reads them.
 
 use std::convert::Infallible;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::response::IntoResponse;
@@ -12,16 +12,10 @@ use cellblock_interpreter::execution::{Event, ProducedFile};
 use cellblock_interpreter::output::Output;
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use crate::problem::Problem;
-use crate::state::sessions::{HostedSession, lock};
+use crate::state::sessions::{CellReader, CellStream, HostedSession, lock};
 
-/// Events that wait for a client.
-const WAITING: usize = 64;
-/// How long a client may read nothing while events wait for it.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a quiet stream says that it is there, which finds out clients that are gone.
 const BEAT: Duration = Duration::from_secs(10);
 
@@ -83,34 +77,32 @@ impl Serialize for ApiErrorFields<'_> {
 /// Tells a client of its cell.
 #[derive(Debug)]
 pub(super) struct Teller {
-    frames: mpsc::Sender<Frame>,
-    gone: CancellationToken,
+    stream: Arc<CellStream>,
     session: String,
     number: AtomicU64,
     texts: Mutex<[Text; 2]>,
 }
 
-/// A client's stream and its sender. `gone` is notified when the client disconnects.
-pub(super) fn channel(held: &HostedSession, gone: CancellationToken) -> (Teller, impl IntoResponse + use<>) {
-    let (frames, waiting) = mpsc::channel(WAITING);
-    let teller = Teller {
-        frames,
-        gone: gone.clone(),
-        session: held.id.clone(),
-        number: AtomicU64::new(0),
-        texts: Mutex::default(),
-    };
-    // Dropped with the stream.
-    let guard = gone.drop_guard();
-    let events = stream::unfold((waiting, guard), |(mut waiting, guard)| async {
-        let frame = waiting.recv().await?;
-        Some((Ok::<_, Infallible>(frame), (waiting, guard)))
+/// The events of a stream, as a response.
+pub(super) fn told(reader: CellReader) -> impl IntoResponse + use<> {
+    let events = stream::unfold(reader, |mut reader| async {
+        let frame = reader.next().await?;
+        Some((Ok::<_, Infallible>(frame), reader))
     });
     let beat = KeepAlive::new().interval(BEAT).text("keep-alive");
-    (teller, Sse::new(events).keep_alive(beat))
+    Sse::new(events).keep_alive(beat)
 }
 
 impl Teller {
+    pub(super) fn new(held: &HostedSession, stream: Arc<CellStream>) -> Self {
+        Self {
+            stream,
+            session: held.id.clone(),
+            number: AtomicU64::new(0),
+            texts: Mutex::default(),
+        }
+    }
+
     pub(super) async fn started(&self) {
         let session = &self.session;
         self.tell("cell.started", &CellEvent::Started { session }).await;
@@ -149,7 +141,7 @@ impl Teller {
             .await;
         self.tell_text("cell.stderr", stderr, |text| CellEvent::Stderr { text })
             .await;
-        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let number = self.number.load(Ordering::Relaxed);
         let json = format!("{{\"type\":\"cell.done\",\"sequence_number\":{number},\"cell\":{cell}}}");
         self.send("cell.done", &json).await;
     }
@@ -177,7 +169,7 @@ impl Teller {
             event: &'a CellEvent<'a>,
             sequence_number: u64,
         }
-        let sequence_number = self.number.fetch_add(1, Ordering::Relaxed);
+        let sequence_number = self.number.load(Ordering::Relaxed);
         let numbered = Numbered {
             event,
             sequence_number,
@@ -188,11 +180,17 @@ impl Teller {
         }
     }
 
+    /// Sends an event under the next number, which is its place in the stream.
     async fn send(&self, name: &'static str, json: &str) {
+        self.number.fetch_add(1, Ordering::Relaxed);
         let frame = Frame::default().event(name).data(json);
-        if self.frames.send_timeout(frame, PATIENCE).await.is_err() {
-            self.gone.cancel();
-        }
+        self.stream.push(frame, json.len()).await;
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.stream.end();
     }
 }
 

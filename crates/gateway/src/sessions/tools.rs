@@ -106,7 +106,7 @@ async fn answer(
     arguments: Value,
 ) -> Result<String, Problem> {
     // Dropped when the call has come to its end.
-    let permit = gateway.quotas.cell(&held.owner).await?;
+    let permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
     let mut pictures = Vec::new();
     let mut watch = |event| {
         if let ToolEvent::Visualization { sha256, .. } = event {

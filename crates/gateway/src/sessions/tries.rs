@@ -1,7 +1,9 @@
 //! `/v1/sessions/{id}/try`: cells whose effects count only once they are kept.
 
 use axum::extract::{Path, State};
+use cellblock_interpreter::Error;
 use cellblock_interpreter::cell::Language;
+use cellblock_interpreter::session::checkpoints::CheckpointError;
 use cellblock_interpreter::session::checkpoints::tries::{DecidedTry, Tried, TryChanges};
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +89,7 @@ pub(crate) async fn run(
         let gateway = gateway.clone();
         async move {
             let code = cell.code.clone();
-            let permit = gateway.quotas.cell(&held.owner).await?;
+            let permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
             let Tried {
                 execution,
                 changes,
@@ -150,7 +152,12 @@ async fn decide(
     let held = gateway.sessions.find(caller, id)?;
     let turn = held.turn().await?;
     let work = async move {
-        let decided = held.session.decide_try(keep).await?;
+        let decided = held.session.decide_try(keep).await;
+        // The sandbox may have ended, and the try with it.
+        if matches!(decided, Err(Error::Checkpoint(CheckpointError::NoTry))) {
+            lock(&held.tried).take();
+        }
+        let decided = decided?;
         let tried = lock(&held.tried).take();
         if let Some(cell) = tried.filter(|tried| tried.cell == decided.cell) {
             let mut cells = lock(&held.cells);

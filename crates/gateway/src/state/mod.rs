@@ -158,7 +158,16 @@ impl Gateway {
 
     /// Returns how much code of this owner may fetch with connectors.
     pub fn fetch_allowance(&self, owner: &str) -> Arc<dyn FetchAllowance> {
-        Arc::new(OwnerFetches::new(self.quotas.clone(), owner.to_owned()))
+        self.fetch_allowance_of(owner, None)
+    }
+
+    /// The same for the code of a session, which is named with what is refused.
+    pub(crate) fn fetch_allowance_of(&self, owner: &str, session: Option<&str>) -> Arc<dyn FetchAllowance> {
+        let quotas = match session {
+            Some(id) => self.quotas.of_session(id),
+            None => self.quotas.clone(),
+        };
+        Arc::new(OwnerFetches::new(quotas, owner.to_owned()))
     }
 
     /// Returns what takes records of this owner's runs, if they are kept.

@@ -242,6 +242,79 @@ fn a_stream_reports_events_in_order() {
 }
 
 #[test]
+fn a_cell_with_a_stream_id_goes_on_without_its_client_which_reads_the_rest_later() {
+    block_on(async {
+        let api = Api::of("resume").await;
+        let session = api.session(&json!({})).await;
+        let code = "import time\nfor n in range(20):\n    print(n, flush=True)\n    time.sleep(0.05)";
+        let body = json!({"code": code, "stream_id": "first"});
+        let mut response = api.start(&format!("{session}/cells"), &body).await;
+        let mut read = String::new();
+        while !read.contains("cell.stdout") {
+            read += &String::from_utf8_lossy(&response.chunk().await.unwrap().unwrap());
+        }
+        drop(response);
+        // An event that has not come whole is asked for again.
+        let whole = read.rfind("\n\n").unwrap();
+        let mut all = events(&read[..whole]);
+        let last = all.last().unwrap().1["sequence_number"].as_u64().unwrap();
+        let streams = format!("{session}/streams");
+        let rest = api.raw(&format!("{streams}/first?starting_after={last}")).await;
+        assert_eq!(rest.headers()["content-type"], "text/event-stream");
+        all.extend(events(&rest.text().await.unwrap()));
+        let numbers = all
+            .iter()
+            .map(|(_, data)| data["sequence_number"].as_u64().unwrap());
+        assert!(numbers.eq(0..all.len() as u64), "{all:?}");
+        let printed: String = all.iter().filter_map(|(_, data)| data["text"].as_str()).collect();
+        let expected: String = (0..20).map(|n| format!("{n}\n")).collect();
+        assert_eq!(printed, expected);
+        let (name, done) = all.pop().unwrap();
+        assert_eq!(
+            (name.as_str(), &done["cell"]["outcome"]),
+            ("cell.done", &json!("completed"))
+        );
+
+        // It can be read again after its end, by its owner.
+        let again = api.raw(&format!("{streams}/first")).await.text().await.unwrap();
+        assert_eq!(events(&again).len(), all.len() + 1);
+        let stranger = Api::of("resume, a stranger").await;
+        let (status, error) = stranger.get(&format!("{streams}/first")).await;
+        assert_eq!(
+            (status, &error["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("session_not_found"))
+        );
+        for (path, status, code) in [
+            ("second", StatusCode::NOT_FOUND, "stream_not_found"),
+            ("first?starting_after=x", StatusCode::BAD_REQUEST, "invalid_value"),
+        ] {
+            let (found, error) = api.get(&format!("{streams}/{path}")).await;
+            assert_eq!((found, &error["error"]["code"]), (status, &json!(code)), "{path}");
+        }
+        // A cell that is sent again does not run again.
+        let (status, error) = api.post(&format!("{session}/cells"), &body).await;
+        assert_eq!(
+            (status, &error["error"]["code"]),
+            (StatusCode::CONFLICT, &json!("stream_exists"))
+        );
+        let (status, error) = api
+            .post(
+                &format!("{session}/cells"),
+                &json!({"code": "1", "stream_id": "a/b"}),
+            )
+            .await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{error}");
+        assert!(
+            error["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("`stream_id` must have")
+        );
+        api.end(&session).await;
+    });
+}
+
+#[test]
 fn a_client_that_goes_away_interrupts_its_cell() {
     block_on(async {
         let api = Api::of("gone").await;

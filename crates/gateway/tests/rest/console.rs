@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::provider::demo::Demo;
-use cellblock_gateway::{Models, Options};
+use cellblock_artifact::{About, Kind};
+use cellblock_gateway::{Gateway, Models, Options};
 use cellblock_testkit::{require, workspace_root};
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{Api, block_on, revoke, served, served_with};
+use crate::support::{Api, block_on, gateway_with, revoke, serve, served};
 use crate::weather::Weather;
 
 /// Maximum time for all that the browser does.
@@ -23,24 +24,45 @@ const HEADER: &str = "x-cellblock-console";
 fn a_cell_and_what_it_shows_are_seen_in_a_browser() {
     require!(Chromium);
     require!(ConsoleClient);
-    block_on(browse("console.test.js"));
+    block_on(browse("console.test.js", None));
 }
 
 #[test]
 fn sessions_runs_turns_and_toolsets_are_seen_in_a_browser() {
     require!(Chromium);
     require!(ConsoleClient);
-    block_on(browse("panels.test.js"));
+    block_on(browse("panels.test.js", None));
 }
 
-/// Runs the scenarios of a file in Chromium.
-async fn browse(file: &str) {
-    let options = Options {
+#[test]
+fn many_live_sessions_are_listed_while_one_is_used() {
+    require!(Chromium);
+    require!(ConsoleClient);
+    block_on(browse("live.test.js", None));
+}
+
+/// The numbers of the console in `docs/performance.md`: `CONSOLE_TABLE` names a Parquet file, `CONSOLE_LIVE` a number of sessions.
+#[test]
+#[ignore = "measures; docs/performance.md has the command"]
+fn the_console_is_measured() {
+    let file = std::fs::File::open(std::env::var("CONSOLE_TABLE").unwrap()).unwrap();
+    block_on(browse("numbers.test.js", Some(file)));
+}
+
+/// Runs the scenarios of a file in Chromium, with a table that a cell could have shown.
+async fn browse(file: &str, table: Option<std::fs::File>) {
+    let mut options = Options {
         connectors: vec![Weather::named("weather")],
         ..Options::default()
     };
+    options.sessions.max_per_key = 256;
     let models = Models::default().with("demo", Arc::new(Demo));
-    let api = served_with(options, models).await;
+    let gateway = gateway_with(options, models).await;
+    let table = match table {
+        Some(table) => stored(&gateway, table).await,
+        None => String::new(),
+    };
+    let api = Api::at(serve(gateway.router()).await);
     let keyed = Api::of("console").await;
     let which = Command::new("which").arg("chromium").output().await.unwrap();
     let ran = Command::new("node")
@@ -49,6 +71,11 @@ async fn browse(file: &str) {
         .env("CONSOLE_URL", api.url(""))
         .env("CONSOLE_KEYED_URL", keyed.url(""))
         .env("CONSOLE_KEY", keyed.key())
+        .env("CONSOLE_TABLE_SHA256", table)
+        .env(
+            "CONSOLE_ADMIN_KEY",
+            Api::of("administrator of the console").await.key(),
+        )
         .env(
             "CONSOLE_CHROMIUM",
             String::from_utf8(which.stdout).unwrap().trim(),
@@ -58,6 +85,7 @@ async fn browse(file: &str) {
         .output();
     let ran = tokio::time::timeout(LIMIT, ran).await.unwrap().unwrap();
     let printed = String::from_utf8_lossy(&ran.stdout);
+    println!("{printed}");
     assert!(
         ran.status.success(),
         "{printed}\n{}",
@@ -67,6 +95,19 @@ async fn browse(file: &str) {
         printed.contains("fail 0") && !printed.contains("pass 0"),
         "{printed}"
     );
+}
+
+/// Stores a table as if a cell had shown it; its hash.
+async fn stored(gateway: &Gateway, table: std::fs::File) -> String {
+    let about = About {
+        kind: Kind::Dataframe,
+        media_type: "application/vnd.apache.parquet".to_owned(),
+        origin: None,
+    };
+    let id = gateway.store.put_file(table, &about).await.unwrap().to_string();
+    let granted = gateway.records.grant_artifacts("local", vec![id.clone()]);
+    granted.await.unwrap();
+    id
 }
 
 async fn sign_in(api: &Api, key: &str) -> Response {

@@ -10,11 +10,13 @@ mod cells;
 mod checkpoints;
 mod connectors;
 mod console;
+mod decisions;
 mod execute;
 mod files;
 mod forks;
 #[path = "../../../mcp/tests/it/greeter.rs"]
 mod greeter;
+mod keys;
 mod longest;
 mod network;
 mod openapi;

@@ -37,7 +37,7 @@ pub(crate) async fn gateway(options: Options) -> Gateway {
 }
 
 /// The same with models.
-async fn gateway_with(options: Options, models: Models) -> Gateway {
+pub(crate) async fn gateway_with(options: Options, models: Models) -> Gateway {
     let interpreter = Interpreter::builder()
         .home(cellblock_testkit::home().unwrap())
         .build()
@@ -52,14 +52,8 @@ pub(crate) async fn served(options: Options) -> Api {
     Api::at(serve(router).await)
 }
 
-/// The same with models.
-pub(crate) async fn served_with(options: Options, models: Models) -> Api {
-    let router = gateway_with(options, models).await.router();
-    Api::at(serve(router).await)
-}
-
 /// Serves on this machine, and returns the address.
-async fn serve(router: axum::Router) -> SocketAddr {
+pub(crate) async fn serve(router: axum::Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -98,7 +92,7 @@ async fn key_of(owner: &str) -> String {
         _ => ConnectorGrant::new(["*".to_owned()]),
     };
     let allowance = match owner {
-        "one fetch" => Allowance::default().with(Quota::FetchesPerMinute, Some(1)),
+        "one fetch" | "one noted fetch" => Allowance::default().with(Quota::FetchesPerMinute, Some(1)),
         "two fetches" | "console" => Allowance::default().with(Quota::FetchesPerMinute, Some(2)),
         "ten bytes" => Allowance::default().with(Quota::FetchedBytesPerDay, Some(10)),
         _ => Allowance::default(),
@@ -107,6 +101,7 @@ async fn key_of(owner: &str) -> String {
         allowance,
         connectors,
         minimum_backend: (owner == "behind gVisor").then_some(BackendKind::Gvisor),
+        admin: owner.starts_with("administrator"),
         ..KeyTerms::default()
     };
     let made = gateway.keys.create(owner, terms).await;
@@ -167,6 +162,14 @@ impl Api {
     /// A request that shows no key.
     pub(crate) fn without_key(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.client.request(method, self.url(path))
+    }
+
+    /// The same server with another key.
+    pub(crate) fn with_key(&self, secret: &str) -> Self {
+        Self {
+            key: Some(secret.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// The secret of its key.

@@ -138,7 +138,12 @@ class Kernel:
         raise AssertionError(f"the kernel lives: {done}")
 
     def rescue(self):
-        """Lets the standby take over."""
+        """Lets the standby take over, and returns what it says of the next one."""
+        self.take_over()
+        return self.hear_of_standby()
+
+    def take_over(self):
+        """Lets the standby take over, and waits only until it has."""
         ours, theirs = socket.socketpair()
         self._selector.unregister(self._socket)
         self._socket.close()
@@ -150,7 +155,6 @@ class Kernel:
         self._selector.register(self._socket, selectors.EVENT_READ)
         self._bytes = b""
         self.hello, _ = self._frame()
-        return self.hear_of_standby()
 
     def wait_for(self, text):
         """Reads until stdout holds a text."""

@@ -166,6 +166,21 @@ class Idle(KernelTest):
             self.assertIsNone(self.kernel.standby)
         self.assertEqual(self.kernel.hear_of_standby()["changes"], 4)
 
+    def test_the_first_cell_after_a_rescue_does_not_wait_for_a_standby(self):
+        patient = """
+import os
+from cellblock_kernel.cell import channel
+first, ready = os.getpid(), channel.Channel.ready
+channel.Channel.ready = lambda self, limit: ready(self, limit if os.getpid() == first else 60_000)
+"""
+        self.completes(patient + "x = 1")
+        self.assertIsNone(self.kernel.hear_of_standby()["refused"])
+        self.kernel.standby = None
+        self.kernel.crash("os._exit(1)")
+        self.kernel.take_over()
+        self.assertEqual(self.completes("x").values, [1])
+        self.assertIsNone(self.kernel.standby)
+
 
 class Off(KernelTest):
     configuration = {"rescue": "off"}

@@ -1,7 +1,6 @@
 //! An answer of a connector, as it is kept and sent.
 
-use std::fs::File;
-use std::io::Write as _;
+use std::io::Write;
 
 use cellblock_protocol::Blob;
 use serde_json::{Map, Value, json};
@@ -159,16 +158,16 @@ impl StoredAnswer {
 
 impl Unstored {
     /// Writes the table as Parquet; the error says why it has no such form.
-    pub(super) fn to_parquet(&self, limits: &DecodingLimits) -> Result<File, String> {
+    pub(super) fn to_parquet<W: Write + Send>(&self, limits: &DecodingLimits, into: W) -> Result<W, String> {
         let written = match self {
             Self::Records(answer) => {
                 let rows = records(answer).unwrap_or_default();
                 let columns = RecordColumns::of(rows, limits)?;
                 let schema = columns.schema();
                 let batches = columns.batches(&schema, rows);
-                batches_to_parquet(&schema, columns.types(), rows.len() as u64, batches)
+                batches_to_parquet(&schema, columns.types(), rows.len() as u64, batches, into)
             }
-            Self::Stream(blob, rows) => stream_to_parquet(blob, *rows, limits),
+            Self::Stream(blob, rows) => stream_to_parquet(blob, *rows, limits, into),
         };
         written.unwrap_or_else(|error| {
             tracing::warn!(

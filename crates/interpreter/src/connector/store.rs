@@ -58,15 +58,16 @@ async fn stored(table: Unstored, store: &Store, limits: DecodingLimits) -> Resul
         tracing::warn!(error, "could not store a fetched table");
         "the artifact store failed; its operator's log has the reason".to_owned()
     };
-    let file = spawn_blocking(move || table.to_parquet(&limits)).await;
+    let draft = store.draft().map_err(|error| failed(&error))?;
+    let file = spawn_blocking(move || table.to_parquet(&limits, draft)).await;
     let file = file.map_err(|error| failed(&error))??;
-    let bytes = file.metadata().map_err(|error| failed(&error))?.len();
+    let bytes = file.len();
     let about = About {
         kind: Kind::Result,
         media_type: PARQUET.to_owned(),
         origin: None,
     };
-    let sha256 = store.put_file(file, &about).await;
+    let sha256 = store.put_draft(file, &about).await;
     Ok(ArtifactRef {
         sha256: sha256.map_err(|error| failed(&error))?,
         kind: about.kind,

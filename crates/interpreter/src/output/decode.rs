@@ -70,8 +70,8 @@ impl Decoding {
         let announced = it.clone();
         let read = match blob {
             Some(blob) => {
-                let limits = self.limits;
-                let read = spawn_blocking(move || table::store(&announced, &blob, &limits)).await;
+                let (limits, draft) = (self.limits, self.store.draft()?);
+                let read = spawn_blocking(move || table::store(&announced, &blob, &limits, draft)).await;
                 Some(read.map_err(|_| OutputError::Panicked)??)
             }
             None => None,
@@ -84,9 +84,9 @@ impl Decoding {
             (arrow_types, nulls, head, tail) = (read.arrow_types, read.nulls, read.head, read.tail);
             match read.file {
                 Ok(file) => {
-                    let bytes = file.metadata()?.len();
+                    let bytes = file.len();
                     let about = about(Kind::Dataframe, PARQUET);
-                    let sha256 = self.store.put_file(file, &about).await?;
+                    let sha256 = self.store.put_draft(file, &about).await?;
                     stored = Some(reference(sha256, &about, bytes));
                 }
                 Err(why) => note = Some(why),

@@ -44,7 +44,14 @@ pub fn dataframe(data: &[u8]) {
         tail_rows: tail,
         series: false,
     };
-    let stored = || table::store(&announced, &blob, &limits);
+    let stored = || {
+        table::store(
+            &announced,
+            &blob,
+            &limits,
+            tempfile::tempfile().expect("a temporary file can be made"),
+        )
+    };
     let Ok(read) = stored() else { return };
     let columns = announced.columns.len();
     assert!(

@@ -69,10 +69,11 @@ pub(super) async fn publish(
     publication.check().map_err(PublishError::Argument)?;
     let announced = publication.dataframe();
     let frame = publication.frame.clone();
-    let written = spawn_blocking(move || to_parquet(&announced, &frame, &table, &limits)).await;
+    let draft = member.project.store.draft()?;
+    let written = spawn_blocking(move || to_parquet(&announced, &frame, &table, &limits, draft)).await;
     let written = written.expect("writing a table does not panic")?;
     let Published { file, data_sha256 } = written.map_err(PublishError::Table)?;
-    let bytes = file.metadata().map_err(OutputError::from)?.len();
+    let bytes = file.len();
     if bytes > BYTES {
         return Err(PublishError::TooLarge { bytes });
     }
@@ -102,7 +103,7 @@ pub(super) async fn publish(
         }),
     };
     let store = &member.project.store;
-    let sha256 = store.put_file(file, &about).await?;
+    let sha256 = store.put_draft(file, &about).await?;
     let mut version = DatasetVersion {
         sha256,
         data_sha256,

@@ -29,7 +29,10 @@ use super::recording::RunChain;
 use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
+use super::timeline::{Happened, Timeline};
 use super::volume::OpenVolume;
+#[cfg(feature = "egress")]
+use super::way_out::EgressLog;
 use super::way_out::WayOut;
 use crate::binding::Binding;
 use crate::cell::Cell;
@@ -79,6 +82,9 @@ pub struct SessionOptions {
     /// What code reaches with `network: egress`, which needs it.
     #[cfg(feature = "egress")]
     pub egress: Option<EgressPolicy>,
+    /// Takes a record of each request to a host; none are kept by default.
+    #[cfg(feature = "egress")]
+    pub egress_log: Option<Arc<dyn EgressLog>>,
     /// Volume whose files it has in `/workspace/volume`.
     pub volume: Option<SessionVolume>,
     /// Takes a record of each cell; none are made by default.
@@ -121,6 +127,8 @@ impl Default for SessionOptions {
             seen: Vec::new(),
             #[cfg(feature = "egress")]
             egress: None,
+            #[cfg(feature = "egress")]
+            egress_log: None,
             volume: None,
             runs: None,
         }
@@ -200,6 +208,8 @@ pub(super) struct Actor {
     pub(super) recorder: Recorder,
     /// The try that runs or is undecided.
     pub(super) trial: Option<Trial>,
+    /// What happened beside its cells.
+    pub(super) timeline: Timeline,
 }
 
 impl Actor {
@@ -260,6 +270,7 @@ impl Actor {
             chain: RunChain::default(),
             recorder: Recorder::default(),
             trial: None,
+            timeline: Timeline::default(),
         }
     }
 
@@ -587,6 +598,7 @@ impl Actor {
         let message = ToKernel::Reset { cell: self.number() };
         match self.housekeeping(&message, true).await? {
             Ok(_) => {
+                self.note_event(Happened::Reset);
                 self.lineage.clear();
                 self.set_up().await.map(drop)
             }

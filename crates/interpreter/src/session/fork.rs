@@ -10,12 +10,14 @@
 use std::sync::Arc;
 
 use cellblock_protocol::ToKernel;
+use cellblock_protocol::text::acts;
 use cellblock_sandbox::backend::{KeptKernel, Lack};
 use cellblock_sandbox::limits::NetworkPolicy;
 use tokio::sync::{mpsc, oneshot};
 
 use super::actor::{Actor, SessionOptions};
 use super::checkpoints::{CheckpointError, State};
+use super::timeline::Happened;
 use super::{Request, Session};
 use crate::error::{Error, Result};
 pub use crate::fork_error::{ForkError, MAX_FORKS};
@@ -24,6 +26,8 @@ pub use crate::fork_error::{ForkError, MAX_FORKS};
 const ARRIVED: u64 = u64::MAX;
 /// What an error of the keep contains before an obstacle.
 const OBSTACLE: &str = cellblock_sandbox::backend::OBSTACLE;
+/// Characters of an obstacle that are shown.
+const MAX_OBSTACLE: usize = 120;
 /// Room for the list of files in a snapshot, beside their contents.
 const LIST_BYTES: u64 = 64 << 20;
 
@@ -134,7 +138,10 @@ impl Actor {
             None => self.move_all(&options, snapshot, &mut kept, &state).await,
         };
         self.forget_files(snapshot).await?;
-        Ok(moved?.into_iter().map(Unborn::start).collect())
+        let forks = moved?;
+        let sessions = forks.iter().map(|fork| fork.actor.id.clone()).collect();
+        self.note_event(Happened::Forked { sessions });
+        Ok(forks.into_iter().map(Unborn::start).collect())
     }
 
     /// Makes all new sessions. Those that exist end if one cannot be made.
@@ -159,6 +166,9 @@ impl Actor {
                 return Err(failure(error));
             }
             fork.actor.continue_from(state.clone());
+            fork.actor.note_event(Happened::ForkedFrom {
+                session: self.id.clone(),
+            });
             forks.push(fork);
         }
         Ok(forks)
@@ -271,7 +281,11 @@ fn failure(error: Error) -> Error {
     };
     let reason = cellblock_sandbox::jail::error::chain(sandbox);
     match reason.split_once(OBSTACLE) {
-        Some((_, obstacle)) => refused(obstacle),
+        // A copy that arrived says some of them itself.
+        Some((_, obstacle)) => {
+            let shown = obstacle.chars().filter(|c| !acts(*c)).take(MAX_OBSTACLE);
+            refused(&shown.collect::<String>())
+        }
         // A sandbox that could not be had has an error of its own kind.
         None if sandbox.effect() != crate::error::Effect::Destroys => error,
         None => {
@@ -285,7 +299,10 @@ fn failure(error: Error) -> Error {
 fn refused(obstacle: &str) -> Error {
     let remedy = if obstacle.contains("memory") || obstacle.contains("mapp") {
         "delete what holds it, and try again"
-    } else if obstacle.contains("volume") || obstacle.contains("network") {
+    } else if ["volume", "network", "rules", "filter"]
+        .iter()
+        .any(|it| obstacle.contains(it))
+    {
         "use a session without it"
     } else {
         "end or close it, and try again"

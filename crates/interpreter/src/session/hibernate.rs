@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::actor::Actor;
 use super::checkpoints::CheckpointOrder;
+use super::timeline::Happened;
 use super::{Request, Session};
 use crate::error::{Error, Result};
 
@@ -166,6 +167,7 @@ impl Actor {
         for snapshot in &snapshots {
             sandbox.guest().discard(*snapshot).await?;
         }
+        self.note_event(Happened::Hibernated);
         let lost_variables = std::mem::take(&mut self.has_variables);
         if lost_variables {
             self.unreported.push(HIBERNATED.to_owned());

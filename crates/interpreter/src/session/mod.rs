@@ -59,6 +59,7 @@ mod sandbox;
 mod setup;
 pub(crate) mod spool;
 mod standby;
+pub mod timeline;
 mod until;
 mod usage;
 mod volume;
@@ -82,6 +83,8 @@ pub use program::{ProgramRun, SandboxProgram};
 pub use setup::SetupSnippet;
 pub use until::until;
 pub use usage::SessionUsage;
+#[cfg(feature = "egress")]
+pub use way_out::EgressLog;
 
 use actor::Actor;
 use checkpoints::{CheckpointOrder, TryOrder};
@@ -111,6 +114,7 @@ pub struct Session {
     /// Whether its code is checked before it runs.
     guarded: bool,
     resting: Arc<hibernate::Resting>,
+    timeline: timeline::Timeline,
 }
 
 /// A cell that runs, with what happens meanwhile.
@@ -280,6 +284,7 @@ impl Session {
             table,
             guarded,
             resting,
+            timeline: actor.timeline.clone(),
         };
         (session, actor, queue)
     }

@@ -6,6 +6,7 @@ use super::actor::Actor;
 use super::calls::BuiltIn;
 use super::run::{Aftermath, End};
 use super::standby::Refuge;
+use super::timeline::Happened;
 use crate::error::Result;
 use crate::execution::{Execution, VariablesState};
 
@@ -37,6 +38,15 @@ impl Execution {
 impl Actor {
     /// Replaces the kernel, which has ended, by its standby if there is one.
     pub(super) async fn rescue(&mut self) -> Aftermath {
+        let aftermath = self.replace_kernel().await;
+        self.note_event(match aftermath {
+            Aftermath::Lost(_) => Happened::KernelLost,
+            Aftermath::Kept | Aftermath::Rescued => Happened::Rescued,
+        });
+        aftermath
+    }
+
+    async fn replace_kernel(&mut self) -> Aftermath {
         let refuge = match self.options.rescue {
             Rescue::Off => Err(Aftermath::Lost(None)),
             Rescue::Idle | Rescue::On => match self.standby.refuge() {

@@ -289,6 +289,7 @@ impl Actor {
         self.standby.sent(message, 0);
         self.kernel = Some(kernel);
         self.interrupts.unseen = false;
+        self.note_start();
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cellblock_egress::{EgressProxy, EgressRecord};
+use cellblock_egress::{EgressProxy, EgressRecord, EgressSink};
 use cellblock_protocol::ToKernel;
 use cellblock_sandbox::guest::SandboxListener;
 use cellblock_sandbox::limits::NetworkPolicy;
@@ -31,6 +31,12 @@ const PACKAGES: &str = "/tmp/.cellblock/packages";
 const INSIDE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 /// Name of the code that tells a kernel.
 const NAME: &str = "<egress>";
+
+/// Takes records of requests to hosts, once each has ended. It must not wait.
+pub trait EgressLog: std::fmt::Debug + Send + Sync {
+    /// Takes a record.
+    fn record(&self, record: &EgressRecord);
+}
 
 /// The way out of a session.
 #[derive(Debug, Default)]
@@ -78,16 +84,13 @@ impl Actor {
             .filter(|host| !policy.allow.iter().any(|rule| rule.host.to_string() == **host));
         let inside: Vec<_> = inside.copied().collect();
         let env = environment(&inside.join(","));
+        let sink = self.sink();
         let proxy = match &self.way_out.proxy {
             Some(proxy) => proxy.clone(),
             None => self
                 .way_out
                 .proxy
-                .insert(EgressProxy::new(
-                    policy.clone(),
-                    &*self.id,
-                    Some(Arc::new(count)),
-                )?)
+                .insert(EgressProxy::new(policy.clone(), &*self.id, Some(sink))?)
                 .clone(),
         };
         let listener = sandbox.guest().link().listen(PORT).await?;
@@ -101,6 +104,17 @@ impl Actor {
             _serving: AbortOnDropHandle::new(tokio::spawn(serve(listener, proxy))),
         });
         Ok(())
+    }
+
+    /// Counts each request, and records it where the session's host wants that.
+    fn sink(&self) -> EgressSink {
+        let log = self.options.egress_log.clone();
+        Arc::new(move |record| {
+            count(record);
+            if let Some(log) = &log {
+                log.record(record);
+            }
+        })
     }
 
     /// Tells the kernel of the way out. Returns whether it is still there.

@@ -3,6 +3,7 @@
 use cellblock_interpreter::session::fork::{ForkError, ForkOptions, MAX_FORKS};
 use cellblock_interpreter::session::processes::ProcessOrder;
 use cellblock_interpreter::{Error, Session};
+use cellblock_testkit::require;
 
 use crate::limited::{MIB, limited};
 use crate::support::{block_on, interpreter, run, session, value};
@@ -147,6 +148,51 @@ fn random_generators_are_seeded_anew_unless_they_are_to_go_on() {
     });
 }
 
+/// Makes generators in all kinds of places.
+const GENERATORS: &str = "\
+import random, numpy
+held = {'a': [random.Random(1)]}
+class Model:
+    def __init__(self): self.rng = numpy.random.default_rng(42)
+model = Model()
+old = numpy.random.RandomState(3)
+old.standard_normal()
+def draw(generator=numpy.random.Generator(numpy.random.Philox(5))):
+    return generator.random()";
+
+/// Draws of each of them.
+const DRAWS: [&str; 5] = [
+    "held['a'][0].random()",
+    "model.rng.random()",
+    "old.standard_normal()",
+    "draw()",
+    "model.rng.spawn(1)[0].random()",
+];
+
+#[test]
+fn generators_that_code_has_made_are_seeded_anew_unless_they_are_to_go_on() {
+    needs!(Forks);
+    block_on(async {
+        let session = session().await;
+        run(&session, GENERATORS).await;
+        let fresh = forked(&session, 2).await;
+        let same = ForkOptions {
+            reseed: false,
+            ..ForkOptions::new(1)
+        };
+        let same = session.fork(same).await.unwrap().remove(0);
+        for draw in DRAWS {
+            let own = value(&session, draw).await;
+            assert_eq!(value(&same, draw).await, own, "{draw}");
+            let (one, two) = (value(&fresh[0], draw).await, value(&fresh[1], draw).await);
+            assert!(
+                one != own && two != own && one != two,
+                "{draw}: {own} {one} {two}"
+            );
+        }
+    });
+}
+
 #[test]
 fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
     needs!(Forks);
@@ -178,6 +224,10 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
                 "import signal\nheld = signal.setitimer(signal.ITIMER_REAL, 600)",
                 "a timer",
             ),
+            (
+                "import ctypes\nheld = ctypes.c_void_p()\nassert ctypes.CDLL(None).timer_create(1, None, ctypes.byref(held)) == 0",
+                "a timer",
+            ),
         ] {
             if suspends {
                 run(
@@ -204,6 +254,64 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
         };
         session.processes().start(order).await.unwrap();
         assert!(refused(&session).await.starts_with("a process beside its cells"));
+    });
+}
+
+/// Rules of Landlock that keep the kernel from making directories, on top of the sandbox's own.
+const RULES: &str = "\
+import ctypes, os
+libc = ctypes.CDLL(None)
+handled = ctypes.c_uint64(1 << 7)
+rules = libc.syscall(444, ctypes.byref(handled), 8, 0)
+assert rules >= 0 and libc.syscall(446, rules, 0) == 0
+os.close(rules)
+held = True";
+
+#[test]
+fn rules_that_code_has_put_on_its_kernel_are_not_lost_in_a_fork() {
+    needs!(Forks);
+    require!(Landlock);
+    block_on(async {
+        let session = session().await;
+        run(&session, RULES).await;
+        for _ in 0..2 {
+            assert_eq!(refused(&session).await, "Landlock rules of its own");
+        }
+        let made = "try:\n    os.mkdir('/workspace/d')\nexcept PermissionError:\n    held = 'kept'\nheld";
+        assert_eq!(value(&session, made).await, "kept");
+    });
+}
+
+#[test]
+fn pages_that_the_template_rewrote_between_two_forks_are_complete() {
+    needs!(Forks);
+    block_on(async {
+        let session = session().await;
+        run(
+            &session,
+            "import gc, sys, pandas\nitems = [str(n) for n in range(50_000)]",
+        )
+        .await;
+        // Each of these kernels makes the template write to its memory, after this session's kernel was forked from it.
+        for _ in 0..3 {
+            let other = crate::support::session().await;
+            run(&other, "1").await;
+            other.close().await.unwrap();
+        }
+        // And so does the collector, which writes to every object, also to those of the template.
+        run(
+            &session,
+            "del items[::2]\ngc.unfreeze()\n_ = gc.collect()\ngc.freeze()",
+        )
+        .await;
+        // Builds with debug assertions, which this one is, compare all memory after each move.
+        assert!(cfg!(debug_assertions));
+        let digest = "repr((hash(tuple(items)), pandas.DataFrame({'x': [1]}).describe().to_string()))";
+        let fork = forked(&session, 1).await.remove(0);
+        assert_eq!(value(&fork, digest).await, value(&session, digest).await);
+        // A fork of the fork, whose kernel is of the same template but was forked later.
+        let grandchild = forked(&fork, 1).await.remove(0);
+        assert_eq!(value(&grandchild, digest).await, value(&session, digest).await);
     });
 }
 

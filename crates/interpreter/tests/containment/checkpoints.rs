@@ -1,6 +1,9 @@
 //! Checkpoints: what the guest keeps for them is out of reach of code, and code that attacks the copies of its kernel harms only its
 //! own session.
 
+use std::time::Duration;
+
+use cellblock_interpreter::Cell;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_testkit::require;
 
@@ -142,6 +145,46 @@ fn nothing_that_the_code_of_a_try_starts_outlives_its_discard() {
                 .unwrap();
             let shown = format!("{:?}", ran.outputs);
             assert!(shown.contains("before False"), "{shown}");
+        }
+    });
+}
+
+/// What code does to its own process; most of it ends the kernel.
+const SELF: [&str; 7] = [
+    "import os\nos.closerange(0, 1000)",
+    "import ctypes\nfor line in open('/proc/self/maps').read().splitlines():\n    if line.endswith(('[vdso]', '[vvar]')):\n        start, end = (int(part, 16) for part in line.split()[0].split('-'))\n        ctypes.CDLL(None).munmap(ctypes.c_void_p(start), ctypes.c_size_t(end - start))\nimport time\ntime.time()",
+    "import ctypes, signal\n[signal.signal(n, signal.SIG_IGN) for n in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}]\nctypes.string_at(0)",
+    "import ctypes\nlibc = ctypes.CDLL(None)\n[libc.prctl(option, 0, 0, 0, 0) for option in (1, 3, 4, 36, 41)]\nlibc.abort()",
+    "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\nat = [int(line.split('-')[0], 16) for line in open('/proc/self/maps') if '[stack]' in line or '[heap]' in line]\n[libc.mmap(ctypes.c_void_p(start), ctypes.c_size_t(1 << 20), 3, 0x32, -1, 0) for start in at]",
+    "from cellblock_kernel.cell import channel\nown = channel.Channel.send\nchannel.Channel.send = lambda self, header, blobs=None: own(self, {'type': 'kept', 'cell': 0, 'pid': 1})",
+    "import resource\n[resource.setrlimit(kind, (0, 0)) for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS)]",
+];
+
+#[test]
+fn code_that_spoils_its_own_process_in_a_try_does_not_spoil_the_state_before_it() {
+    require!(UserNamespaces);
+    block_on(async {
+        let session = session(None, "").await;
+        session
+            .execute("x = 'before'\nopen('/workspace/f', 'w').write('before')")
+            .await
+            .unwrap();
+        for attack in SELF {
+            let code = format!("x = 'after'\nopen('/workspace/f', 'w').write('after')\n{attack}");
+            // However it ends, it can be undone.
+            if let Ok(tried) = session
+                .try_run(Cell::new(code.as_str()).with_timeout(Duration::from_secs(1)))
+                .await
+            {
+                assert!(tried.undecided, "{attack}: {tried:#?}");
+                session.discard_try().await.unwrap();
+            }
+            let ran = session
+                .execute("f\"{x} {open('/workspace/f').read()}\"")
+                .await
+                .unwrap();
+            let shown = format!("{:?}", ran.outputs);
+            assert!(shown.contains("before before"), "{attack}: {shown}");
         }
     });
 }

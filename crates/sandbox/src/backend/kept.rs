@@ -53,7 +53,16 @@ impl KeptKernel {
     /// Asks the process whether it is there, and waits for its answer: a process that was killed may take a while to be gone. Only code
     /// of the sandbox can have ended or stopped it.
     pub async fn is_there(&mut self) -> bool {
-        let question = ToKernel::Checkpoint { cell: 0 };
+        self.answers(0).await
+    }
+
+    /// Asks the same, and lets it prepare to be moved to another sandbox.
+    pub(super) async fn is_ready(&mut self) -> bool {
+        self.answers(1).await
+    }
+
+    async fn answers(&mut self, cell: u64) -> bool {
+        let question = ToKernel::Checkpoint { cell };
         if write_frame(&mut self.writer, &question, &[]).await.is_err() {
             return false;
         }

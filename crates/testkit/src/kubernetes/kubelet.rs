@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::bare_image;
 use crate::places::{binary, home};
 
 /// How often a starting process is asked whether it is ready, and a running one whether it has ended.
@@ -103,6 +104,7 @@ impl PodRunner for ServePods {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("CELLBLOCK_HOME", home().map_err(io::Error::other)?)
+            .env("CELLBLOCK_IMAGE", bare_image().map_err(io::Error::other)?)
             .env("CELLBLOCK_SERVE__STATE", folder.join("state"))
             .current_dir(&folder)
             .stdin(Stdio::null())

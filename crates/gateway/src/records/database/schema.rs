@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/replicas.sql"),
     include_str!("../migrations/runs.sql"),
     include_str!("../migrations/homes.sql"),
+    include_str!("../migrations/key_admin.sql"),
 ];
 
 /// Words of `SQLite` in the migrations, and those of Postgres.

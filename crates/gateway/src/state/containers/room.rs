@@ -152,7 +152,7 @@ pub(crate) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, 
 /// Takes a place if there is one now, or one that an idle container can give.
 pub(crate) async fn try_enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
     attempt(gateway, owner).await.map_err(|full| match full {
-        Full::Quota(refused) => refused.of(owner),
+        Full::Quota(refused) => refused.of(&gateway.quotas, owner),
         Full::Own(most) => too_many(most, "you can have"),
         Full::All(most) => too_many(most, "this gateway can have"),
         Full::Broken(error) => error.into(),

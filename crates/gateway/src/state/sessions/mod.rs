@@ -2,6 +2,7 @@
 
 mod cells;
 mod rest;
+mod stream;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ pub(crate) use cells::{StoredCell, StoredCells};
 pub(crate) use rest::{
     HostedSession, RestSession, SessionInput, SessionTerms, VolumeAccess, VolumeOfSession, lock,
 };
+pub(crate) use stream::{CellReader, CellStream};
 
 /// The sessions that there are.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use cellblock_interpreter::toolset::{ToolDefinition, Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
 use serde::{Deserialize, Serialize};
 
-use super::{StoredCell, StoredCells};
+use super::{CellStream, StoredCell, StoredCells};
 use crate::problem::Problem;
 use crate::quotas::SandboxPermit;
 
@@ -36,6 +36,8 @@ pub(crate) struct RestSession {
     pub(crate) cells: Mutex<StoredCells>,
     /// The cell of an undecided try.
     pub(crate) tried: Mutex<Option<StoredCell>>,
+    /// The last stream of events that its client may come back to.
+    pub(crate) stream: Mutex<Option<Arc<CellStream>>>,
     pub(crate) inputs: Mutex<BTreeMap<String, SessionInput>>,
     /// Bytes of its inputs and datasets.
     pub(crate) data: AtomicU64,

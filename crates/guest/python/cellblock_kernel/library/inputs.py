@@ -6,6 +6,7 @@ import builtins
 import gc
 import json
 import keyword
+import mmap
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -110,12 +111,15 @@ def _load(reference: Reference) -> Any:
             gc.enable()
 
 
-def _part(descriptor: int, offset: int, length: int) -> bytearray:
-    part = bytearray(length)
-    view, read = memoryview(part), 0
-    while read < length:
-        more = os.preadv(descriptor, [view[read:]], offset + read)
-        if not more:
-            raise EOFError(f"the inputs end {length - read} bytes before the end of a value")
-        read += more
-    return part
+def _part(descriptor: int, offset: int, length: int) -> str:
+    """Returns a part of a file as text, without a copy of its bytes: filling new memory takes as long as decoding."""
+    missing = offset + length - os.fstat(descriptor).st_size
+    if missing > 0:
+        raise EOFError(f"the inputs end {missing} bytes before the end of a value")
+    before = offset % mmap.ALLOCATIONGRANULARITY
+    with (
+        mmap.mmap(descriptor, before + length, prot=mmap.PROT_READ, offset=offset - before) as mapped,
+        memoryview(mapped) as whole,
+        whole[before:] as part,
+    ):
+        return str(part, "utf-8")

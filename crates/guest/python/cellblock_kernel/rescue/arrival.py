@@ -13,7 +13,10 @@ import signal
 import sys
 from typing import Any
 
-_open, _dup2, _close, _chdir, _umask = os.open, os.dup2, os.close, os.chdir, os.umask
+from cellblock_kernel.rescue import generators
+from cellblock_kernel.rescue.own_rules import room_for_rules
+
+_open, _dup2, _close, _chdir, _umask, _write, _exit = os.open, os.dup2, os.close, os.chdir, os.umask, os.write, os._exit
 _fcntl, _DUPFD = fcntl.fcntl, fcntl.F_DUPFD_CLOEXEC
 _getrlimit, _setrlimit, _UNLIMITED = resource.getrlimit, resource.setrlimit, resource.RLIM_INFINITY
 _getsignal, _signal, _valid = signal.getsignal, signal.signal, signal.valid_signals
@@ -22,6 +25,9 @@ _getitimer, _TIMERS = signal.getitimer, (signal.ITIMER_REAL, signal.ITIMER_VIRTU
 _LIMITS = tuple(sorted(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")))
 # Above every number that a session uses, and below the usual limit.
 _ASIDE = 900
+
+# Begins what the host takes for an obstacle, as in `launcher/control.rs`.
+_OBSTACLE = b"cannot be moved: "
 
 # An open file or directory: its path, its flags, and whether programs inherit it.
 Opened = tuple[str, int, bool]
@@ -35,17 +41,29 @@ class Belongings:
         self.directory = "/workspace"
         self._umask = 0o022
         self._limits: dict[int, tuple[int, int]] = {}
+        self._room_for_rules: int | None = None
 
     def note(self) -> str | None:
         """Notes the state of this process; returns what cannot be made again in another sandbox."""
         self._umask = _umask(0)
         _umask(self._umask)
         self._limits = {kind: _getrlimit(kind) for kind in _LIMITS}
-        if any(_getitimer(timer) != (0.0, 0.0) for timer in _TIMERS):
+        if any(_getitimer(timer) != (0.0, 0.0) for timer in _TIMERS) or _has_posix_timers():
             return "a timer"
         if max(self.opened, default=0) >= _ASIDE:
             return f"an open file with a number above {_ASIDE}"
         return None
+
+    def prepare(self) -> None:
+        """Notes what only the copy can find out."""
+        self._room_for_rules = room_for_rules()
+
+    def check(self) -> None:
+        """Ends this process, and says why, if rules of Landlock were left behind."""
+        before = self._room_for_rules
+        if before is None or before != room_for_rules():
+            _write(2, _OBSTACLE + (b"a limit on its threads" if before is None else b"Landlock rules of its own"))
+            _exit(70)
 
     def unpack(self, handed: list[int]) -> list[int]:
         """Makes it again; returns the new numbers of the channels, which may have had the numbers of files."""
@@ -71,6 +89,15 @@ class Belongings:
         return moved
 
 
+def _has_posix_timers() -> bool:
+    """Returns whether there are timers of `timer_create`, which only C code makes."""
+    try:
+        with open("/proc/self/timers") as timers:
+            return bool(timers.read(1))
+    except FileNotFoundError:
+        return False  # Linux was built without the list
+
+
 def place(opened: int, number: int, inherited: bool) -> None:
     """Gives an open descriptor a number."""
     if opened == number:
@@ -86,7 +113,7 @@ def seed(reseed: bool) -> None:
 
     steps: list[Any] = [after_fork.rename]
     if reseed:
-        steps.append(after_fork.seed)
+        steps += [after_fork.seed, generators.reseed]
     for step in steps:
         try:
             step()

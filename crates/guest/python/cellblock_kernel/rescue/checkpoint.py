@@ -110,7 +110,7 @@ class Checkpoints:
             self._channel.release()
             self._standby.release()
             while True:
-                order = self._standby.await_order(descriptor, 2)
+                order = self._standby.await_order(descriptor, 2, self._belongings.prepare)
                 if order is None:
                     _exit(0)
                 taken, reseed = order
@@ -134,6 +134,7 @@ class Checkpoints:
     def _arrive(self, descriptor: int, taken: list[int], reseed: bool) -> None:
         """Becomes the kernel of another sandbox."""
         _close(descriptor)
+        self._belongings.check()
         channel, spare = self._belongings.unpack(taken)
         for number in self._belongings.opened:
             self._standby.moved(number)

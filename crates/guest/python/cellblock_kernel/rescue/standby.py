@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from cellblock_kernel.cell.channel import Channel, decode, frame
@@ -80,17 +81,15 @@ class Standby:
         """Makes a standby of the current state, unless there is one: immediately, or with `idle` if no message
         comes for a while.
 
-        Returns a second time in a standby that has taken over.
+        Returns a second time in a standby that has taken over. With `idle` it answers first, and is replaced later: the cell
+        after a rescue does not wait for a copy.
         """
-        if not self._due:
-            return
-        if self.policy == "idle":
-            if self._channel.ready(_IDLE_MS):
-                return
-            self._memory.trim()
-        self._due = False
-        while self._renew():
-            pass
+        while self._due:
+            if self.policy == "idle":
+                if self._channel.ready(_IDLE_MS):
+                    return
+                self._memory.trim()
+            self._due = self._renew()
 
     def _renew(self) -> bool:
         """Replaces the standby and reports it to the host; returns true in a standby that has taken over."""
@@ -166,8 +165,11 @@ class Standby:
             self._places[number] = (self._identity(number), self._places[number][1])
 
     @staticmethod
-    def await_order(spare: int, count: int) -> tuple[list[int], bool | None] | None:
-        """Receives `take_over` with this number of descriptors, and its `reseed`; nothing if the host has closed the channel."""
+    def await_order(spare: int, count: int, prepare: Callable[[], None] | None = None) -> tuple[list[int], bool | None] | None:
+        """Receives `take_over` with this number of descriptors, and its `reseed`; nothing if the host has closed the channel.
+
+        `prepare` is what to do before a move to another sandbox.
+        """
         # Another process of the sandbox may have made the shared socket non-blocking.
         wait = select.poll()
         wait.register(spare, select.POLLIN)
@@ -191,7 +193,9 @@ class Standby:
             message = decode(received[8:])
             if message.get("type") != "checkpoint":
                 break
-            # The host asks whether this process is still there.
+            # The host asks whether this process is still there, and with a number whether it is ready to be moved.
+            if message["cell"] and prepare is not None:
+                prepare()
             listener.sendall(frame({"type": "kept", "cell": message["cell"], "pid": _getpid()}))
         listener.detach()
         if message.get("type") != "take_over" or len(handed) != count:

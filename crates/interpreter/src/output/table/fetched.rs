@@ -1,6 +1,6 @@
 //! Tables that connectors return, as Parquet: Arrow IPC streams, and records as columns.
 
-use std::fs::File;
+use std::io::Write;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -11,27 +11,29 @@ use super::stream::Batches;
 use crate::output::{DecodingLimits, OutputError};
 
 /// Writes the table of a stream as Parquet; the inner error says why there is no such form.
-pub(crate) fn stream_to_parquet(
+pub(crate) fn stream_to_parquet<W: Write + Send>(
     blob: &Blob,
     rows: u64,
     limits: &DecodingLimits,
-) -> Result<Result<File, String>, OutputError> {
+    into: W,
+) -> Result<Result<W, String>, OutputError> {
     let batches = match Batches::open(blob, limits)? {
         Ok(batches) => batches,
         Err(why) => return Ok(Err(why)),
     };
     let schema = SchemaRef::clone(&batches.schema);
     let types = schema.fields().iter().map(|it| it.data_type().to_string());
-    batches_to_parquet(&schema, types, rows, batches)
+    batches_to_parquet(&schema, types, rows, batches, into)
 }
 
 /// Writes batches as Parquet. `types` are the columns' types as they are described.
-pub(crate) fn batches_to_parquet(
+pub(crate) fn batches_to_parquet<W: Write + Send>(
     schema: &SchemaRef,
     types: impl Iterator<Item = String>,
     rows: u64,
     batches: impl Iterator<Item = Result<RecordBatch, OutputError>>,
-) -> Result<Result<File, String>, OutputError> {
+    into: W,
+) -> Result<Result<W, String>, OutputError> {
     let names = schema.fields().iter().map(|field| field.name().clone());
     let columns = names
         .zip(types)
@@ -47,7 +49,7 @@ pub(crate) fn batches_to_parquet(
         tail_rows: 0,
         series: false,
     };
-    let mut writer = match Writer::new(&announced, schema, None)? {
+    let mut writer = match Writer::new(into, &announced, schema, None)? {
         Ok(writer) => writer,
         Err(why) => return Ok(Err(why)),
     };

@@ -377,6 +377,7 @@ fn declared_gigabytes_are_rejected_before_allocation() {
         &announced(&integers(), 2),
         &Blob::Memory(stream(&[integers()])),
         &limits,
+        std::io::sink(),
     )
     .unwrap_err();
     assert!(error.to_string().contains("Arrow batch in bytes"), "{error}");

@@ -10,12 +10,13 @@ pub(crate) mod fetched;
 mod message;
 mod parquet;
 pub(crate) mod published;
+mod repetition;
 mod rows;
 mod schema;
 mod slice;
 pub(crate) mod stream;
 
-use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::Array;
@@ -37,21 +38,22 @@ const TAIL: usize = 5;
 
 /// A table that was read and written.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct Table<W> {
     /// The table as Parquet, or why it has no such form.
-    pub(super) file: Result<File, String>,
+    pub(super) file: Result<W, String>,
     pub(super) arrow_types: Vec<String>,
     pub(super) nulls: Vec<u64>,
     pub(super) head: Vec<Vec<Value>>,
     pub(super) tail: Vec<Vec<Value>>,
 }
 
-/// Reads a table, checks it against what the kernel says of it, and writes it to a temporary file.
-pub(super) fn store(
+/// Reads a table, checks it against what the kernel says of it, and writes it.
+pub(super) fn store<W: Write + Send>(
     announced: &protocol::Dataframe,
     blob: &Blob,
     limits: &DecodingLimits,
-) -> Result<Table, OutputError> {
+    into: W,
+) -> Result<Table<W>, OutputError> {
     let mut batches = match Batches::open(blob, limits)? {
         Ok(batches) => batches,
         Err(why) => return Ok(unsupported(announced, why)),
@@ -60,7 +62,7 @@ pub(super) fn store(
     compare(announced, &schema)?;
     let stored = stored_rows(announced)?;
     let columns = schema.fields().len();
-    let mut writer = match Writer::new(announced, &schema, None)? {
+    let mut writer = match Writer::new(into, announced, &schema, None)? {
         Ok(writer) => writer,
         Err(why) => return Ok(unsupported(announced, why)),
     };
@@ -99,7 +101,7 @@ pub(super) fn store(
     })
 }
 
-fn unsupported(announced: &protocol::Dataframe, why: String) -> Table {
+fn unsupported<W>(announced: &protocol::Dataframe, why: String) -> Table<W> {
     let columns = announced.columns.len();
     Table {
         file: Err(why),

@@ -1,7 +1,7 @@
 //! Tables as Parquet, the same bytes for the same table.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::io::{self, Write};
 use std::thread::{self, JoinHandle};
 
 use arrow_array::RecordBatch;
@@ -13,10 +13,12 @@ use parquet::arrow::arrow_writer::{
 };
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
 use serde_json::json;
 
+use super::repetition;
 use super::schema::PANDAS;
 use crate::output::OutputError;
 
@@ -33,9 +35,9 @@ const FRAME: &str = "cellblock.frame";
 
 type Encoded = Result<Vec<ArrowColumnChunk>, OutputError>;
 
-/// Writes one table to an unlinked file. Its row groups are encoded side by side, and written in their order.
-pub(super) struct Writer {
-    file: SerializedFileWriter<File>,
+/// Writes one table. Its row groups are encoded side by side, and written in their order.
+pub(super) struct Writer<W: Write> {
+    file: SerializedFileWriter<W>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     /// The row group that is being filled.
@@ -48,15 +50,16 @@ pub(super) struct Writer {
 
 /// Rows that are in memory.
 #[derive(Default)]
-struct RowGroup {
-    batches: Vec<RecordBatch>,
-    rows: usize,
+pub(super) struct RowGroup {
+    pub(super) batches: Vec<RecordBatch>,
+    pub(super) rows: usize,
     bytes: usize,
 }
 
-impl Writer {
-    /// Begins a file, with what restores a dataset's frame; the inner error says why Parquet has no such table.
+impl<W: Write + Send> Writer<W> {
+    /// Begins to write, with what restores a dataset's frame; the inner error says why Parquet has no such table.
     pub(super) fn new(
+        into: W,
         announced: &protocol::Dataframe,
         schema: &SchemaRef,
         frame: Option<&str>,
@@ -83,12 +86,8 @@ impl Writer {
                 .clone()
                 .with_metadata(std::collections::HashMap::new()),
         );
-        let properties = WriterProperties::builder()
-            .set_created_by("cellblock".to_owned())
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_key_value_metadata(Some(annotations))
-            .build();
-        let begun = ArrowWriter::try_new(tempfile::tempfile()?, SchemaRef::clone(&schema), Some(properties));
+        let properties = properties().set_key_value_metadata(Some(annotations)).build();
+        let begun = ArrowWriter::try_new(into, SchemaRef::clone(&schema), Some(properties));
         match begun.and_then(ArrowWriter::into_serialized_writer) {
             Ok((file, factory)) => Ok(Ok(Self {
                 file,
@@ -120,7 +119,7 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<File, OutputError> {
+    pub(super) fn finish(mut self) -> Result<W, OutputError> {
         while !self.encoding.is_empty() {
             self.append_first()?;
         }
@@ -150,9 +149,32 @@ impl Writer {
     }
 
     fn next_group(&mut self) -> Result<(Vec<ArrowColumnWriter>, RowGroup), OutputError> {
+        if self.groups == 0 {
+            self.leave_out_dictionaries()?;
+        }
         let columns = self.factory.create_column_writers(self.groups)?;
         self.groups += 1;
         Ok((columns, std::mem::take(&mut self.group)))
+    }
+
+    /// Looks at the first rows for columns that a dictionary would not make smaller. It takes more time than everything else together.
+    fn leave_out_dictionaries(&mut self) -> Result<(), OutputError> {
+        let fields = self.schema.fields().iter().enumerate();
+        let distinct: Vec<_> = fields
+            .filter(|(column, _)| !repetition::pays(&self.group, *column))
+            .map(|(_, field)| ColumnPath::from(vec![field.name().clone()]))
+            .collect();
+        if distinct.is_empty() {
+            return Ok(());
+        }
+        let without = distinct.into_iter().fold(properties(), |properties, column| {
+            properties.set_column_dictionary_enabled(column, false)
+        });
+        // Only to be asked for its factory.
+        let schema = SchemaRef::clone(&self.schema);
+        let other = ArrowWriter::try_new(io::sink(), schema, Some(without.build()))?;
+        (_, self.factory) = other.into_serialized_writer()?;
+        Ok(())
     }
 
     fn encoding_bytes(&self) -> usize {
@@ -178,6 +200,13 @@ impl Writer {
     }
 }
 
+/// Properties of every table.
+fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_created_by("cellblock".to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+}
+
 fn encode(mut columns: Vec<ArrowColumnWriter>, schema: &SchemaRef, group: &RowGroup) -> Encoded {
     for batch in &group.batches {
         let mut writers = columns.iter_mut();
@@ -196,6 +225,7 @@ fn encode(mut columns: Vec<ArrowColumnWriter>, schema: &SchemaRef, group: &RowGr
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::{Read as _, Seek as _};
     use std::sync::Arc;
 
@@ -226,7 +256,9 @@ mod tests {
             tail_rows: 0,
             series: false,
         };
-        let mut writer = Writer::new(&announced, &table.schema(), None).unwrap().unwrap();
+        let mut writer = Writer::new(tempfile::tempfile().unwrap(), &announced, &table.schema(), None)
+            .unwrap()
+            .unwrap();
         for offset in (0..ROWS).step_by(batch_rows) {
             writer
                 .write(&table.slice(offset, batch_rows.min(ROWS - offset)))

@@ -1,6 +1,6 @@
 //! Tables of published datasets, as Parquet.
 
-use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 use cellblock_protocol::{self as protocol, Blob};
@@ -11,28 +11,29 @@ use super::parquet::Writer;
 use super::stream::Batches;
 use crate::output::{DecodingLimits, OutputError};
 
-/// A table as a file.
+/// A table that was written.
 #[derive(Debug)]
-pub(crate) struct Published {
-    pub(crate) file: File,
+pub(crate) struct Published<W> {
+    pub(crate) file: W,
     /// Hash of its columns and values.
     pub(crate) data_sha256: String,
 }
 
 /// Writes a table whole, with what restores the frame of a library; the inner error says why it has no such form.
-pub(crate) fn to_parquet(
+pub(crate) fn to_parquet<W: Write + Send>(
     announced: &protocol::Dataframe,
     frame: &str,
     blob: &Blob,
     limits: &DecodingLimits,
-) -> Result<Result<Published, String>, OutputError> {
+    into: W,
+) -> Result<Result<Published<W>, String>, OutputError> {
     let mut batches = match Batches::open(blob, limits)? {
         Ok(batches) => batches,
         Err(why) => return Ok(Err(why)),
     };
     let schema = Arc::clone(&batches.schema);
     compare(announced, &schema)?;
-    let mut writer = match Writer::new(announced, &schema, Some(frame))? {
+    let mut writer = match Writer::new(into, announced, &schema, Some(frame))? {
         Ok(writer) => writer,
         Err(why) => return Ok(Err(why)),
     };

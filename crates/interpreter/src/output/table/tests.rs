@@ -1,6 +1,7 @@
 //! Ordinary tables: what is stored, shown and counted.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::sync::Arc;
 
@@ -52,15 +53,16 @@ pub(super) fn announced(batch: &RecordBatch, rows: usize) -> Dataframe {
     }
 }
 
-pub(super) fn read(announced: &Dataframe, bytes: Vec<u8>) -> Result<Table, OutputError> {
-    store(announced, &Blob::Memory(bytes), &DecodingLimits::default())
+pub(super) fn read(announced: &Dataframe, bytes: Vec<u8>) -> Result<Table<File>, OutputError> {
+    let into = tempfile::tempfile().unwrap();
+    store(announced, &Blob::Memory(bytes), &DecodingLimits::default(), into)
 }
 
 fn integers(name: &str, rows: std::ops::Range<i64>) -> RecordBatch {
     batch(vec![(name, Arc::new(Int64Array::from_iter_values(rows)))])
 }
 
-fn id(table: Table) -> ArtifactId {
+fn id(table: Table<File>) -> ArtifactId {
     let mut bytes = Vec::new();
     table.file.unwrap().read_to_end(&mut bytes).unwrap();
     assert!(bytes.starts_with(b"PAR1"));

@@ -8,6 +8,7 @@ use super::table::{OF_TRY, State};
 use super::{Checkpoint, CheckpointError, CheckpointOrder, MAX_CHECKPOINTS, NewCheckpoint, RolledBack};
 use crate::error::{Effect, Error, Result};
 use crate::session::actor::Actor;
+use crate::session::timeline::Happened;
 
 /// What errors call it.
 const KEEP: &str = "keep a checkpoint";
@@ -43,8 +44,15 @@ impl Actor {
             return Err(beside(KEEP, &process));
         }
         let about = self.hold(KEEP, name, false).await?;
+        self.note_event(Happened::Checkpoint {
+            checkpoint: about.id.clone(),
+            name: about.name.clone(),
+        });
         let mut evicted = None;
         if let Some(oldest) = self.kept.evict(MAX_CHECKPOINTS) {
+            self.note_event(Happened::CheckpointDropped {
+                checkpoint: oldest.about.id.clone(),
+            });
             self.forget_files(oldest.number).await?;
             evicted = Some(oldest.about);
         }
@@ -129,6 +137,9 @@ impl Actor {
         self.has_checkpoints()?;
         let place = self.kept.find(wanted)?;
         let kept = self.kept.take(place);
+        self.note_event(Happened::CheckpointDropped {
+            checkpoint: kept.about.id,
+        });
         self.forget_files(kept.number).await
     }
 
@@ -147,6 +158,9 @@ impl Actor {
         if let Err(reason) = self.go_back(place).await {
             return Err(CheckpointError::Lost { id: about.id, reason }.into());
         }
+        self.note_event(Happened::RolledBack {
+            checkpoint: about.id.clone(),
+        });
         Ok(RolledBack {
             checkpoint: about,
             cell: self.cells,

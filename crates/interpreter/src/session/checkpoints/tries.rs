@@ -26,6 +26,7 @@ use crate::host_call::{HostCall, HostMethods, HostReply};
 use crate::lineage;
 use crate::session::actor::Actor;
 use crate::session::files::escape;
+use crate::session::timeline::Happened;
 use crate::session::{Request, Session};
 
 /// Maximum number of changed files that a try names, and of variables of each kind.
@@ -237,6 +238,7 @@ impl Actor {
         let recording = self.recording(&cell, None);
         let ran = self.execute(cell, None, None, Some(asker)).await;
         self.record(recording, &ran).await;
+        self.note_event(Happened::Tried);
         let tried = match ran {
             Ok(execution) => self.changes().await.map(|changes| (execution, changes)),
             Err(error) => Err(error),
@@ -285,6 +287,11 @@ impl Actor {
             }
         }
         self.trial = None;
+        self.note_event(if keep {
+            Happened::TryKept
+        } else {
+            Happened::TryDiscarded
+        });
         self.processes.release();
         let kept = self.kept.take(place);
         self.forget_files(kept.number).await?;

@@ -186,7 +186,7 @@ impl Sandbox for Room {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             // It answers before it waits.
-            if !kept.is_there().await {
+            if !kept.is_ready().await {
                 return Err(Error::request("move a copy of a kernel that has ended"));
             }
             let pagemaps = self.pagemaps(kept, kernel).await.unwrap_or_default();
