@@ -257,3 +257,6 @@ fn refused(obstacle: &str) -> Error {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests;
