@@ -10,6 +10,7 @@ mod cells;
 mod checkpoints;
 mod connectors;
 mod console;
+mod events;
 mod execute;
 mod files;
 mod forks;
