@@ -313,3 +313,6 @@ fn refused(obstacle: &str) -> Error {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests;
