@@ -104,7 +104,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 83] = [
+pub(crate) const MEASURES: [Measure; 89] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -148,6 +148,12 @@ pub(crate) const MEASURES: [Measure; 83] = [
         "keep a checkpoint of 1,000 files, unchanged",
         Unit::Ms,
     ),
+    row(
+        "checkpoint_memory",
+        "memory of a checkpoint of a number",
+        Unit::Mib,
+    )
+    .promises(&[Promise::Most(4.0)]),
     row("rollback_number", "roll back to a number", Unit::Ms).promises(&[Promise::Most(2.0)]),
     row("rollback_array", "roll back to 200 MB of numpy", Unit::Ms).promises(&[Promise::Most(2.0)]),
     row(
@@ -165,6 +171,21 @@ pub(crate) const MEASURES: [Measure; 83] = [
         Unit::Ms,
     )
     .promises(&[Promise::Most(3.0)]),
+    row(
+        "rescue_next_on",
+        "the same, with a standby before every cell",
+        Unit::Ms,
+    ),
+    row("fork_number", "fork a session with a number", Unit::Ms).promises(&[Promise::Most(40.0)]),
+    row("fork_array", "fork a session with 200 MB of numpy", Unit::Ms),
+    row(
+        "fork_array_beyond",
+        "the same, beyond the session with a number",
+        Unit::Ms,
+    )
+    .above(&["floor/memcpy_array"])
+    .promises(&[Promise::Floors(1.2)]),
+    row("fork_first", "first cell `1+1` of a fork", Unit::Ms),
     row("record_off", "a cell that shows a table, not recorded", Unit::Ms),
     row("record_on", "the same, recorded", Unit::Ms),
     row("interrupt", "stop a Python loop, after the request", Unit::Ms)

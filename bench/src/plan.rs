@@ -17,8 +17,8 @@ use crate::probe::{Probe, ProbePlan};
 use crate::progress::note;
 use crate::python::Python;
 use crate::subject::{
-    BindInput, Calls, ChangeSeries, Checkpoints, Concurrent, Create, Deadline, First, Flood, Frames, Idle,
-    Interrupt, Recorded, SessionState, Stdout, Subject, Throughput, Tries, WaitingCalls, Warm,
+    BindInput, Calls, ChangeSeries, Checkpoints, Concurrent, Create, Deadline, First, Flood, Forks, Frames,
+    Idle, Interrupt, Recorded, SessionState, Stdout, Subject, Throughput, Tries, WaitingCalls, Warm,
     WorkbenchTools,
 };
 
@@ -33,7 +33,7 @@ pub(crate) enum Group {
     Chart,
     /// Cells of a live session
     Warm,
-    /// Checkpoints, rollbacks, tries, rescues and records of runs
+    /// Checkpoints, rollbacks, tries, rescues, forks and records of runs
     Live,
     /// Commands, files and datasets of the workbench
     Workbench,
@@ -240,6 +240,11 @@ impl Planner<'_> {
             times: 10,
         };
         self.add(&[Group::Live], 10, 1, tries);
+        let forks = Forks {
+            subject: of(),
+            times: 10,
+        };
+        self.add(&[Group::Live], 5, 1, forks);
         let recorded = Recorded {
             subject: of(),
             times: 50,

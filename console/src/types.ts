@@ -27,7 +27,7 @@ export interface ConsoleState {
 export interface Session {
   id: string;
   toolset: string;
-  status: "idle" | "busy";
+  status: "idle" | "busy" | "hibernated";
   created_at: number;
   last_used_at: number;
   expires_at: number;

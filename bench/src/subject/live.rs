@@ -76,9 +76,15 @@ impl Checkpoints {
         for _ in 0..self.times {
             completed(&session.execute(SUM).await?)?;
             tokio::time::sleep(PAUSE).await;
+            let before = memory(&session).await?;
             let started = Instant::now();
             let kept = session.checkpoint(None).await?.checkpoint;
             samples.time(WHO, checkpoint, started.elapsed());
+            if let (SessionState::Number, Some(before), Some(after)) =
+                (self.held, before, memory(&session).await?)
+            {
+                samples.add(WHO, "checkpoint_memory", after - before);
+            }
             completed(&session.execute("changed = 1").await?)?;
             tokio::time::sleep(PAUSE).await;
             let started = Instant::now();
@@ -105,7 +111,7 @@ impl Probe for Checkpoints {
     }
 }
 
-/// Runs cells plainly and as tries in turns, and lets the kernel die.
+/// Runs cells plainly and as tries in turns, and lets the kernel die, with both policies of rescue.
 pub(crate) struct Tries {
     pub(crate) subject: Arc<Subject>,
     pub(crate) times: usize,
@@ -113,12 +119,16 @@ pub(crate) struct Tries {
 
 impl Tries {
     async fn run(&self, samples: &mut Samples) -> Result<()> {
-        let session = self.subject.interpreter.session(SessionOptions {
-            pooled: false,
-            rescue: Rescue::On,
-            ..SessionOptions::default()
-        });
+        let rescued = |rescue| {
+            self.subject.interpreter.session(SessionOptions {
+                pooled: false,
+                rescue,
+                ..SessionOptions::default()
+            })
+        };
+        let (session, on) = (rescued(Rescue::Idle), rescued(Rescue::On));
         completed(&session.execute(SUM).await?)?;
+        completed(&on.execute(SUM).await?)?;
         for _ in 0..self.times {
             tokio::time::sleep(PAUSE).await;
             let plain = timed(&session).await?;
@@ -132,12 +142,15 @@ impl Tries {
             session.discard_try().await?;
             samples.time(WHO, "try_discard", started.elapsed());
             completed(&session.execute(SUM).await?)?;
-            tokio::time::sleep(PAUSE).await;
-            let ended = session.execute("import os\nos._exit(1)").await?;
-            ensure!(!ended.kernel_lost(), "the kernel was not rescued");
-            samples.time(WHO, "rescue_next", timed(&session).await?);
+            for (session, series) in [(&session, "rescue_next"), (&on, "rescue_next_on")] {
+                tokio::time::sleep(PAUSE).await;
+                let ended = session.execute("import os\nos._exit(1)").await?;
+                ensure!(!ended.kernel_lost(), "the kernel was not rescued");
+                samples.time(WHO, series, timed(session).await?);
+            }
         }
         session.close().await?;
+        on.close().await?;
         Ok(())
     }
 }
@@ -216,6 +229,17 @@ impl Probe for Recorded {
     fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a> {
         Box::pin(self.run(samples))
     }
+}
+
+/// Mebibytes that the sandbox of a session uses; none if this machine does not count them.
+async fn memory(session: &Session) -> Result<Option<f64>> {
+    let bytes = session.usage().await?.and_then(|usage| usage.memory_bytes);
+    Ok(bytes.map(mebibytes))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "less than 2^53 bytes")]
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 async fn timed(session: &Session) -> Result<Duration> {

@@ -99,6 +99,8 @@ names! {
     ProcessList
     PortList
     CheckpointList
+    /// Events of a session.
+    SessionEventList
     ToolList
     AliasList
     PublishedDatasetList

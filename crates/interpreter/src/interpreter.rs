@@ -21,7 +21,7 @@ use crate::shared::Shared;
 /// Makes sessions. Clones share it; dropping the last one ends every sandbox that its sessions do not hold.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Interpreter {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cellblock_image::{AuditReport, Manifest};
-use cellblock_remote::serve::{Host, serve};
+use cellblock_remote::serve::{Host, SuspendedRoom, serve, serve_machine};
 use cellblock_remote::{MuxTransport, Pulse, RemoteRefusal};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::jail::error::chain;
@@ -37,6 +37,27 @@ impl Interpreter {
         T: MuxTransport<E>,
         E: std::fmt::Display + Send + 'static,
     {
+        let (host, pulse) = self.host(terms);
+        Ok(serve(transport, host, pulse).await?)
+    }
+
+    /// Serves the only client of a machine, as [`serve`](Self::serve) does. The client can suspend its sandbox, which is then returned for
+    /// its next connection.
+    pub async fn serve_machine<T, E>(
+        &self,
+        transport: T,
+        terms: ServeTerms,
+        suspended: Option<SuspendedRoom>,
+    ) -> Result<Option<SuspendedRoom>>
+    where
+        T: MuxTransport<E>,
+        E: std::fmt::Display + Send + 'static,
+    {
+        let (host, pulse) = self.host(terms);
+        Ok(serve_machine(transport, host, pulse, suspended).await?)
+    }
+
+    fn host(&self, terms: ServeTerms) -> (Arc<dyn Host>, Pulse) {
         let shared = Arc::clone(self.shared());
         let spool = shared.base.spool();
         let spool = match claim(&spool) {
@@ -54,7 +75,7 @@ impl Interpreter {
             spool,
             takes_layers,
         });
-        Ok(serve(transport, host, terms.pulse).await?)
+        (host, terms.pulse)
     }
 }
 

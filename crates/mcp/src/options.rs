@@ -10,6 +10,7 @@ use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::{Limits, MAX_CELL_TIMEOUT, NetworkPolicy};
 use cellblock_interpreter::session::SetupSnippet;
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::Time;
 use schemars::JsonSchema;
@@ -34,6 +35,12 @@ pub struct Options {
     /// Idle timeout of a session.
     #[serde(with = "Time")]
     pub idle_timeout: Duration,
+    /// What happens to a session after its idle timeout: `end`, or `hibernate`, which frees its memory and keeps its files, and with
+    /// the backend `gvisor` also its variables.
+    pub on_idle: OnIdle,
+    /// Time after which a session ends that was hibernated because it was idle.
+    #[serde(with = "Time")]
+    pub hibernation_timeout: Duration,
     /// Maximum number of sessions at a time.
     pub max_sessions: usize,
     /// Maximum number of sessions at a time per key.
@@ -83,6 +90,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns how long a session lives while nobody uses it.
+    pub(crate) fn lifetime(&self) -> Duration {
+        match self.on_idle {
+            OnIdle::End => self.idle_timeout,
+            OnIdle::Hibernate => self.idle_timeout.saturating_add(self.hibernation_timeout),
+        }
+    }
+
     /// Returns the connectors of an owner's sessions.
     pub(crate) async fn connectors(&self, owner: &Owner) -> Result<Vec<Arc<dyn Connector>>, Denied> {
         if self.toolsets.contains(&notebook::KIND) {
@@ -118,6 +133,8 @@ impl Default for Options {
             toolsets: vec![python::KIND],
             max_tokens: 8000,
             idle_timeout: Duration::from_mins(30),
+            on_idle: OnIdle::End,
+            hibernation_timeout: Duration::from_hours(24),
             max_sessions: 256,
             max_sessions_per_key: 16,
             task_after: Duration::from_secs(5),

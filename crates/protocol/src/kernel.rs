@@ -124,6 +124,13 @@ pub enum ToKernel {
         /// Number of the request.
         cell: u64,
     },
+    /// Makes names and keys different from those of the session that this one was forked from.
+    Diverge {
+        /// Number of the request.
+        cell: u64,
+        /// Whether the random generators are seeded anew, too.
+        reseed: bool,
+    },
     /// Answers a call of the kernel.
     Answer {
         /// Number of the call.
@@ -165,6 +172,7 @@ impl MessageSet for ToKernel {
         "bind",
         "variables",
         "reset",
+        "diverge",
         "answer",
         "checkpoint",
         "take_over",

@@ -34,12 +34,13 @@ mod record;
 mod refusal;
 mod sandbox;
 pub mod serve;
+mod suspend;
 mod wire;
 
 pub use connect::RemoteConfig;
 pub use error::{http_status, lost_process, unreachable};
 pub use fleet::{FleetConfig, StartServer, StartedServer};
-pub use local::{LocalConfig, OpenStream, OpenedStream, framed};
+pub use local::{LocalConfig, Machine, OpenStream, OpenedStream, SavedMachine, framed};
 pub use mux::{MuxTransport, Pulse};
 pub use refusal::RemoteRefusal;
 pub use wire::MAX_MESSAGE;
@@ -204,8 +205,11 @@ impl RemoteBackend {
             None => self.connect().await?,
         };
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let sends_layers = matches!(&self.place, Place::Local(local) if local.sends_layers);
-        let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits, sends_layers).await?;
+        let local = match &self.place {
+            Place::Local(local) => Some(local.clone()),
+            Place::Server(_) | Place::Fleet(_) => None,
+        };
+        let sandbox = RemoteSandbox::create(link, format!("remote-{number}"), limits, local).await?;
         Ok(Box::new(sandbox))
     }
 
@@ -246,6 +250,10 @@ impl Backend for RemoteBackend {
             Place::Server(_) | Place::Fleet(_) => &[Lack::Checkpoints, Lack::Forks],
             Place::Local(local) => local.lacks,
         }
+    }
+
+    fn suspends(&self) -> bool {
+        matches!(&self.place, Place::Local(local) if local.suspends)
     }
 
     fn report(&self) -> Report {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::local::Machine;
 use super::mux::{Mux, MuxTransport, Pulse, Receiving, Sending};
 use super::refusal::RemoteRefusal;
 use super::wire::{Answer, Ask, GENERATION, Hello, ToClient, ToServer};
@@ -28,6 +29,8 @@ pub(super) struct Link {
     last: AtomicU64,
     listener: JoinHandle<()>,
     keep: Keep,
+    /// The machine at the other end, which ends with the connection.
+    machine: Option<Weak<dyn Machine>>,
 }
 
 /// What ends with the connection.
@@ -89,6 +92,7 @@ impl Link {
             last: AtomicU64::new(0),
             listener,
             keep,
+            machine: None,
         };
         Ok((link, hello))
     }
@@ -100,6 +104,18 @@ impl Link {
             drop(lock(&self.keep).take());
         }
         self
+    }
+
+    /// Holds the machine at the other end until the connection is closed.
+    pub(super) fn keeping_machine(mut self, machine: Option<Arc<dyn Machine>>) -> Self {
+        let Some(machine) = machine else { return self };
+        self.machine = Some(Arc::downgrade(&machine));
+        self.keeping(Some(Box::new(machine)))
+    }
+
+    /// Returns the machine at the other end.
+    pub(super) fn machine(&self) -> Option<Arc<dyn Machine>> {
+        self.machine.as_ref()?.upgrade()
     }
 
     /// Opens a stream.

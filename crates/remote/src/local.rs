@@ -22,8 +22,26 @@ pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, Result<OpenedStream>> +
 pub struct OpenedStream {
     /// The stream.
     pub stream: UnixStream,
-    /// Dropped when the connection is closed: ends what was started for it, such as a machine.
-    pub keep: Option<Box<dyn Send + Sync>>,
+    /// Dropped when the connection is closed, which ends it.
+    pub machine: Option<Arc<dyn Machine>>,
+}
+
+/// A machine that was started for a stream. Dropping it ends it.
+pub trait Machine: Send + Sync {
+    /// Writes its state to files of this computer. It has no connection, and goes on.
+    fn save(&self) -> BoxFuture<'_, Result<Box<dyn SavedMachine>>>;
+
+    /// Waits until it connects again.
+    fn reconnect(&self) -> BoxFuture<'_, Result<UnixStream>>;
+}
+
+/// The state of a machine in files, which are removed when this is dropped.
+pub trait SavedMachine: std::fmt::Debug + Send + Sync {
+    /// Returns the size of the files.
+    fn bytes(&self) -> u64;
+
+    /// Restores a machine, with its name or with one of its own.
+    fn open(&self, renamed: bool) -> BoxFuture<'_, Result<OpenedStream>>;
 }
 
 impl std::fmt::Debug for OpenedStream {
@@ -35,7 +53,10 @@ impl std::fmt::Debug for OpenedStream {
 
 impl From<UnixStream> for OpenedStream {
     fn from(stream: UnixStream) -> Self {
-        Self { stream, keep: None }
+        Self {
+            stream,
+            machine: None,
+        }
     }
 }
 
@@ -52,6 +73,8 @@ pub struct LocalConfig {
     pub lacks: &'static [Lack],
     /// Whether its sandboxes cannot see this machine's layers, which are then sent to it.
     pub sends_layers: bool,
+    /// Whether its machines can be saved.
+    pub suspends: bool,
     /// Opens a stream to the other process.
     pub open: OpenStream,
 }
@@ -67,9 +90,14 @@ impl std::fmt::Debug for LocalConfig {
 
 impl LocalConfig {
     pub(super) async fn connect(&self) -> Result<(Link, Hello)> {
-        let OpenedStream { stream, keep } = (self.open)().await?;
-        let (link, hello) = Link::start(framed(stream), Pulse::default(), Some(self.name.clone())).await?;
-        Ok((link.keeping(keep), hello))
+        self.over((self.open)().await?).await
+    }
+
+    /// Connects over a stream.
+    pub(super) async fn over(&self, opened: OpenedStream) -> Result<(Link, Hello)> {
+        let transport = framed(opened.stream);
+        let (link, hello) = Link::start(transport, Pulse::default(), Some(self.name.clone())).await?;
+        Ok((link.keeping_machine(opened.machine), hello))
     }
 }
 

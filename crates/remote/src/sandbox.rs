@@ -13,16 +13,17 @@ use tokio::net::UnixStream;
 use super::error::is_lost;
 use super::kernel::kernel;
 use super::link::{Link, unexpected};
+use super::local::LocalConfig;
 use super::mux::{Receiving, Sending};
 use super::wire::{Answer, Ask, GUEST, PART, ToServer};
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::{BoxFuture, Kernel, Sandbox, Usage};
+use cellblock_sandbox::backend::{BoxFuture, Branched, Kernel, Sandbox, Suspension, Usage};
 use cellblock_sandbox::error::DuringIo;
 use cellblock_sandbox::guest::Guest;
 use cellblock_sandbox::{Error, Result};
 
 /// Maximum time for a server to create or end a sandbox, or to start a kernel.
-const LIFE_LIMIT: Duration = Duration::from_secs(90);
+pub(super) const LIFE_LIMIT: Duration = Duration::from_secs(90);
 /// Maximum time for a server to report the usage.
 const USAGE_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum time to transfer a dataset.
@@ -31,22 +32,37 @@ const MOUNT_LIMIT: Duration = Duration::from_mins(10);
 /// A sandbox that lives as long as its connection.
 #[derive(Debug)]
 pub(super) struct RemoteSandbox {
-    id: String,
-    link: Arc<Link>,
+    pub(super) id: String,
+    pub(super) link: Arc<Link>,
     guest: Guest,
-    sends_layers: bool,
+    /// How its machine was reached, if it is one of this computer.
+    pub(super) local: Option<LocalConfig>,
     /// Number of the last stream; 0 is the guest's.
     last: AtomicU32,
 }
 
 impl RemoteSandbox {
     /// Requests a sandbox on a separate connection. `id` is its local name.
-    pub(super) async fn create(link: Link, id: String, limits: &Limits, sends_layers: bool) -> Result<Self> {
-        let link = Arc::new(link);
-        let (sending, receiving) = link.open(GUEST);
+    pub(super) async fn create(
+        link: Link,
+        id: String,
+        limits: &Limits,
+        local: Option<LocalConfig>,
+    ) -> Result<Self> {
         let ask = Ask::Create {
             limits: limits.clone(),
         };
+        Self::take(link, id, ask, local).await
+    }
+
+    /// Takes over the sandbox of a connection that was suspended.
+    pub(super) async fn resume(link: Link, id: String, local: LocalConfig) -> Result<Self> {
+        Self::take(link, id, Ask::Resume {}, Some(local)).await
+    }
+
+    async fn take(link: Link, id: String, ask: Ask, local: Option<LocalConfig>) -> Result<Self> {
+        let link = Arc::new(link);
+        let (sending, receiving) = link.open(GUEST);
         let Answer::Sandbox { id: there } = link.ask(ask, "make a sandbox", LIFE_LIMIT).await? else {
             return Err(unexpected());
         };
@@ -61,7 +77,7 @@ impl RemoteSandbox {
             id,
             link,
             guest: Guest::new(ours)?,
-            sends_layers,
+            local,
             last: AtomicU32::new(GUEST),
         })
     }
@@ -155,7 +171,7 @@ impl Sandbox for RemoteSandbox {
 
     fn show_layer<'a>(&'a self, id: &'a str, directory: &'a Path) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            if !self.sends_layers {
+            if !self.local.as_ref().is_some_and(|local| local.sends_layers) {
                 return Ok(());
             }
             let source = directory.to_owned();
@@ -165,6 +181,14 @@ impl Sandbox for RemoteSandbox {
             let ask = Ask::Install { layer: id.to_owned() };
             self.upload(&archive, ask, "install a layer").await
         })
+    }
+
+    fn suspend(self: Box<Self>, kernel: Kernel) -> BoxFuture<'static, Result<Suspension>> {
+        Box::pin(super::suspend::suspend(self, kernel))
+    }
+
+    fn branch(self: Box<Self>, kernel: Kernel, count: usize) -> BoxFuture<'static, Result<Branched>> {
+        Box::pin(super::suspend::branch(self, kernel, count))
     }
 
     fn usage(&self) -> BoxFuture<'_, Result<Usage>> {

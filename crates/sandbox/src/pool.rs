@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::backend::{Backend, Kernel, Sandbox};
+use crate::backend::Backend;
+pub use crate::backend::Lease;
 use crate::error::{Result, Retry, SandboxErrorKind};
 use crate::limits::Limits;
 
@@ -42,15 +43,6 @@ impl From<usize> for PoolConfig {
             ..Self::default()
         }
     }
-}
-
-/// A sandbox with a running kernel, for one user. Dropping it destroys it: nothing returns to the pool.
-#[derive(Debug)]
-pub struct Lease {
-    /// The sandbox.
-    pub sandbox: Box<dyn Sandbox>,
-    /// Its kernel.
-    pub kernel: Kernel,
 }
 
 /// Keeps sandboxes ready and refills itself.

@@ -75,6 +75,7 @@ mod tests {
                 ..Default::default()
             },
             restore_timeout: None,
+            suspended_bytes: None,
         };
         let error = choose(None, Some(BackendKind::Gvisor), &options).await;
         let error = error.unwrap_err().to_string();

@@ -18,11 +18,12 @@ use tokio::sync::Mutex;
 use crate::WallConfig;
 use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
+use crate::running::RunningMachine;
 use crate::snapshot::{Facts, Snapshot, SnapshotStore};
 use crate::wake::Wake;
 
 /// Free space below which a failure is explained by a full disk.
-const FULL_BYTES: u64 = 256 << 20;
+pub(crate) const FULL_BYTES: u64 = 256 << 20;
 /// Memory that a forked kernel writes to before it runs code. What the template needs is not counted: each backend adds it
 /// to the limit.
 const LEAST_BYTES: u64 = 64 << 20;
@@ -40,6 +41,9 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
 
     /// Whether machines cannot see the image's layers on this computer.
     const SENDS_LAYERS: bool;
+
+    /// Memory that a machine needs beside that of its sandbox, if machines that run code can be saved.
+    const SUSPENDS: Option<u64> = None;
 
     /// What keeps a machine running, beside its owner.
     type Control: Send + Sync + 'static;
@@ -78,25 +82,37 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
         place: &MachinePlace,
         snapshot: &Path,
     ) -> impl Future<Output = Result<(MachineOwner, Self::Control, UnixStream), String>> + Send;
+
+    /// Writes the state of a machine that runs code and has no connection to `directory`. It goes on, also after a failure.
+    fn save_running(
+        &self,
+        _owner: &MachineOwner,
+        _place: &MachinePlace,
+        _directory: &Path,
+    ) -> impl Future<Output = Result<(), String>> + Send {
+        async { Err(format!("`{}` cannot do it", Self::NAME)) }
+    }
+
+    /// Waits until a machine that goes on connects again.
+    fn reconnect(
+        &self,
+        _config: &WallConfig,
+        _owner: &MachineOwner,
+        _place: &MachinePlace,
+    ) -> impl Future<Output = Result<UnixStream, String>> + Send {
+        async { Err(format!("`{}` cannot do it", Self::NAME)) }
+    }
 }
 
 /// Makes the machines of one backend.
 #[derive(Debug)]
-struct Machines<W> {
-    wall: W,
-    config: WallConfig,
-    places: MachinePlaces,
+pub(crate) struct Machines<W> {
+    pub(crate) wall: W,
+    pub(crate) config: WallConfig,
+    pub(crate) places: MachinePlaces,
     store: SnapshotStore,
     facts: Facts,
     snapshot: Mutex<Option<Arc<Snapshot>>>,
-}
-
-/// What a sandbox holds until its end.
-struct Running<W: Wall> {
-    _owner: MachineOwner,
-    _control: W::Control,
-    _machines: Arc<Machines<W>>,
-    _snapshot: Arc<Snapshot>,
 }
 
 /// Finds the snapshot of the image, or makes it, and returns the backend.
@@ -124,6 +140,7 @@ pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands
         wall: Some(description),
         lacks: W::KIND.lacks(),
         sends_layers: W::SENDS_LAYERS,
+        suspends: W::SUSPENDS.is_some(),
         open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
     };
     RemoteBackend::start_local(local, demands, manifest).await
@@ -174,24 +191,33 @@ impl<W: Wall> Machines<W> {
     }
 
     async fn restore(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<OpenedStream> {
+        let (mut running, opened) = self.restored(snapshot.path(), None).await?;
+        running.snapshot = Some(Arc::clone(snapshot));
+        Ok(running.opened(opened))
+    }
+
+    /// Restores a machine from files, and wakes it with this name, or with one of its own.
+    pub(crate) async fn restored(
+        self: &Arc<Self>,
+        files: &Path,
+        identity: Option<&str>,
+    ) -> Result<(RunningMachine<W>, UnixStream)> {
         let failed = |reason: String| failure::<W>(&format!("restore a machine: {reason}"));
         let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
-        let restoring = self
-            .wall
-            .restore(&self.config, &self.places, &place, snapshot.path());
+        let restoring = self.wall.restore(&self.config, &self.places, &place, files);
         let (owner, control, mut stream) = restoring.await.map_err(failed)?;
+        let identity = identity.unwrap_or(&place.id).to_owned();
         let limit = self.config.options.restore_limit();
-        Wake::new(&*place.id)?.send(&mut stream, limit).await?;
-        let running = Running {
-            _owner: owner,
+        Wake::new(&*identity)?.send(&mut stream, limit).await?;
+        let running = RunningMachine {
+            owner,
             _control: control,
-            _machines: Arc::clone(self),
-            _snapshot: Arc::clone(snapshot),
+            machines: Arc::clone(self),
+            snapshot: None,
+            place,
+            identity,
         };
-        Ok(OpenedStream {
-            stream,
-            keep: Some(Box::new(running)),
-        })
+        Ok((running, stream))
     }
 
     /// Makes a snapshot. A program that fails because the disk is full often cannot say so.
@@ -232,7 +258,7 @@ fn late(action: &str, limit: Duration) -> String {
 }
 
 /// Returns how much a file system can still take.
-fn free_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
@@ -280,7 +306,7 @@ pub(crate) async fn connected(
     })?
 }
 
-fn failure<W: Wall>(reason: &str) -> Error {
+pub(crate) fn failure<W: Wall>(reason: &str) -> Error {
     unreachable(W::NAME, reason)
 }
 

@@ -15,7 +15,7 @@ const LOCK: &str = "lock";
 ///
 /// ```text
 /// <home>/<backend>/cellblock-<pid>-…-<n>.lock   held by the process
-/// <home>/<backend>/cellblock-<pid>-…-<n>/       what all its machines share, and one directory per machine
+/// <home>/<backend>/cellblock-<pid>-…-<n>/       what all its machines share, and one directory per machine (m…) and saved state (s…)
 /// ```
 #[derive(Debug)]
 pub(crate) struct MachinePlaces {
@@ -56,6 +56,15 @@ impl MachinePlaces {
     /// Returns the directory of what all machines share.
     pub(crate) fn shared(&self) -> PathBuf {
         self.path.join("shared")
+    }
+
+    /// Creates a directory for the state of a machine.
+    pub(crate) fn saved(&self) -> io::Result<PathBuf> {
+        let path = self
+            .path
+            .join(format!("s{}", self.next.fetch_add(1, Ordering::Relaxed)));
+        private(&path)?;
+        Ok(path)
     }
 
     /// Creates the directory of the next machine.

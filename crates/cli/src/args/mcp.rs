@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolsetKind;
 use clap::Args;
 
@@ -34,6 +35,10 @@ pub(crate) struct McpArgs {
     /// End a session after it has been idle for this many seconds [default: 1800]
     #[arg(long, alias = "idle", value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
+    /// What happens then: `end`, or `hibernate`, which frees the memory of the session, keeps its files for a day, and with the
+    /// backend gvisor also its variables
+    #[arg(long, value_name = "ACTION", default_value = "end")]
+    pub(crate) on_idle: OnIdle,
     /// Maximum number of sessions at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) max_sessions: u16,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_interpreter::workbench;
 use clap::{Args, Subcommand};
@@ -110,7 +111,8 @@ pub(crate) enum SessionCommand {
     Fork(ForkArgs),
     /// End the processes of a session and free their memory, but keep its files
     ///
-    /// Variables and checkpoints are gone. The next command starts a new kernel and says so.
+    /// With the backend gvisor, its variables are kept as well, on disk; with others, variables and
+    /// checkpoints are gone, and the next command starts a new kernel and says so.
     Hibernate {
         /// ID of the session
         #[arg(value_name = "ID")]
@@ -198,6 +200,10 @@ pub(crate) struct StartArgs {
     /// End the session after it has been idle for this many seconds [default: 900]
     #[arg(long, alias = "idle", value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
+    /// What happens then: `end`, or `hibernate`, which frees the memory of the session, keeps its files for a day, and with the
+    /// backend gvisor also its variables
+    #[arg(long, value_name = "ACTION", default_value = "end")]
+    pub(crate) on_idle: OnIdle,
     #[command(flatten)]
     pub(crate) network: NetworkArgs,
     #[command(flatten)]

@@ -53,19 +53,27 @@ async fn serve(args: InsideArgs) -> Result<()> {
     let failed = |action| Error::process(action);
     let door = args.host.door().map_err(failed("prepare for the host"))?;
     Screen::new().show(READY);
-    let woken = door.wake(&args.host).await;
-    let (channel, wake) = woken.map_err(failed("wake from the snapshot"))?;
-    interpreter.name_host(&wake.identity).await?;
-    let terms = ServeTerms {
-        // The machine has a loopback of its own, which nothing outside it shares.
-        most: Some(Limits {
-            network: NetworkPolicy::Egress,
-            ..args.limits()?
-        }),
-        takes_layers: true,
-        ..ServeTerms::default()
+    // The machine has a loopback of its own, which nothing outside it shares.
+    let most = Limits {
+        network: NetworkPolicy::Egress,
+        ..args.limits()?
     };
-    Ok(interpreter.serve(framed(channel), terms).await?)
+    let mut suspended = None;
+    loop {
+        let woken = door.wake(&args.host).await;
+        let (channel, wake) = woken.map_err(failed("wake from the snapshot"))?;
+        interpreter.name_host(&wake.identity).await?;
+        let terms = ServeTerms {
+            most: Some(most.clone()),
+            takes_layers: true,
+            ..ServeTerms::default()
+        };
+        let served = interpreter.serve_machine(framed(channel), terms, suspended);
+        suspended = served.await?;
+        if suspended.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 /// Runs the first process of a virtual machine.

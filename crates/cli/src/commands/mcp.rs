@@ -83,6 +83,7 @@ fn options(args: &McpArgs) -> Result<Options> {
     let mut options = Options {
         max_tokens: args.max_tokens as usize,
         idle_timeout: args.idle_timeout,
+        on_idle: args.on_idle,
         max_sessions_per_key: args.max_sessions.into(),
         max_sessions: args.max_sessions.into(),
         project: args.project.clone(),

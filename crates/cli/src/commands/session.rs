@@ -115,6 +115,7 @@ async fn start(args: &StartArgs) -> Result<()> {
         datasets,
         out: absolute(&out)?,
         idle: args.idle_timeout,
+        on_idle: args.on_idle,
         demands: args.policy.demands().0,
         backend,
         network: args.network.network,

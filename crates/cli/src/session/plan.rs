@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_interpreter::egress::AllowRule;
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolsetKind;
 use cellblock_interpreter::walls::WallOptions;
 use cellblock_sandbox::backend::BackendKind;
@@ -33,6 +34,9 @@ pub(crate) struct SessionPlan {
     pub(crate) out: PathBuf,
     /// How long the session lives while nothing is asked of it.
     pub(crate) idle: Duration,
+    /// What happens after that.
+    #[serde(default)]
+    pub(crate) on_idle: OnIdle,
     /// What is asked of each protection.
     pub(crate) demands: BTreeMap<Protection, Demand>,
     /// The backend, which was chosen when the session was started.
@@ -51,7 +55,18 @@ pub(crate) struct SessionPlan {
     pub(crate) started: u64,
 }
 
+/// How long a session that was hibernated because it was idle is kept.
+const HIBERNATION: Duration = Duration::from_hours(24);
+
 impl SessionPlan {
+    /// Returns how long the session lives while nothing is asked of it.
+    pub(crate) fn lifetime(&self) -> Duration {
+        match self.on_idle {
+            OnIdle::End => self.idle,
+            OnIdle::Hibernate => self.idle.saturating_add(HIBERNATION),
+        }
+    }
+
     /// What is asked of each protection.
     pub(crate) fn demands(&self) -> Demands {
         Demands(self.demands.clone())

@@ -98,6 +98,7 @@ impl Wanted<'_> {
             wall: None,
             lacks: &[Lack::Checkpoints, Lack::Forks],
             sends_layers: false,
+            suspends: false,
             open: std::sync::Arc::new(move || {
                 let (place, name) = (place.clone(), name.clone());
                 Box::pin(async move {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::make::New;
 use super::object::{self, Create};
-use super::{file_routes, run, sweep, unknown};
+use super::{checkpoint_routes, file_routes, run, sweep, unknown};
 use crate::clock::now_ms;
 use crate::files::attach::Attachments;
 use crate::json::{Json, deleted};
@@ -27,6 +27,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/containers", get(list).post(create))
         .route("/v1/containers/{container}", get(retrieve).delete(remove))
         .merge(file_routes::routes())
+        .merge(checkpoint_routes::routes())
 }
 
 async fn create(

@@ -102,7 +102,11 @@ async fn execute(
 }
 
 /// Makes sure that there is a sandbox, with all files of users in it.
-async fn furnish(gateway: &Gateway, held: &HeldContainer, state: &mut ContainerState) -> Result<(), Error> {
+pub(super) async fn furnish(
+    gateway: &Gateway,
+    held: &HeldContainer,
+    state: &mut ContainerState,
+) -> Result<(), Error> {
     let prepared = held.session.prepare().await?;
     if state.sandbox.as_ref() != Some(&prepared.sandbox) {
         state.placed.clear();

@@ -92,6 +92,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         sessions::tries::discard,
         sessions::fork::fork,
         sessions::manage::hibernate,
+        sessions::events::list,
         sessions::ports::list,
         sessions::ports::link,
         sessions::datasets::add,

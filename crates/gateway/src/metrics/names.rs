@@ -207,6 +207,12 @@ pub(super) const METRICS: &[Metric] = &[
         help: "Sessions waiting for a sandbox.",
     },
     Metric {
+        name: "cellblock_sessions_hibernated",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Sessions that are hibernated.",
+    },
+    Metric {
         name: STEPS,
         kind: Kind::Counter,
         labels: &["provider", "model"],

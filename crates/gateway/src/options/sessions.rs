@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind};
 use cellblock_settings::{Size, Time};
 use schemars::JsonSchema;
@@ -19,6 +20,12 @@ pub struct SessionsOptions {
     /// Maximum idle timeout that a request can set.
     #[serde(with = "Time")]
     pub max_idle_timeout: Duration,
+    /// What happens to a session after its idle timeout: `end`, or `hibernate`, which frees its memory and keeps its files, and with
+    /// the backend `gvisor` also its variables. A request can choose.
+    pub on_idle: OnIdle,
+    /// Time after which a session ends that was hibernated because it was idle.
+    #[serde(with = "Time")]
+    pub hibernation_timeout: Duration,
     /// Maximum number of finished cells that a session keeps.
     pub max_cells: usize,
     /// Maximum size of an upload: a file, an input or a dataset.
@@ -44,6 +51,8 @@ impl Default for SessionsOptions {
             max_per_key: 50,
             idle_timeout: Duration::from_mins(15),
             max_idle_timeout: Duration::from_hours(24),
+            on_idle: OnIdle::End,
+            hibernation_timeout: Duration::from_hours(24),
             max_cells: 50,
             max_upload: 256 << 20,
             max_data: 1 << 30,

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolsetKind;
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ pub(crate) struct SessionAnswer {
     /// `session`.
     object: &'static str,
     toolset: ToolsetKind,
-    /// Whether code is running in it.
+    /// Whether code is running in it, or it is hibernated.
     status: Status,
     /// In seconds since 1970, like the others.
     created_at: u64,
@@ -30,6 +31,9 @@ pub(crate) struct SessionAnswer {
     /// Deprecated name of `idle_timeout`.
     #[schemars(extend("deprecated" = true))]
     idle_seconds: f64,
+    /// What happens after the idle timeout: `end` or `hibernate`.
+    #[schemars(with = "String")]
+    on_idle: OnIdle,
     prelude: Vec<String>,
     /// Connectors that its code can call.
     connectors: Vec<String>,
@@ -62,6 +66,7 @@ pub(crate) struct SessionAnswer {
 enum Status {
     Idle,
     Busy,
+    Hibernated,
 }
 
 /// An input that is bound.
@@ -86,6 +91,8 @@ impl SessionAnswer {
             toolset: held.toolset,
             status: if held.holds() > 0 {
                 Status::Busy
+            } else if held.session.is_hibernated() {
+                Status::Hibernated
             } else {
                 Status::Idle
             },
@@ -95,9 +102,10 @@ impl SessionAnswer {
                 .unwrap_or_default()
                 .as_secs(),
             last_used_at: used.as_secs(),
-            expires_at: (used + held.terms.idle).as_secs(),
+            expires_at: (used + held.terms.lifetime()).as_secs(),
             idle_timeout: held.terms.idle.as_secs_f64(),
             idle_seconds: held.terms.idle.as_secs_f64(),
+            on_idle: held.terms.on_idle,
             prelude: held.terms.prelude.clone(),
             connectors: held.connectors.iter().map(|it| it.name().to_owned()).collect(),
             project: held.session.member().map(|it| it.project().name().to_owned()),

@@ -18,7 +18,7 @@ use crate::state::{Caller, Gateway};
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CheckpointRequest {
     /// Name, by which it can be used instead of its ID: 1 to 64 letters, digits, `-`, `_` or `.`.
-    name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// Where to roll back to.
@@ -26,7 +26,7 @@ pub(crate) struct CheckpointRequest {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RollbackRequest {
     /// ID or name of the checkpoint.
-    checkpoint: String,
+    pub(crate) checkpoint: String,
 }
 
 /// Keeps the variables and files of a session as they are now. A session keeps at most 8 checkpoints; the oldest makes room.

@@ -14,6 +14,7 @@ use cellblock_interpreter::cell::{Guard, Rescue};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::project::Project;
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
 use cellblock_settings::renamed::IDLE_SECONDS;
@@ -71,6 +72,11 @@ pub(crate) struct CreateRequest {
     /// Deprecated name of `idle_timeout`.
     #[schema(deprecated)]
     idle_seconds: Option<f64>,
+    /// What happens after the idle timeout: `end`, or `hibernate`, which frees the session's memory and keeps its files, and its
+    /// variables if the backend can. A hibernated session ends when it is not used for the gateway's `sessions.hibernation_timeout`.
+    /// By default what the gateway has in `sessions.on_idle`.
+    #[schema(value_type = Option<String>)]
+    on_idle: Option<OnIdle>,
     /// Connectors that code can call, of those that the operator offers to code. By default all of them in
     /// a `notebook`, and none in a session with another toolset.
     connectors: Option<Vec<String>>,
@@ -136,6 +142,8 @@ pub(crate) async fn create(
         limits: changed.then(|| terms.limits.clone()),
         rescue: terms.rescue,
         idle: terms.idle,
+        on_idle: terms.on_idle,
+        hibernation: terms.hibernation,
         id: Some(id.clone()),
         connectors: connectors.clone(),
         fetch_allowance: Some(gateway.fetch_allowance_of(&caller.owner, Some(&id))),
@@ -389,5 +397,7 @@ fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Re
         guard: guard(gateway, toolset, request.guard)?,
         rescue: request.rescue.unwrap_or(usual.rescue),
         idle,
+        on_idle: request.on_idle.unwrap_or(options.on_idle),
+        hibernation: options.hibernation_timeout,
     })
 }

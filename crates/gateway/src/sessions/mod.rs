@@ -10,6 +10,7 @@ pub(crate) mod cells;
 pub(crate) mod checkpoints;
 pub(crate) mod create;
 pub(crate) mod datasets;
+pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod inputs;
@@ -58,6 +59,7 @@ pub(crate) fn routes() -> Router<Gateway> {
             "/v1/sessions/{id}/checkpoints/{checkpoint}",
             delete(checkpoints::delete),
         )
+        .route("/v1/sessions/{id}/events", get(events::list))
         .route("/v1/sessions/{id}/files", get(files::list))
         .route("/v1/sessions/{id}/fork", post(fork::fork))
         .route("/v1/sessions/{id}/hibernate", post(manage::hibernate))

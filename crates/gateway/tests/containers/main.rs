@@ -4,6 +4,7 @@
 
 mod analysis;
 mod attachments;
+mod checkpoints;
 mod files;
 mod found;
 mod lifetime;

@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 use serde_json::json;
 
-use crate::support::{Api, block_on};
+use crate::support::{Api, block_on, until};
 
 #[test]
 fn a_session_is_forked_into_sessions_of_the_same_owner() {
@@ -76,6 +76,43 @@ fn a_session_is_forked_into_sessions_of_the_same_owner() {
         assert!(shown.to_string().contains("hibernated"), "{shown}");
         let (_, listed) = api.get(&format!("{session}/files")).await;
         assert!(listed.to_string().contains("/workspace/a"), "{listed}");
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn an_idle_session_is_hibernated_if_its_owner_asked_for_that() {
+    block_on(async {
+        let api = Api::of("hibernation").await;
+        let (status, refused) = api.post("/v1/sessions", &json!({"on_idle": "sleep"})).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+        let usual = api.session(&json!({})).await;
+        let (_, shown) = api.get(&usual).await;
+        assert_eq!(
+            (&shown["on_idle"], &shown["status"]),
+            (&json!("end"), &json!("idle"))
+        );
+        api.end(&usual).await;
+        let options = json!({"idle_timeout": 1, "on_idle": "hibernate"});
+        let session = api.session(&options).await;
+        api.run(&session, "x = 1\nopen('/workspace/a', 'w').write('kept')")
+            .await;
+        let (_, shown) = api.get(&session).await;
+        let lifetime = shown["expires_at"].as_u64().unwrap() - shown["last_used_at"].as_u64().unwrap();
+        assert_eq!((lifetime, &shown["on_idle"]), (86_401, &json!("hibernate")));
+        until("the session is hibernated", || async {
+            let (_, shown) = api.get(&session).await;
+            shown["status"] == "hibernated"
+        })
+        .await;
+        let (_, listed) = api.get("/v1/sessions").await;
+        assert_eq!(listed["data"][0]["status"], "hibernated", "{listed}");
+        let shown = api.run(&session, "open('/workspace/a').read()").await;
+        assert_eq!(shown["outputs"][0]["value"], "kept", "{shown}");
+        assert!(
+            shown.to_string().contains("the session was hibernated"),
+            "{shown}"
+        );
         api.end(&session).await;
     });
 }

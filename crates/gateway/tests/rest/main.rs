@@ -11,6 +11,7 @@ mod checkpoints;
 mod connectors;
 mod console;
 mod decisions;
+mod events;
 mod execute;
 mod files;
 mod forks;

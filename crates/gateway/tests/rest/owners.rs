@@ -34,6 +34,7 @@ fn objects_of_other_owners_are_not_found() {
             (Method::GET, "/usage"),
             (Method::POST, "/fork"),
             (Method::POST, "/hibernate"),
+            (Method::GET, "/events"),
             (Method::GET, "/checkpoints"),
             (Method::POST, "/checkpoints"),
             (Method::DELETE, "/checkpoints/c1"),

@@ -18,6 +18,7 @@ use super::checkpoints::{Checkpoints, Trial};
 use super::count::Counted;
 use super::datasets::Dataset;
 use super::files::Collected;
+use super::hibernate::{Asleep, OnIdle, Resting};
 use super::inputs::Bound;
 use super::interrupts::Interrupted;
 use super::kept::Whole;
@@ -64,6 +65,10 @@ pub struct SessionOptions {
     pub rescue: Rescue,
     /// How long a sandbox is kept while nothing is asked of its session; the session itself goes on, in a new one.
     pub idle: Duration,
+    /// What happens after that.
+    pub on_idle: OnIdle,
+    /// How long a session that was hibernated because nobody had used it is kept.
+    pub hibernation: Duration,
     /// Id of the session in the origins of its artifacts; by default, a random one.
     pub id: Option<String>,
     /// Connectors that its code may call. Cells that derive from tool results may call none.
@@ -113,6 +118,8 @@ impl Default for SessionOptions {
             pooled: true,
             rescue: Rescue::Idle,
             idle: Duration::from_mins(15),
+            on_idle: OnIdle::End,
+            hibernation: Duration::from_hours(24),
             id: None,
             connectors: Vec::new(),
             fetch_allowance: None,
@@ -141,6 +148,9 @@ pub(super) struct Actor {
     /// The sandbox, made on first use.
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
     pub(super) kernel: Option<Kernel>,
+    /// Where the sandbox is while the session is hibernated, if the backend can write it to disk.
+    pub(super) asleep: Option<Asleep>,
+    pub(super) resting: Arc<Resting>,
     pub(super) standby: Standby,
     /// Kept copies of kernels, with their checkpoints.
     pub(super) kept: Checkpoints,
@@ -228,6 +238,8 @@ impl Actor {
             interrupts,
             sandbox: None,
             kernel: None,
+            asleep: None,
+            resting: Arc::default(),
             standby: Standby::default(),
             kept: Checkpoints::default(),
             furnished: false,
@@ -267,6 +279,9 @@ impl Actor {
             let Some(request) = self.hold_back(request) else {
                 continue;
             };
+            if request.wakes() {
+                self.wake().await;
+            }
             self.chain.note(&request);
             match request {
                 Request::Execute {
@@ -482,16 +497,6 @@ impl Actor {
     fn origins(&self) -> BTreeMap<String, VariableOrigin> {
         let there = self.kernel.as_ref().map(|_| self.lineage.origins().clone());
         there.unwrap_or_default()
-    }
-
-    /// Returns the note for the model, in addition to the outcome.
-    fn note(&mut self, before: Vec<String>, of_outcome: Option<String>) -> Option<String> {
-        let notes: Vec<_> = before
-            .into_iter()
-            .chain(self.unreported.drain(..))
-            .chain(of_outcome)
-            .collect();
-        (!notes.is_empty()).then(|| notes.join(". "))
     }
 
     pub(super) fn number(&mut self) -> u64 {

@@ -22,6 +22,16 @@ pub(super) struct Made<'a> {
 }
 
 impl Actor {
+    /// Returns the note for the model, in addition to the outcome.
+    pub(super) fn note(&mut self, before: Vec<String>, of_outcome: Option<String>) -> Option<String> {
+        let notes: Vec<_> = before
+            .into_iter()
+            .chain(self.unreported.drain(..))
+            .chain(of_outcome)
+            .collect();
+        (!notes.is_empty()).then(|| notes.join(". "))
+    }
+
     /// Adds the origins of a cell's artifacts. A failure is logged: it must not cost the cell its result.
     pub(super) async fn attribute(&self, cell: u64, made: &Made<'_>, inputs: &BTreeSet<ArtifactId>) {
         let origin = |name: Option<String>, inputs: Vec<ArtifactId>| Origin {

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use cellblock_protocol::ToKernel;
 use cellblock_protocol::text::acts;
 use cellblock_sandbox::backend::{KeptKernel, Lack};
 use cellblock_sandbox::limits::NetworkPolicy;
@@ -109,6 +110,7 @@ impl Actor {
             let backend = backend.name();
             return Err(ForkError::Unsupported { backend }.into());
         }
+        let backend_suspends = backend.suspends();
         options.check()?;
         if self.volume.is_some() {
             return Err(refused("a volume"));
@@ -119,6 +121,9 @@ impl Actor {
         self.ready().await?;
         if let Some(process) = self.processes.running() {
             return Err(refused(&format!("a process beside its cells (`{process}`)")));
+        }
+        if backend_suspends {
+            return self.branch(&options).await;
         }
         let snapshot = self.next_snapshot();
         let (mut kept, state) = match self.copy_state("fork a session", snapshot).await {
@@ -167,6 +172,57 @@ impl Actor {
             forks.push(fork);
         }
         Ok(forks)
+    }
+
+    /// Makes all new sessions from the state of the whole machine.
+    async fn branch(&mut self, options: &ForkOptions) -> Result<Vec<Session>> {
+        if self.processes.is_in_use() {
+            return Err(refused("an open connection to one of its ports or processes"));
+        }
+        self.hear_out().await?;
+        let state = self.state();
+        let (Some(sandbox), Some(kernel)) = (self.sandbox.take(), self.kernel.take()) else {
+            return Err(Error::Closed);
+        };
+        let id = sandbox.id().to_owned();
+        let branched = match sandbox.branch(kernel, options.count).await {
+            Ok(branched) => branched,
+            Err(error) => {
+                self.shared.returned(&id);
+                self.discard();
+                return Err(error.into());
+            }
+        };
+        self.take_up(branched.own);
+        let leases = branched.branches.map_err(|error| failure(error.into()))?;
+        let mut forks = Vec::new();
+        for (index, lease) in leases.into_iter().enumerate() {
+            let mut fork = self.unborn(options.ids.get(index).cloned(), &state);
+            let actor = &mut fork.actor;
+            actor.take_up(lease);
+            actor.furnished = self.furnished;
+            actor.commands = self.commands;
+            actor.kept.begin();
+            actor.continue_from(state.clone());
+            forks.push(fork);
+        }
+        for fork in &mut forks {
+            let message = ToKernel::Diverge {
+                cell: fork.actor.number(),
+                reseed: options.reseed,
+            };
+            let diverged = fork.actor.housekeeping(&message, false).await;
+            let reason = match diverged {
+                Ok(Ok(_)) => continue,
+                Ok(Err(reason)) => reason,
+                Err(error) => error.to_string(),
+            };
+            for mut fork in forks {
+                fork.actor.discard();
+            }
+            return Err(ForkError::Failed { reason }.into());
+        }
+        Ok(forks.into_iter().map(Unborn::start).collect())
     }
 
     /// Returns a session with the host's part of the state.
@@ -257,3 +313,6 @@ fn refused(obstacle: &str) -> Error {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,31 +1,131 @@
-//! Hibernation: a session gives back its processes and keeps its files. The next request starts a new kernel, and the next cell reports
-//! that the variables are gone.
+//! Hibernation: a session gives back its processes and keeps what it can.
+//!
+//! ```text
+//! backends that suspend sandboxes   the whole machine, with variables and files ──> disk ──next request──> the same machine
+//! others                            files stay in the sandbox; the next request starts a new kernel, and the next cell reports
+//!                                   that the variables are gone
+//! ```
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cellblock_sandbox::backend::{Dormant, Lease, Suspension};
+use cellblock_sandbox::limits::NetworkPolicy;
+use metrics::gauge;
 use serde::{Deserialize, Serialize};
 
 use super::actor::Actor;
+use super::checkpoints::CheckpointOrder;
 use super::timeline::Happened;
 use super::{Request, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Note for the next cell.
 const HIBERNATED: &str = "the session was hibernated; all variables are gone; files in /workspace are kept. \
                           Run what defines your variables again";
+/// Number of lost files that are named.
+const NAMED: u32 = 10;
 
-/// What a hibernated session has lost.
+/// What happens to a session that nobody has used for its idle timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnIdle {
+    /// Its sandbox ends, with all variables and files.
+    #[default]
+    End,
+    /// It is [hibernated](Session::hibernate), and ends when nobody uses it for the hibernation timeout after that.
+    Hibernate,
+}
+
+impl OnIdle {
+    /// Returns its name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Hibernate => "hibernate",
+        }
+    }
+}
+
+impl std::str::FromStr for OnIdle {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let known = [Self::End, Self::Hibernate];
+        let found = known.into_iter().find(|action| action.name() == text);
+        found.ok_or_else(|| {
+            format!("`{text}` is not what can happen to an idle session; choose `end` or `hibernate`")
+        })
+    }
+}
+
+/// What a hibernated session has lost, and what is kept of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hibernated {
     /// Whether it had variables, which are gone.
     pub lost_variables: bool,
     /// Number of checkpoints that are gone.
     pub lost_checkpoints: usize,
+    /// Size in bytes of its variables and files on disk; absent if its files are still in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_bytes: Option<u64>,
+}
+
+/// Whether a session is hibernated, for its handles.
+#[derive(Debug, Default)]
+pub(super) struct Resting(AtomicBool);
+
+impl Resting {
+    pub(super) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets it; returns what it was.
+    pub(super) fn set(&self, rests: bool) -> bool {
+        let before = self.0.swap(rests, Ordering::Relaxed);
+        if before != rests {
+            let hibernated = gauge!("cellblock_sessions_hibernated");
+            hibernated.increment(if rests { 1.0 } else { -1.0 });
+        }
+        before
+    }
+}
+
+/// A machine on disk, with what is said if it cannot be restored.
+#[derive(Debug)]
+pub(super) struct Asleep {
+    dormant: Box<dyn Dormant>,
+    /// Some of its files.
+    files: Vec<String>,
+    /// Number of all its files.
+    total: u64,
 }
 
 impl Session {
-    /// Ends the kernel, all [processes](Self::processes) and the checkpoints, and frees their memory. Files are kept. The next request that
-    /// needs a kernel gets a new one.
+    /// Ends all [processes](Self::processes), and frees the memory of the session. Backends that can, such as gVisor, write its variables
+    /// and files to disk, where they stay until the next request; a session with a volume or the network `egress` is an exception. Others
+    /// end the kernel and the checkpoints, and keep the files. If the state cannot be written, the session goes on.
     pub async fn hibernate(&self) -> Result<Hibernated> {
         self.ask(|answer| Request::Hibernate { answer }).await
+    }
+
+    /// Returns whether it is hibernated.
+    pub fn is_hibernated(&self) -> bool {
+        self.resting.is_so()
+    }
+}
+
+impl Request {
+    /// Returns whether it ends the hibernation of a session.
+    pub(super) const fn wakes(&self) -> bool {
+        !matches!(
+            self,
+            Self::Close { .. }
+                | Self::Recorded { .. }
+                | Self::Usage { .. }
+                | Self::Hibernate { .. }
+                | Self::Checkpoint(CheckpointOrder::List { .. })
+        )
     }
 }
 
@@ -34,8 +134,29 @@ impl Actor {
         if self.loss().is_some() {
             self.discard();
         }
+        let hibernated = if let Some(asleep) = &self.asleep {
+            Hibernated {
+                kept_bytes: Some(asleep.dormant.bytes()),
+                ..Hibernated::default()
+            }
+        } else if self.shared.backend.suspends()
+            && self.volume.is_none()
+            && self.limits.network != NetworkPolicy::Egress
+        {
+            self.sleep().await?
+        } else {
+            self.rest().await?
+        };
+        let there = self.sandbox.is_some() || self.asleep.is_some();
+        self.resting.set(there);
+        Ok(hibernated)
+    }
+
+    /// Keeps only files.
+    async fn rest(&mut self) -> Result<Hibernated> {
         self.processes.end_all().await;
         self.run_exit_handlers().await;
+        self.chain.reset();
         let Some(sandbox) = &self.sandbox else {
             return Ok(Hibernated::default());
         };
@@ -54,6 +175,116 @@ impl Actor {
         Ok(Hibernated {
             lost_variables,
             lost_checkpoints: snapshots.len(),
+            kept_bytes: None,
         })
     }
+
+    /// Writes the machine to disk.
+    async fn sleep(&mut self) -> Result<Hibernated> {
+        if self.sandbox.is_none() {
+            return Ok(Hibernated::default());
+        }
+        self.ready().await?;
+        self.processes.end_all().await;
+        let (Some(sandbox), Some(kernel)) = (self.sandbox.take(), self.kernel.take()) else {
+            return Err(Error::Closed);
+        };
+        let id = sandbox.id().to_owned();
+        let listed = sandbox.guest().list("/workspace", None, NAMED).await;
+        let listed = listed.unwrap_or_default();
+        match sandbox.suspend(kernel).await {
+            Ok(Suspension::Dormant(dormant)) => {
+                self.shared.returned(&id);
+                let kept_bytes = Some(dormant.bytes());
+                self.asleep = Some(Asleep {
+                    dormant,
+                    files: listed.files.into_iter().map(|file| file.path).collect(),
+                    total: listed.total,
+                });
+                Ok(Hibernated {
+                    kept_bytes,
+                    ..Hibernated::default()
+                })
+            }
+            Ok(Suspension::Refused(lease, error)) => {
+                self.take_up(*lease);
+                Err(error.into())
+            }
+            Err(error) => {
+                self.shared.returned(&id);
+                self.discard();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Ends the hibernation.
+    pub(super) async fn wake(&mut self) {
+        self.resting.set(false);
+        let Some(asleep) = self.asleep.take() else {
+            return;
+        };
+        match asleep.dormant.wake().await {
+            Ok(lease) => self.take_up(lease),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "could not restore a hibernated session"
+                );
+                self.discard();
+                let files = lost_files(&asleep.files, asleep.total);
+                self.unreported.clear();
+                self.unreported.push(format!(
+                    "the session was hibernated, and its state on disk cannot be restored; all variables are gone, and {files}. \
+                     Run what defines your variables and writes your files again"
+                ));
+                self.lost_files = Some(format!(
+                    "the session was hibernated, and its state on disk cannot be restored; {files}. Write them again"
+                ));
+            }
+        }
+    }
+
+    /// Goes on in a sandbox that has the session's state.
+    pub(super) fn take_up(&mut self, lease: Lease) {
+        self.shared.in_use().insert(lease.sandbox.id().to_owned());
+        self.sandbox = Some(lease.sandbox);
+        self.kernel = Some(lease.kernel);
+        self.show_processes();
+    }
+
+    /// Hibernates or ends a session that nobody has used for long; returns how long to wait then.
+    pub(super) async fn end_or_hibernate(&mut self) -> Duration {
+        if self.options.on_idle == OnIdle::Hibernate && !self.resting.is_so() {
+            self.save_volume_between_cells().await;
+            match self.hibernate().await {
+                Ok(hibernated) => {
+                    tracing::info!(session = self.id, ?hibernated, "hibernated an idle session");
+                    return self.options.hibernation;
+                }
+                Err(error) => tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    session = self.id,
+                    "could not hibernate an idle session, which is ended"
+                ),
+            }
+        }
+        self.end_idle().await;
+        Duration::ZERO
+    }
+}
+
+/// Says which files are gone.
+fn lost_files(named: &[String], total: u64) -> String {
+    if named.is_empty() {
+        return "all files are gone".to_owned();
+    }
+    let names: Vec<_> = named.iter().map(|name| format!("`{name}`")).collect();
+    let more = total.saturating_sub(named.len() as u64);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("all files are gone, which are {}{more}", names.join(", "))
 }

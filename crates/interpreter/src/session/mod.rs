@@ -113,6 +113,7 @@ pub struct Session {
     table: Arc<processes::Table>,
     /// Whether its code is checked before it runs.
     guarded: bool,
+    resting: Arc<hibernate::Resting>,
     timeline: timeline::Timeline,
 }
 
@@ -271,6 +272,7 @@ impl Session {
         let table: Arc<processes::Table> = Arc::default();
         let guarded = options.guard != Guard::Off;
         let actor = Actor::new(shared, options, member.clone(), interrupted, Arc::clone(&table));
+        let resting = Arc::clone(&actor.resting);
         let session = Self {
             requests,
             interrupts: Arc::new(interrupts),
@@ -281,6 +283,7 @@ impl Session {
             network,
             table,
             guarded,
+            resting,
             timeline: actor.timeline.clone(),
         };
         (session, actor, queue)

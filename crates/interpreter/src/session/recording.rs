@@ -70,13 +70,18 @@ impl RunChain {
             Request::Command { .. } => RunDependency::Commands,
             Request::Attach { .. } => RunDependency::Processes,
             Request::AddDataset { .. } => RunDependency::Datasets,
-            Request::Reset { .. } | Request::Hibernate { .. } => {
-                self.now.reset = true;
+            Request::Reset { .. } => {
+                self.reset();
                 return;
             }
             _ => return,
         };
         self.now.depends_on.insert(dependency);
+    }
+
+    /// Notes that the variables are gone.
+    pub(super) fn reset(&mut self) {
+        self.now.reset = true;
     }
 
     /// Notes that the code of a cell begins to run.

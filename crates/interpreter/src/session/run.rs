@@ -256,6 +256,7 @@ const fn number_of(message: &ToKernel) -> u64 {
         | ToKernel::Bind { cell, .. }
         | ToKernel::Variables { cell }
         | ToKernel::Reset { cell }
+        | ToKernel::Diverge { cell, .. }
         | ToKernel::Checkpoint { cell } => *cell,
         ToKernel::Configure { .. } | ToKernel::Answer { .. } | ToKernel::TakeOver { .. } => 0,
     }

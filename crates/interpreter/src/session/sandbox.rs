@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::actor::Actor;
 use super::calls::{BuiltIn, CallLimits};
 use super::files::Collected;
+use super::hibernate::OnIdle;
 use super::kept::Whole;
 use super::outputs::HandedOver;
 use super::run::{CellTerms, run};
@@ -29,8 +30,13 @@ const FILES_LOST: &str = "the sandbox was lost and replaced; all files are gone.
 impl Actor {
     /// Waits for a request. A sandbox that nobody has needed for long is given back meanwhile.
     pub(super) async fn next(&mut self, queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
-        let mut left = self.options.idle;
-        while self.sandbox.is_some() {
+        let rests = self.resting.is_so() && self.options.on_idle == OnIdle::Hibernate;
+        let mut left = if rests {
+            self.options.hibernation
+        } else {
+            self.options.idle
+        };
+        while self.sandbox.is_some() || self.asleep.is_some() {
             let waiting = async {
                 tokio::select! {
                     biased;
@@ -48,8 +54,8 @@ impl Actor {
                 Err(_) => {}
             }
             left = self.options.idle.saturating_sub(self.processes.idle());
-            if left.is_zero() {
-                self.end_idle().await;
+            if left.is_zero() || self.resting.is_so() {
+                left = self.end_or_hibernate().await;
             }
         }
         queue.recv().await
@@ -98,6 +104,18 @@ impl Actor {
     /// Ends a sandbox that was not used for long, and lets the next cell tell what went with it.
     pub(super) async fn end_idle(&mut self) {
         let told = self.has_state();
+        let hibernated = self.resting.set(false) && self.options.on_idle == OnIdle::Hibernate;
+        let why = if hibernated {
+            format!(
+                "the session was hibernated for {} s, so it was ended",
+                self.options.hibernation.as_secs_f64()
+            )
+        } else {
+            format!(
+                "the session was idle for {} s, so its sandbox was ended",
+                self.options.idle.as_secs_f64()
+            )
+        };
         if let Err(error) = self.close().await {
             tracing::info!(
                 error = &error as &dyn std::error::Error,
@@ -107,14 +125,9 @@ impl Actor {
         self.discard();
         if told {
             self.unreported.clear();
-            self.lost_files = Some(format!(
-                "the session was idle for {} s, so its sandbox was ended; all files are gone. Write them again",
-                self.options.idle.as_secs_f64()
-            ));
+            self.lost_files = Some(format!("{why}; all files are gone. Write them again"));
             self.unreported.push(format!(
-                "the session was idle for {} s, so its sandbox was ended; all variables and files are gone. \
-                 Run what defines your variables and writes your files again",
-                self.options.idle.as_secs_f64()
+                "{why}; all variables and files are gone. Run what defines your variables and writes your files again"
             ));
         }
     }
@@ -138,6 +151,8 @@ impl Actor {
         self.unreported.extend(self.kept.lose());
         self.processes.lose();
         self.way_out.close();
+        self.asleep = None;
+        self.resting.set(false);
         match self.sandbox.take() {
             Some(sandbox) => {
                 let id = sandbox.id().to_owned();

@@ -83,7 +83,8 @@ impl Standby {
             | ToKernel::Variables { .. }
             | ToKernel::Answer { .. }
             | ToKernel::Checkpoint { .. }
-            | ToKernel::TakeOver { .. } => {}
+            | ToKernel::TakeOver { .. }
+            | ToKernel::Diverge { .. } => {}
         }
     }
 

@@ -28,6 +28,11 @@ fn a_backend_lacks_what_it_declares_to_lack_and_no_more() {
             }
         }
         assert_eq!(found, declared().iter().copied().collect(), "{}", backend());
+        let hibernated = session().await;
+        run(&hibernated, "x = 1").await;
+        let keeps = hibernated.hibernate().await.unwrap().kept_bytes.is_some();
+        let declares = backend().parse().is_ok_and(BackendKind::suspends);
+        assert_eq!(keeps, declares, "{}", backend());
         let execution = run(&session().await, "1").await;
         assert_eq!(execution.sandbox.lacks, declared());
     });
@@ -42,11 +47,15 @@ fn the_table_of_the_documentation_is_what_the_backends_declare() {
         let (name, does) = (lack.name(), lack.otherwise());
         writeln!(table, "| {does} (`{name}`) | {process} | {gvisor} | {microvm} |").unwrap();
     }
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), table.as_bytes());
+    let of = |kind: BackendKind| if kind.suspends() { "yes" } else { "no" };
+    let [process, gvisor, microvm] = BackendKind::ALL.map(of);
+    let hibernation =
+        format!("| a hibernated session keeps its variables | {process} | {gvisor} | {microvm} |\n");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), (table.clone() + &hibernation).as_bytes());
     let docs = std::fs::read_to_string(workspace_root().join("docs/backends.md")).unwrap();
     assert!(
-        docs.contains(&table),
-        "docs/backends.md shows another table than\n{table}"
+        docs.contains(&table) && docs.contains(&hibernation),
+        "docs/backends.md shows another table than\n{table}{hibernation}"
     );
 }
 

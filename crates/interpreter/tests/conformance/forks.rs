@@ -6,7 +6,7 @@ use cellblock_interpreter::{Error, Session};
 use cellblock_testkit::require;
 
 use crate::limited::{MIB, limited};
-use crate::support::{block_on, run, session, value};
+use crate::support::{block_on, interpreter, run, session, value};
 
 const DEFINE: &str = "\
 import os, random, pathlib, signal, subprocess, asyncio
@@ -197,6 +197,9 @@ fn generators_that_code_has_made_are_seeded_anew_unless_they_are_to_go_on() {
 fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
     needs!(Forks);
     block_on(async {
+        // Where the whole machine is copied, all of this can be moved, at once.
+        let suspends = interpreter().await.backend().suspends();
+        let all = session().await;
         for (code, obstacle) in [
             (
                 "import threading, time\nheld = threading.Thread(target=time.sleep, args=(600,), daemon=True)\nheld.start()",
@@ -226,10 +229,23 @@ fn what_cannot_be_moved_is_refused_by_its_name_and_changes_nothing() {
                 "a timer",
             ),
         ] {
+            if suspends {
+                run(
+                    &all,
+                    &format!("{code}\nkept = [*globals().get('kept', ()), held]"),
+                )
+                .await;
+                continue;
+            }
             let session = session().await;
             run(&session, code).await;
             assert_eq!(refused(&session).await, obstacle);
             assert_eq!(value(&session, "'held' in globals()").await, true, "{obstacle}");
+        }
+        if suspends {
+            let fork = forked(&all, 1).await.remove(0);
+            let moved = "str((len(kept), kept[0].is_alive(), kept[1].poll(), len(kept[2]), kept[4][:2]))";
+            assert_eq!(value(&fork, moved).await, "(8, True, None, 2, b'\\x00\\x00')");
         }
         let session = session().await;
         let order = ProcessOrder {

@@ -80,6 +80,8 @@ impl McpSessions {
                 ..interpreter.limits().clone()
             }),
             idle: self.options.idle_timeout,
+            on_idle: self.options.on_idle,
+            hibernation: self.options.hibernation_timeout,
             id: Some(handle.clone()),
             guard: self.options.guard,
             setup: self.options.setup.clone(),
@@ -122,7 +124,7 @@ impl McpSessions {
             toolsets,
             datasets,
             _permit: permit,
-            idle_timeout: self.options.idle_timeout,
+            idle_timeout: self.options.lifetime(),
             made: Mutex::default(),
             cells: AtomicU64::default(),
         };

@@ -36,6 +36,8 @@ struct Described {
     cells: u64,
     /// Whether a call is at work on it.
     busy: bool,
+    /// Whether its memory was given back until it is used again.
+    hibernated: bool,
     /// For how many seconds nothing was asked of it.
     idle_seconds: u64,
     /// After how many such seconds it is closed.
@@ -166,8 +168,9 @@ fn described(server: &McpShared, entry: &SessionEntry, busy: bool) -> Described 
         created_unix_ms: unix_ms(entry.created),
         cells: entry.cells(),
         busy,
+        hibernated: entry.session.is_hibernated(),
         idle_seconds: entry.idle().as_secs(),
-        expires_after_seconds: server.options.idle_timeout.as_secs(),
+        expires_after_seconds: server.options.lifetime().as_secs(),
         datasets: entry.datasets.iter().map(|it| it.path.clone()).collect(),
     }
 }

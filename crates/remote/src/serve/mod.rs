@@ -69,12 +69,54 @@ pub trait Host: Send + Sync + 'static {
 /// Pending orders for the kernel of each stream, by the stream's number.
 type Signalled = Arc<Mutex<HashMap<u32, Arc<Orders>>>>;
 
+/// A sandbox whose client has suspended it, for the next connection. Dropping it destroys the sandbox.
+pub struct SuspendedRoom(Room);
+
+impl std::fmt::Debug for SuspendedRoom {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SuspendedRoom").finish_non_exhaustive()
+    }
+}
+
 /// Serves one connection until its end. Its resources are released when this completes; dropping it
 /// also destroys the sandbox.
 ///
 /// The caller must have checked that the client may have a sandbox. An error says why a connection
 /// was cut; it is not an error if the client closes it.
 pub async fn serve<T, E>(transport: T, host: Arc<dyn Host>, pulse: Pulse) -> Result<()>
+where
+    T: MuxTransport<E>,
+    E: std::fmt::Display + Send + 'static,
+{
+    let room = |mux, signalled| Room::new(mux, Arc::clone(&host), signalled, false);
+    serve_room(transport, &host, pulse, room).await.map(drop)
+}
+
+/// Serves the only client of a machine, as [`serve`] does. The client can suspend its sandbox, which is then returned for its next
+/// connection.
+pub async fn serve_machine<T, E>(
+    transport: T,
+    host: Arc<dyn Host>,
+    pulse: Pulse,
+    suspended: Option<SuspendedRoom>,
+) -> Result<Option<SuspendedRoom>>
+where
+    T: MuxTransport<E>,
+    E: std::fmt::Display + Send + 'static,
+{
+    let room = |mux, signalled| match suspended {
+        Some(SuspendedRoom(room)) => room.continued(mux, Arc::clone(&host), signalled),
+        None => Room::new(mux, Arc::clone(&host), signalled, true),
+    };
+    serve_room(transport, &host, pulse, room).await
+}
+
+async fn serve_room<T, E>(
+    transport: T,
+    host: &Arc<dyn Host>,
+    pulse: Pulse,
+    room: impl FnOnce(Arc<Mux>, Signalled) -> Room,
+) -> Result<Option<SuspendedRoom>>
 where
     T: MuxTransport<E>,
     E: std::fmt::Display + Send + 'static,
@@ -91,7 +133,7 @@ where
     let (asks, mut queue) = mpsc::channel(ASKS);
     let signalled = Signalled::default();
     let killed = Arc::new(Notify::new());
-    let mut room = Room::new(Arc::clone(&mux), host, Arc::clone(&signalled));
+    let mut room = room(Arc::clone(&mux), Arc::clone(&signalled));
     let heard = hear(controls, asks, &signalled, &killed);
     tokio::pin!(heard);
     let result = loop {
@@ -113,14 +155,22 @@ where
         };
         // The branch above notices that the connection is lost.
         let _ = mux.tell(&message).await;
+        if room.is_suspended() {
+            // The client waits for this: no descriptor of the connection may be open when the machine is written.
+            mux.close();
+            break Ok(());
+        }
     };
+    if room.is_suspended() {
+        return Ok(Some(SuspendedRoom(room)));
+    }
     if let Err(error) = &result {
         mux.fail(cellblock_sandbox::jail::error::chain(error));
     }
     room.close().await;
     match result {
         Ok(()) if mux.is_broken() => Err(mux.lost()),
-        result => result,
+        result => result.map(|()| None),
     }
 }
 

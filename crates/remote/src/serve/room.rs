@@ -33,6 +33,9 @@ pub(super) struct Room {
     /// Files that are mounted in the sandbox.
     shown: Vec<NamedTempFile>,
     limits: Limits,
+    /// Whether the server is the machine of this client alone.
+    is_machine: bool,
+    suspended: bool,
 }
 
 /// A file that the client uploads.
@@ -43,7 +46,7 @@ struct Upload {
 }
 
 impl Room {
-    pub(super) fn new(mux: Arc<Mux>, host: Arc<dyn Host>, signalled: Signalled) -> Self {
+    pub(super) fn new(mux: Arc<Mux>, host: Arc<dyn Host>, signalled: Signalled, is_machine: bool) -> Self {
         let limits = host.most().clone();
         Self {
             mux,
@@ -56,7 +59,20 @@ impl Room {
             upload: None,
             shown: Vec::new(),
             limits,
+            is_machine,
+            suspended: false,
         }
+    }
+
+    /// Continues over another connection.
+    pub(super) fn continued(mut self, mux: Arc<Mux>, host: Arc<dyn Host>, signalled: Signalled) -> Self {
+        (self.mux, self.host, self.signalled) = (mux, host, signalled);
+        self
+    }
+
+    /// Whether its connection is to be closed, so that the machine can be written to disk.
+    pub(super) const fn is_suspended(&self) -> bool {
+        self.suspended
     }
 
     pub(super) fn kill(&self) {
@@ -92,6 +108,8 @@ impl Room {
                 let kernel = unless_killed(sandbox, sandbox.rescue(ended, pid, &[]), killed).await?;
                 Ok(self.carry(kernel, stream))
             }
+            Ask::Suspend {} => self.suspend().await,
+            Ask::Resume {} => self.resume().await,
             Ask::Upload { stream, bytes } => self.expect(stream, bytes),
             Ask::Mount { name } => self.mount(&name).await,
             Ask::Install { layer } => self.install(&layer).await,
@@ -150,14 +168,35 @@ impl Room {
         let sandbox = self.sandbox.insert(lease.sandbox);
         self.ready = Some(lease.kernel);
         self.limits = limits;
-        let relay = sandbox.guest().relay().await?;
-        let (sending, receiving) = self.mux.open(GUEST);
-        let mux = Arc::clone(&self.mux);
-        self.relay = Some(tokio::spawn(async move {
-            if let Err(error) = guest::pass(relay, sending, receiving).await {
-                mux.fail(cellblock_sandbox::jail::error::chain(&error));
-            }
-        }));
+        self.relay = Some(relay(sandbox.as_ref(), &self.mux).await?);
+        Ok(Answer::Sandbox { id })
+    }
+
+    async fn suspend(&mut self) -> Served {
+        if !self.is_machine {
+            return Err(RemoteRefusal::request("this server cannot suspend a sandbox"));
+        }
+        let kernel = match self.pump.take() {
+            Some(pump) => pump.stop().await,
+            None => self.ready.take(),
+        };
+        let kernel = kernel.filter(|kernel| kernel.end.borrow().is_none());
+        self.ready = Some(kernel.ok_or_else(|| RemoteRefusal::request("there is no kernel"))?);
+        if let Some(relay) = self.relay.take() {
+            relay.abort();
+        }
+        self.upload = None;
+        self.suspended = true;
+        Ok(Answer::Done {})
+    }
+
+    async fn resume(&mut self) -> Served {
+        if !std::mem::take(&mut self.suspended) {
+            return Err(RemoteRefusal::request("no sandbox was suspended"));
+        }
+        let sandbox = self.sandbox()?;
+        let id = sandbox.id().to_owned();
+        self.relay = Some(relay(sandbox, &self.mux).await?);
         Ok(Answer::Sandbox { id })
     }
 
@@ -274,6 +313,18 @@ impl Drop for Room {
             self.host.returned(sandbox.id());
         }
     }
+}
+
+/// Starts relaying the client's requests to the guest.
+async fn relay(sandbox: &dyn Sandbox, mux: &Arc<Mux>) -> Result<JoinHandle<()>, RemoteRefusal> {
+    let relay = sandbox.guest().relay().await?;
+    let (sending, receiving) = mux.open(GUEST);
+    let mux = Arc::clone(mux);
+    Ok(tokio::spawn(async move {
+        if let Err(error) = guest::pass(relay, sending, receiving).await {
+            mux.fail(cellblock_sandbox::jail::error::chain(&error));
+        }
+    }))
 }
 
 enum Received {

@@ -90,7 +90,6 @@ impl BackendKind {
             Self::Gvisor => &[
                 Lack::Rescue,
                 Lack::Checkpoints,
-                Lack::Forks,
                 Lack::HigherLimits,
                 Lack::WarmOtherLimits,
                 Lack::ExactMemoryLimit,

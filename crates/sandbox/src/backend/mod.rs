@@ -25,6 +25,7 @@ use crate::guest::Guest;
 use crate::incoming::{Incoming, Outgoing, split};
 use crate::limits::Limits;
 
+mod dormant;
 mod kept;
 mod kind;
 mod lack;
@@ -32,6 +33,7 @@ mod order;
 pub mod process;
 
 pub use cellblock_guest::launcher::control::OBSTACLE;
+pub use dormant::{Branched, Dormant, Lease, Suspension};
 pub use kept::KeptKernel;
 pub use kind::{BackendChoice, BackendKind};
 pub use lack::Lack;
@@ -53,6 +55,11 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Returns what sandboxes of this backend lack beside those of the process backend.
     fn lacks(&self) -> &'static [Lack] {
         &[]
+    }
+
+    /// Returns whether its sandboxes can be [suspended](Sandbox::suspend) and [branched](Sandbox::branch).
+    fn suspends(&self) -> bool {
+        false
     }
 
     /// Returns the protections of every sandbox of this backend.
@@ -97,6 +104,18 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
         _kernel: &'a Kernel,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Err(Error::request("move a kernel that another machine has")) })
+    }
+
+    /// Writes the state of the sandbox and its idle kernel to files of the host, and ends all processes. Commands and connections of
+    /// the guest must have ended. After an error, the sandbox is lost. Only for backends that [suspend](Backend::suspends) sandboxes.
+    fn suspend(self: Box<Self>, _kernel: Kernel) -> BoxFuture<'static, Result<Suspension>> {
+        Box::pin(async { Err(Error::request("suspend a sandbox of this backend")) })
+    }
+
+    /// Makes sandboxes that begin with the state of this one and its idle kernel: all, or none. The same conditions hold. Nothing that
+    /// makes random numbers is seeded anew in them.
+    fn branch(self: Box<Self>, _kernel: Kernel, _count: usize) -> BoxFuture<'static, Result<Branched>> {
+        Box::pin(async { Err(Error::request("branch a sandbox of this backend")) })
     }
 
     /// Mounts a file, read-only, over an existing file of `/tmp/data`. `path` is the file's own

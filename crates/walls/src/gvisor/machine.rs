@@ -17,8 +17,8 @@ use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
 
-/// Maximum time to write a snapshot.
-const SNAPSHOT_LIMIT: Duration = Duration::from_mins(1);
+/// Maximum time to write a snapshot, or the state of a machine that goes on.
+const SNAPSHOT_LIMIT: Duration = Duration::from_mins(3);
 /// Memory of the template and of gVisor itself, and what code can take until the machine notices that it
 /// has taken too much. Beyond it the host ends the whole machine.
 const OVERHEAD_BYTES: u64 = 1 << 30;
@@ -28,6 +28,8 @@ impl Wall for Runsc {
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(3);
 
     const SENDS_LAYERS: bool = false;
+
+    const SUSPENDS: Option<u64> = Some(OVERHEAD_BYTES);
 
     type Control = ();
 
@@ -61,15 +63,7 @@ impl Wall for Runsc {
         place: &MachinePlace,
         directory: &Path,
     ) -> Result<(), String> {
-        let mut checkpoint = self.words(&place.path.join(STATE));
-        checkpoint.extend([
-            "checkpoint".to_owned(),
-            "--compression=none".to_owned(),
-            format!("--image-path={}", directory.display()),
-            place.id.clone(),
-        ]);
-        let written = tokio::time::timeout(SNAPSHOT_LIMIT, owner.run(checkpoint)).await;
-        written.map_err(|_| format!("it was not written within {} s", SNAPSHOT_LIMIT.as_secs()))?
+        self.checkpoint(owner, place, directory, false).await
     }
 
     async fn restore(
@@ -90,12 +84,52 @@ impl Wall for Runsc {
         let stream = connected(&listener, &owner, config.options.restore_limit()).await?;
         Ok((owner, (), stream))
     }
+
+    async fn save_running(
+        &self,
+        owner: &MachineOwner,
+        place: &MachinePlace,
+        directory: &Path,
+    ) -> Result<(), String> {
+        // Until it is written, the machine would be gone with it.
+        self.checkpoint(owner, place, directory, true).await
+    }
+
+    async fn reconnect(
+        &self,
+        config: &WallConfig,
+        owner: &MachineOwner,
+        place: &MachinePlace,
+    ) -> Result<UnixStream, String> {
+        let socket = place.path.join(SHARED).join(bundle::SOCKET);
+        let _ = std::fs::remove_file(&socket);
+        let listener = listen(&socket)?;
+        connected(&listener, owner, config.options.restore_limit()).await
+    }
 }
+
+/// Directory of a machine that it shares with its host.
+const SHARED: &str = "cb";
 
 /// Directory of `runsc`'s own files in that of a machine.
 const STATE: &str = "state";
 
 impl Runsc {
+    async fn checkpoint(
+        &self,
+        owner: &MachineOwner,
+        place: &MachinePlace,
+        directory: &Path,
+        goes_on: bool,
+    ) -> Result<(), String> {
+        let mut checkpoint = self.words(&place.path.join(STATE));
+        checkpoint.extend(["checkpoint".to_owned(), "--compression=none".to_owned()]);
+        checkpoint.extend(goes_on.then(|| "--leave-running".to_owned()));
+        checkpoint.extend([format!("--image-path={}", directory.display()), place.id.clone()]);
+        let written = tokio::time::timeout(SNAPSHOT_LIMIT, owner.run(checkpoint)).await;
+        written.map_err(|_| format!("it was not written within {} s", SNAPSHOT_LIMIT.as_secs()))?
+    }
+
     /// Starts the owner of a machine, which runs this command of `runsc`.
     fn own(
         &self,
@@ -127,7 +161,7 @@ impl Runsc {
 
 /// Writes the bundle of a machine, and returns the directory that the machine shares with its host.
 fn prepare(config: &WallConfig, places: &MachinePlaces, place: &MachinePlace) -> Result<PathBuf, String> {
-    let prepared = place.directory("cb").and_then(|shared| {
+    let prepared = place.directory(SHARED).and_then(|shared| {
         bundle::write(&place.path, &places.shared(), &shared, config)?;
         Ok(shared)
     });

@@ -4,6 +4,9 @@
 
 mod cells;
 mod death;
+#[path = "../firecracker/full_disk.rs"]
+mod full_disk;
 mod refused;
 mod snapshots;
 mod support;
+mod suspended;

@@ -126,6 +126,7 @@ pub(super) async fn hibernate(session: &SessionId) -> Result<()> {
     match ask(session, SessionAsk::Hibernate).await? {
         HostAnswer::Hibernated { lost } => {
             let told = match (lost.lost_variables, lost.lost_checkpoints) {
+                (false, 0) if lost.kept_bytes.is_some() => "variables and files are kept on disk",
                 (false, 0) => "files are kept",
                 (true, 0) => "files are kept; all variables are gone",
                 _ => "files are kept; all variables and checkpoints are gone",

@@ -8,6 +8,7 @@ use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolsetTerms;
 use cellblock_interpreter::workbench::Profile as Asked;
 use tokio::sync::broadcast;
@@ -61,7 +62,12 @@ async fn open(home: Home, place: SessionPlace) -> Result<(SessionService<OwnTool
             ..EgressPolicy::default()
         }),
         rescue: Rescue::Off,
-        idle: WITH_THE_HOST,
+        idle: match plan.on_idle {
+            OnIdle::End => WITH_THE_HOST,
+            OnIdle::Hibernate => plan.idle,
+        },
+        on_idle: plan.on_idle,
+        hibernation: WITH_THE_HOST,
         ..SessionOptions::default()
     });
     let terms = ToolsetTerms {

@@ -22,6 +22,7 @@ pub(in crate::config) fn check(options: &Options, check: &mut Check<'_>) {
         check.wrong(&["mcp", "max_tokens"], message);
     }
     check.positive(&["mcp", "idle_timeout"], options.idle_timeout);
+    check.positive(&["mcp", "hibernation_timeout"], options.hibernation_timeout);
     for (key, most) in [
         ("max_sessions", options.max_sessions),
         ("max_sessions_per_key", options.max_sessions_per_key),

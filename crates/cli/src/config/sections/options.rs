@@ -33,6 +33,7 @@ impl Settings {
             ("responses", "socket_timeout", responses.socket_timeout),
             ("containers", "idle_timeout", containers.idle_timeout),
             ("sessions", "idle_timeout", sessions.idle_timeout),
+            ("sessions", "hibernation_timeout", sessions.hibernation_timeout),
             ("execute", "timeout", execute.timeout),
             ("http", "header_timeout", http.header_timeout),
             ("http", "body_timeout", http.body_timeout),

@@ -88,7 +88,7 @@ impl<T: Toolbox> Service for SessionService<T> {
 
 impl<T: Toolbox> Hosted for SessionService<T> {
     fn idle_timeout(&self) -> Duration {
-        self.plan.idle
+        self.plan.lifetime()
     }
 
     fn interrupt(&self) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cellblock_image::Home;
 use cellblock_interpreter::Session;
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolEvent;
 use cellblock_interpreter::workbench;
 use cellblock_sandbox::backend::BackendKind;
@@ -128,6 +129,7 @@ fn host(idle: Duration) -> Hosted {
         datasets: Vec::new(),
         out: "/nonexistent".into(),
         idle,
+        on_idle: OnIdle::End,
         demands: BTreeMap::new(),
         backend: BackendKind::Process,
         network: NetworkPolicy::None,

@@ -1,6 +1,6 @@
 //! Containers that are at hand: each is a session, which ends when nobody has used it for its time.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +61,8 @@ pub(crate) struct ContainerState {
     pub(crate) sandbox: Option<String>,
     /// Ids of files that are in it.
     pub(crate) placed: HashSet<String>,
+    /// The same for each of its checkpoints.
+    pub(crate) checkpoints: HashMap<String, HashSet<String>>,
 }
 
 impl Hosted for LiveContainer {
@@ -131,6 +133,16 @@ impl LiveContainer {
     /// What a model has to know before it goes on, the first time that this is asked.
     pub(crate) fn lost(&self) -> Option<String> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Adds a note for the next model that goes on.
+    pub(crate) fn tell_next(&self, note: &str) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        *lost = match lost.take() {
+            Some(before) if before.contains(note) => Some(before),
+            Some(before) => Some(format!("{before} {note}")),
+            None => Some(note.to_owned()),
+        };
     }
 
     /// Returns the same note and keeps it.

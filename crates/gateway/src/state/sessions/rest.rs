@@ -10,6 +10,7 @@ use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::hosting::{Hosted, Resident};
 use cellblock_interpreter::input::InputFormat;
 use cellblock_interpreter::limits::Limits;
+use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::{ToolDefinition, Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,19 @@ pub(crate) struct SessionTerms {
     pub(crate) guard: Guard,
     pub(crate) rescue: Rescue,
     pub(crate) idle: Duration,
+    pub(crate) on_idle: OnIdle,
+    /// How long it is kept when it was hibernated because it was idle.
+    pub(crate) hibernation: Duration,
+}
+
+impl SessionTerms {
+    /// Returns how long it lives while nobody uses it.
+    pub(crate) fn lifetime(&self) -> Duration {
+        match self.on_idle {
+            OnIdle::End => self.idle,
+            OnIdle::Hibernate => self.idle.saturating_add(self.hibernation),
+        }
+    }
 }
 
 /// The volume of a session.
@@ -104,7 +118,7 @@ impl RestSession {
 
 impl Hosted for RestSession {
     fn idle_timeout(&self) -> Duration {
-        self.terms.idle
+        self.terms.lifetime()
     }
 
     fn interrupt(&self) {

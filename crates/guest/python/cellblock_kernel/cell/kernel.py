@@ -79,6 +79,7 @@ class Kernel:
             "bind": self._bind,
             "variables": self._variables,
             "reset": self._reset,
+            "diverge": self._diverge,
         }
 
     @property
@@ -354,6 +355,12 @@ class Kernel:
         plot.close()
         gc.collect()
         self._namespace.names.update(self._inputs.reload())
+
+    def _diverge(self, message: Message, blobs: list[bytes], done: Message) -> None:
+        # Only here, because few sessions are forked.
+        from cellblock_kernel.rescue.arrival import seed
+
+        seed(message["reseed"])
 
 
 def _exit_code(error: SystemExit) -> int:

@@ -118,15 +118,19 @@ impl Actor {
                 return Err(CheckpointError::Files { action, reason }.into());
             }
         };
-        let state = State {
+        Ok((files, bytes, kernel, self.state()))
+    }
+
+    /// Returns the host's part of the state.
+    pub(in crate::session) fn state(&self) -> State {
+        State {
             standby: self.standby.of_a_copy(),
             lineage: self.lineage.clone(),
             collected: self.collected.clone(),
             layers: self.layers.clone(),
             chain: self.chain.state(),
             inputs: self.inputs.iter().map(|input| input.name().to_owned()).collect(),
-        };
-        Ok((files, bytes, kernel, state))
+        }
     }
 
     async fn drop_checkpoint(&mut self, wanted: &str) -> Result<()> {

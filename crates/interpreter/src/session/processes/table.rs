@@ -144,6 +144,11 @@ impl Table {
         rows.used.elapsed()
     }
 
+    /// Returns whether a connection to a port or a process is open.
+    pub(in crate::session) fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.rows().in_use) > 1
+    }
+
     /// Notes that something is in use until what is returned is dropped.
     pub(in crate::session) fn in_use(&self) -> Arc<()> {
         Arc::clone(&self.rows().in_use)

@@ -270,6 +270,7 @@ fn small() -> impl Strategy<Value = ToKernel> {
         (any::<u64>(), text()).prop_map(|(cell, name)| ToKernel::Get { cell, name }),
         any::<u64>().prop_map(|cell| ToKernel::Variables { cell }),
         any::<u64>().prop_map(|cell| ToKernel::Reset { cell }),
+        (any::<u64>(), any::<bool>()).prop_map(|(cell, reseed)| ToKernel::Diverge { cell, reseed }),
         any::<u64>().prop_map(|cell| ToKernel::Checkpoint { cell }),
         (any::<u64>(), text(), text(), any::<bool>()).prop_map(|(cell, name, code, guarded)| {
             ToKernel::Setup {
