@@ -275,12 +275,12 @@ impl Actor {
 }
 
 /// Says which files are gone.
-fn lost_files(named: &[String], total: u64) -> String {
-    if named.is_empty() {
+fn lost_files(some: &[String], total: u64) -> String {
+    if some.is_empty() {
         return "all files are gone".to_owned();
     }
-    let names: Vec<_> = named.iter().map(|name| format!("`{name}`")).collect();
-    let more = total.saturating_sub(named.len() as u64);
+    let names: Vec<_> = some.iter().map(|name| format!("`{name}`")).collect();
+    let more = total.saturating_sub(some.len() as u64);
     let more = if more > 0 {
         format!(" and {more} more")
     } else {

@@ -114,7 +114,8 @@ fn machines_that_branch_have_the_same_state_and_other_names() {
 
 #[test]
 fn a_machine_that_is_too_large_or_has_no_room_on_disk_goes_on() {
-    require!(Runsc, Root);
+    require!(Runsc);
+    require!(Root);
     block_on(async {
         // The template of the other tests.
         backend().await;
@@ -134,7 +135,8 @@ fn a_machine_that_is_too_large_or_has_no_room_on_disk_goes_on() {
         })
         .await;
 
-        let disk = Small::new(&folder.path().join("gvisor"), 300 << 20);
+        let place = folder.path().join("gvisor");
+        let disk = Small::new(&place, 300 << 20);
         let full = gvisor::start(config(image)).await.unwrap();
         let mut lease = create(&full, &Limits::default()).await.unwrap();
         execute(&mut lease.kernel, "import os\nmuch = os.urandom(200 << 20)").await;

@@ -49,7 +49,7 @@ pub(crate) fn batches_to_parquet<W: Write + Send>(
         tail_rows: 0,
         series: false,
     };
-    let mut writer = match Writer::new(into, &announced, schema, None)? {
+    let mut writer = match Writer::new(into, &announced, schema, None) {
         Ok(writer) => writer,
         Err(why) => return Ok(Err(why)),
     };

@@ -62,7 +62,7 @@ pub(super) fn store<W: Write + Send>(
     compare(announced, &schema)?;
     let stored = stored_rows(announced)?;
     let columns = schema.fields().len();
-    let mut writer = match Writer::new(into, announced, &schema, None)? {
+    let mut writer = match Writer::new(into, announced, &schema, None) {
         Ok(writer) => writer,
         Err(why) => return Ok(unsupported(announced, why)),
     };

@@ -57,15 +57,15 @@ pub(super) struct RowGroup {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Begins to write, with what restores a dataset's frame; the inner error says why Parquet has no such table.
+    /// Begins to write, with what restores a dataset's frame; the error says why Parquet has no such table.
     pub(super) fn new(
         into: W,
         announced: &protocol::Dataframe,
         schema: &SchemaRef,
         frame: Option<&str>,
-    ) -> Result<Result<Self, String>, OutputError> {
+    ) -> Result<Self, String> {
         if schema.fields().is_empty() {
-            return Ok(Err("a table without columns has no Parquet form".into()));
+            return Err("a table without columns has no Parquet form".into());
         }
         let description = json!({
             "library": announced.library,
@@ -89,15 +89,15 @@ impl<W: Write + Send> Writer<W> {
         let properties = properties().set_key_value_metadata(Some(annotations)).build();
         let begun = ArrowWriter::try_new(into, SchemaRef::clone(&schema), Some(properties));
         match begun.and_then(ArrowWriter::into_serialized_writer) {
-            Ok((file, factory)) => Ok(Ok(Self {
+            Ok((file, factory)) => Ok(Self {
                 file,
                 factory,
                 schema,
                 group: RowGroup::default(),
                 encoding: VecDeque::new(),
                 groups: 0,
-            })),
-            Err(error) => Ok(Err(format!("this table has no Parquet form: {error}"))),
+            }),
+            Err(error) => Err(format!("this table has no Parquet form: {error}")),
         }
     }
 
@@ -256,9 +256,8 @@ mod tests {
             tail_rows: 0,
             series: false,
         };
-        let mut writer = Writer::new(tempfile::tempfile().unwrap(), &announced, &table.schema(), None)
-            .unwrap()
-            .unwrap();
+        let mut writer =
+            Writer::new(tempfile::tempfile().unwrap(), &announced, &table.schema(), None).unwrap();
         for offset in (0..ROWS).step_by(batch_rows) {
             writer
                 .write(&table.slice(offset, batch_rows.min(ROWS - offset)))

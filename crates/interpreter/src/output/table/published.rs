@@ -33,7 +33,7 @@ pub(crate) fn to_parquet<W: Write + Send>(
     };
     let schema = Arc::clone(&batches.schema);
     compare(announced, &schema)?;
-    let mut writer = match Writer::new(into, announced, &schema, Some(frame))? {
+    let mut writer = match Writer::new(into, announced, &schema, Some(frame)) {
         Ok(writer) => writer,
         Err(why) => return Ok(Err(why)),
     };

@@ -43,17 +43,20 @@ pub(super) fn pays(group: &RowGroup, column: usize) -> bool {
     distinct.len() * 20 <= seen * MOST_DISTINCT_OF_20
 }
 
+/// Hashes the value of a row.
+type Read<'a> = Box<dyn Fn(usize, &mut DefaultHasher) + 'a>;
+
 /// The values of one column of a batch.
 struct Values<'a> {
     array: &'a dyn Array,
-    read: Box<dyn Fn(usize, &mut DefaultHasher) + 'a>,
+    read: Read<'a>,
 }
 
 impl<'a> Values<'a> {
     /// Returns nothing for types that have no dictionary, or whose parts would have one each.
     fn of(batch: &'a RecordBatch, column: usize) -> Option<Self> {
         let array = batch.column(column).as_ref();
-        let read: Box<dyn Fn(usize, &mut DefaultHasher) + 'a> = match array.data_type() {
+        let read: Read<'a> = match array.data_type() {
             DataType::Utf8 => {
                 let texts = array.as_string::<i32>();
                 Box::new(|at, hasher| texts.value(at).hash(hasher))
