@@ -17,7 +17,7 @@ const PIECE: usize = 1 << 18;
 
 /// A file without a name that is hashed while it is written. Dropping it leaves nothing.
 #[derive(Debug)]
-pub struct Draft {
+pub struct ArtifactDraft {
     file: File,
     hash: Sha256,
     length: u64,
@@ -25,7 +25,7 @@ pub struct Draft {
     linkable: bool,
 }
 
-impl Draft {
+impl ArtifactDraft {
     fn new(file: File, linkable: bool) -> Self {
         Self {
             file,
@@ -58,7 +58,7 @@ impl Draft {
     }
 }
 
-impl Write for Draft {
+impl Write for ArtifactDraft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.hash.update(&bytes[..written]);
@@ -73,10 +73,10 @@ impl Write for Draft {
 
 impl Store {
     /// Begins a file to be published by [`put_draft`](Self::put_draft).
-    pub fn draft(&self) -> Result<Draft, ArtifactError> {
+    pub fn draft(&self) -> Result<ArtifactDraft, ArtifactError> {
         match self.local_draft() {
             Some(draft) => Ok(draft),
-            None => Ok(Draft::new(
+            None => Ok(ArtifactDraft::new(
                 tempfile::tempfile().map_err(ArtifactError::Draft)?,
                 false,
             )),
@@ -84,21 +84,21 @@ impl Store {
     }
 
     /// Begins a file in the store's folder; nothing without a folder, or if its file system has no files without names.
-    fn local_draft(&self) -> Option<Draft> {
+    fn local_draft(&self) -> Option<ArtifactDraft> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(self.folder.as_ref()?, flags, Mode::from_raw_mode(0o666)).ok()?;
-        Some(Draft::new(file.into(), true))
+        Some(ArtifactDraft::new(file.into(), true))
     }
 
     /// Publishes what was written. Its bytes are neither read nor copied if they are in the store's folder.
-    pub async fn put_draft(&self, draft: Draft, about: &About) -> Result<ArtifactId, ArtifactError> {
+    pub async fn put_draft(&self, draft: ArtifactDraft, about: &About) -> Result<ArtifactId, ArtifactError> {
         let id = ArtifactId::finish(draft.hash);
         let (length, linkable) = (draft.length, draft.linkable);
         self.put_hashed(draft.file, id, length, linkable, about).await
     }
 
     /// Copies a file into the store's folder, if there is one and it can be linked there. Returns the file otherwise.
-    pub(crate) async fn copied(&self, file: File) -> Result<Result<Draft, File>, ArtifactError> {
+    pub(crate) async fn copied(&self, file: File) -> Result<Result<ArtifactDraft, File>, ArtifactError> {
         let Some(draft) = self.local_draft() else {
             return Ok(Err(file));
         };

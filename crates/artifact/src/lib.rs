@@ -24,7 +24,7 @@ mod store;
 mod tiered;
 mod urls;
 
-pub use draft::Draft;
+pub use draft::ArtifactDraft;
 pub use envelope::{ArtifactEnvelope, CHART, ChartArtifact, ImageArtifact, Picture};
 pub use error::ArtifactError;
 pub use gc::{Collected, Retention};

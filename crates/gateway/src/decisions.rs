@@ -1,4 +1,4 @@
-//! `GET /v1/decisions`: the last decisions about what an owner's code and requests wanted.
+//! The last decisions about what an owner's code and requests wanted.
 //!
 //! ```text
 //! proxy of a session ──allowed, denied, failed──> Decisions (in memory, per owner) ──> list
@@ -10,33 +10,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::Router;
-use axum::extract::State;
-use axum::routing::get;
 use cellblock_interpreter::egress::EgressRecord;
 use cellblock_interpreter::session::EgressLog;
 use serde::Serialize;
 
-use crate::json::Json;
-use crate::listing::{self, Listed, Queried};
-use crate::problem::Problem;
 use crate::records::Quota;
-use crate::state::{Caller, Gateway};
 
 /// Decisions that are kept of an owner, and owners of whom any are kept. Of more, the latest are.
-const MOST: usize = 500;
+pub(crate) const MOST: usize = 500;
 const MOST_OWNERS: usize = 1000;
 /// Decisions among which an equal one is looked for, to count it there.
 const RECENT: usize = 32;
 /// Longest method that is kept; longer ones are cut.
 const MAX_METHOD: usize = 32;
-/// Default number of decisions in one answer.
-const USUAL: usize = 100;
-
-/// The routes.
-pub(crate) fn routes() -> Router<Gateway> {
-    Router::new().route("/v1/decisions", get(list))
-}
 
 /// What was decided about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -118,7 +104,7 @@ impl Decisions {
     }
 
     /// Returns an owner's decisions, the latest first.
-    fn of(&self, owner: &str, session: Option<&str>, most: usize) -> Vec<Decision> {
+    pub(crate) fn of(&self, owner: &str, session: Option<&str>, most: usize) -> Vec<Decision> {
         let all = self.all();
         let own = all.get(owner).into_iter().flatten().rev();
         let wanted = own.filter(|it| session.is_none() || it.session.as_deref() == session);
@@ -173,30 +159,6 @@ impl EgressLog for OwnerEgress {
         };
         self.decisions.add(&self.owner, decision);
     }
-}
-
-/// Lists the last decisions about what the caller's code and requests wanted, the latest first: requests to hosts, and quotas that were used
-/// up. Equal ones are counted together. The gateway keeps 500 of a key in memory, until it ends.
-#[utoipa::path(
-    get, operation_id = "list_decisions", path = "/v1/decisions", tag = "operations",
-    params(
-        ("session" = Option<String>, Query, description = "ID of the session whose decisions are listed"),
-        ("limit" = Option<u32>, Query, description = "Maximum number of decisions, 1 to 500; by default 100"),
-    ),
-    responses(
-        (status = 200, description = "The decisions", body = crate::openapi::DecisionList),
-        (status = 400, description = "A parameter is invalid", body = crate::openapi::Error),
-    )
-)]
-pub(crate) async fn list(
-    State(gateway): State<Gateway>,
-    caller: Caller,
-    query: Queried,
-) -> Result<Json<Listed<Decision>>, Problem> {
-    let limit = listing::page(&query, MOST, USUAL)?.limit;
-    let session = query.get("session").map(String::as_str);
-    let decisions = gateway.quotas.decisions().of(&caller.owner, session, limit);
-    Ok(Json(Listed::new(decisions)))
 }
 
 #[cfg(test)]

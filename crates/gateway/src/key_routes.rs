@@ -75,7 +75,7 @@ pub(crate) struct ListedKey {
     revoked_at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_used_at: Option<u64>,
-    /// Quotas that differ from the configured ones, by name; `null` is no limit.
+    /// Quotas that differ from the configured ones, by name; `null` stands for no limit.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     quotas: Allowance,
     /// Connectors that its code can call; `*` means all.

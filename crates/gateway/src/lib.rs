@@ -17,6 +17,7 @@ mod connectors;
 mod console;
 mod containers;
 mod conversations;
+mod decision_routes;
 mod decisions;
 pub mod description;
 mod engine;

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::local::Machine;
+use super::local::LocalMachine;
 use super::mux::{Mux, MuxTransport, Pulse, Receiving, Sending};
 use super::refusal::RemoteRefusal;
 use super::wire::{Answer, Ask, GENERATION, Hello, ToClient, ToServer};
@@ -30,7 +30,7 @@ pub(super) struct Link {
     listener: JoinHandle<()>,
     keep: Keep,
     /// The machine at the other end, which ends with the connection.
-    machine: Option<Weak<dyn Machine>>,
+    machine: Option<Weak<dyn LocalMachine>>,
 }
 
 /// What ends with the connection.
@@ -107,14 +107,14 @@ impl Link {
     }
 
     /// Holds the machine at the other end until the connection is closed.
-    pub(super) fn keeping_machine(mut self, machine: Option<Arc<dyn Machine>>) -> Self {
+    pub(super) fn keeping_machine(mut self, machine: Option<Arc<dyn LocalMachine>>) -> Self {
         let Some(machine) = machine else { return self };
         self.machine = Some(Arc::downgrade(&machine));
         self.keeping(Some(Box::new(machine)))
     }
 
     /// Returns the machine at the other end.
-    pub(super) fn machine(&self) -> Option<Arc<dyn Machine>> {
+    pub(super) fn machine(&self) -> Option<Arc<dyn LocalMachine>> {
         self.machine.as_ref()?.upgrade()
     }
 

@@ -23,11 +23,11 @@ pub struct OpenedStream {
     /// The stream.
     pub stream: UnixStream,
     /// Dropped when the connection is closed, which ends it.
-    pub machine: Option<Arc<dyn Machine>>,
+    pub machine: Option<Arc<dyn LocalMachine>>,
 }
 
 /// A machine that was started for a stream. Dropping it ends it.
-pub trait Machine: Send + Sync {
+pub trait LocalMachine: Send + Sync {
     /// Writes its state to files of this computer. It has no connection, and goes on.
     fn save(&self) -> BoxFuture<'_, Result<Box<dyn SavedMachine>>>;
 

@@ -17,7 +17,7 @@ use cellblock_sandbox::{Error, Result};
 
 use crate::MADE;
 use crate::link::unexpected;
-use crate::local::{LocalConfig, Machine, OpenedStream, SavedMachine};
+use crate::local::{LocalConfig, LocalMachine, OpenedStream, SavedMachine};
 use crate::sandbox::{LIFE_LIMIT, RemoteSandbox};
 use crate::wire::{Answer, Ask};
 
@@ -28,7 +28,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(20);
 struct Detached {
     id: String,
     local: LocalConfig,
-    machine: Arc<dyn Machine>,
+    machine: Arc<dyn LocalMachine>,
 }
 
 /// A machine on disk.

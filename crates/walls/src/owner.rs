@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cellblock_guest::machine::{Beside, BesideEnded, MachineOrder, NAME};
 use cellblock_sandbox::jail::error::chain;
@@ -21,6 +21,8 @@ const KEPT: usize = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct MachineOwner {
     control: Arc<OwnedFd>,
+    /// Held from a command until its answer, also when nobody waits for that any more: the next command must not take it for its own.
+    asking: Arc<Mutex<()>>,
     printed: watch::Receiver<Printed>,
     ended: watch::Receiver<bool>,
 }
@@ -64,6 +66,7 @@ impl MachineOwner {
         });
         Ok(Self {
             control: Arc::new(ours),
+            asking: Arc::default(),
             printed: receiver,
             ended,
         })
@@ -99,9 +102,10 @@ impl MachineOwner {
 
     /// Runs a command beside the machine's program, in the same namespaces.
     pub(crate) async fn run(&self, command: Vec<String>) -> Result<(), String> {
-        let control = Arc::clone(&self.control);
+        let (control, asking) = (Arc::clone(&self.control), Arc::clone(&self.asking));
         let name = command.join(" ");
         let status = tokio::task::spawn_blocking(move || {
+            let _asking = asking.lock().unwrap_or_else(PoisonError::into_inner);
             fds::send(&*control, &Beside(command), &[])?;
             fds::receive::<BesideEnded>(&*control)
         })

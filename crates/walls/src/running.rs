@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_remote::{Machine, OpenedStream, SavedMachine};
+use cellblock_remote::{LocalMachine, OpenedStream, SavedMachine};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::{Error, Result};
 use tokio::net::UnixStream;
@@ -116,7 +116,7 @@ impl<W: Wall> RunningMachine<W> {
     }
 }
 
-impl<W: Wall> Machine for RunningMachine<W> {
+impl<W: Wall> LocalMachine for RunningMachine<W> {
     fn save(&self) -> BoxFuture<'_, Result<Box<dyn SavedMachine>>> {
         Box::pin(async {
             let saved = self.write().await.map_err(|reason| {

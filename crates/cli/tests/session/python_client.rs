@@ -12,7 +12,7 @@ use crate::support::World;
 fn sessions_of_the_python_client_use_warm_hosts_as_runs_do() -> Result<()> {
     let world = World::new()?;
     let image = small_image()?;
-    let built = world.said(["image", "build", &image, "--json"])?;
+    let built = world.said(["image", "build", image, "--json"])?;
     let manifest: Value = serde_json::from_str(&built)?;
     let field = |name: &str| manifest[name].as_str().context("the manifest lacks a field");
     let python = world
@@ -30,7 +30,7 @@ fn sessions_of_the_python_client_use_warm_hosts_as_runs_do() -> Result<()> {
         .env("PYTHONPATH", folder.join("src"))
         .env("CELLBLOCK_EXECUTABLE", binary()?)
         .env("CELLBLOCK_HOME", world.home())
-        .env("CELLBLOCK_TEST_IMAGE", &image)
+        .env("CELLBLOCK_TEST_IMAGE", image)
         .output()?;
     let report = String::from_utf8_lossy(&ran.stderr);
     ensure!(ran.status.success() && !report.contains("skipped"), "{report}");

@@ -110,7 +110,7 @@ impl World {
     pub(crate) fn start(&self, options: &[&str]) -> Result<String> {
         let file = small_image()?;
         // Which file led to which image is known to the user who has built it alone.
-        let image = if self.ordinary { "cellblock-tests" } else { &file };
+        let image = if self.ordinary { "cellblock-tests" } else { file };
         let arguments = ["session", "start", "--image", image];
         let id = self.said(arguments.into_iter().chain(options.iter().copied()))?;
         ensure!(id.len() == 20, "`{id}` is no id");

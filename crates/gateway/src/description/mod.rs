@@ -16,8 +16,8 @@ use utoipa::OpenApi;
 
 use crate::state::Gateway;
 use crate::{
-    artifacts, connectors, decisions, execute, health, key_routes, own_key, projects, runs, server_routes,
-    sessions, volumes,
+    artifacts, connectors, decision_routes, execute, health, key_routes, own_key, projects, runs,
+    server_routes, sessions, volumes,
 };
 
 /// The routes.
@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         health::healthz,
         health::readyz,
         own_key::read,
-        decisions::list,
+        decision_routes::list,
         server_routes::read,
         server_routes::backends,
         key_routes::list,

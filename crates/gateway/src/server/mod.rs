@@ -34,7 +34,7 @@ pub use tls::TlsError;
 
 use crate::state::Gateway;
 use crate::{
-    artifacts, connectors, console, containers, conversations, decisions, description, execute, files,
+    artifacts, connectors, console, containers, conversations, decision_routes, description, execute, files,
     health, key_routes, model_routes, own_key, preview, projects, remote, replicas, responses, runs,
     server_routes, sessions, volumes, welcome,
 };
@@ -76,7 +76,7 @@ impl Gateway {
             .merge(projects::routes())
             .merge(own_key::routes())
             .merge(key_routes::routes())
-            .merge(decisions::routes())
+            .merge(decision_routes::routes())
             .merge(server_routes::routes())
             .merge(connectors::routes())
             .merge(execute::routes())

@@ -267,7 +267,7 @@ fn a_cell_with_a_stream_id_goes_on_without_its_client_which_reads_the_rest_later
             .map(|(_, data)| data["sequence_number"].as_u64().unwrap());
         assert!(numbers.eq(0..all.len() as u64), "{all:?}");
         let printed: String = all.iter().filter_map(|(_, data)| data["text"].as_str()).collect();
-        let expected: String = (0..20).map(|n| format!("{n}\n")).collect();
+        let expected: String = (0..20).map(|n| n.to_string() + "\n").collect();
         assert_eq!(printed, expected);
         let (name, done) = all.pop().unwrap();
         assert_eq!(

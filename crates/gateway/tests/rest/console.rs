@@ -1,5 +1,6 @@
 //! The console: over HTTP, and in a browser.
 
+use std::io::Write as _;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,19 +35,15 @@ fn sessions_runs_turns_and_toolsets_are_seen_in_a_browser() {
     block_on(browse("panels.test.js", None));
 }
 
+/// `CONSOLE_LIVE` is a number of sessions. For the numbers in `docs/performance.md`, `CONSOLE_SCENARIOS` names the file that measures them, and
+/// `CONSOLE_TABLE` a Parquet file.
 #[test]
 fn many_live_sessions_are_listed_while_one_is_used() {
     require!(Chromium);
     require!(ConsoleClient);
-    block_on(browse("live.test.js", None));
-}
-
-/// The numbers of the console in `docs/performance.md`: `CONSOLE_TABLE` names a Parquet file, `CONSOLE_LIVE` a number of sessions.
-#[test]
-#[ignore = "measures; docs/performance.md has the command"]
-fn the_console_is_measured() {
-    let file = std::fs::File::open(std::env::var("CONSOLE_TABLE").unwrap()).unwrap();
-    block_on(browse("numbers.test.js", Some(file)));
+    let file = std::env::var("CONSOLE_SCENARIOS").unwrap_or_else(|_| "live.test.js".into());
+    let table = std::env::var_os("CONSOLE_TABLE").map(|path| std::fs::File::open(path).unwrap());
+    block_on(browse(&file, table));
 }
 
 /// Runs the scenarios of a file in Chromium, with a table that a cell could have shown.
@@ -85,7 +82,7 @@ async fn browse(file: &str, table: Option<std::fs::File>) {
         .output();
     let ran = tokio::time::timeout(LIMIT, ran).await.unwrap().unwrap();
     let printed = String::from_utf8_lossy(&ran.stdout);
-    println!("{printed}");
+    let _ = writeln!(std::io::stdout(), "{printed}");
     assert!(
         ran.status.success(),
         "{printed}\n{}",

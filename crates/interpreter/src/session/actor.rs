@@ -6,7 +6,7 @@ use std::time::Duration;
 
 #[cfg(feature = "egress")]
 use cellblock_egress::EgressPolicy;
-use cellblock_protocol::{Guard, KernelOutcome, Rescue, ToKernel, Variable};
+use cellblock_protocol::{Guard, KernelOutcome, Rescue, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox, Usage};
 use tokio::sync::{mpsc, oneshot};
@@ -42,7 +42,6 @@ use crate::execution::{Event, Execution, Outcome};
 use crate::handle::mint;
 use crate::input::Input;
 use crate::lineage::{EndedCell, Ledger, VariableOrigin};
-use crate::output::Output;
 use crate::project::{Project, ProjectMember};
 use crate::run_record::RunSink;
 use crate::shared::Shared;
@@ -567,25 +566,6 @@ impl Actor {
                 Err("the kernel ended meanwhile".to_owned())
             }
         })
-    }
-
-    async fn get(&mut self, name: String) -> Result<Option<Output>> {
-        self.ready().await?;
-        let message = ToKernel::Get {
-            cell: self.number(),
-            name,
-        };
-        let ran = self.housekeeping(&message, true).await?;
-        Ok(ran.ok().and_then(|mut ran| ran.outputs.pop()))
-    }
-
-    async fn variables(&mut self) -> Result<Vec<Variable>> {
-        self.ready().await?;
-        let message = ToKernel::Variables { cell: self.number() };
-        match self.housekeeping(&message, true).await? {
-            Ok(ran) => Ok(ran.variables),
-            Err(reason) => Err(Error::Request(format!("list the variables: {reason}"))),
-        }
     }
 
     async fn reset(&mut self) -> Result<()> {

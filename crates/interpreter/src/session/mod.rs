@@ -62,6 +62,7 @@ mod standby;
 pub mod timeline;
 mod until;
 mod usage;
+mod variables;
 mod volume;
 #[cfg(feature = "egress")]
 mod way_out;

@@ -1,4 +1,4 @@
-//! The events of a streamed cell, between the cell and whoever reads them.
+//! The events of a streamed cell, between the cell and its readers.
 //!
 //! ```text
 //! cell ──push──> [ read, kept for a client that comes back | not read yet ] ──> reader of the request that runs the cell

@@ -1,3 +1,5 @@
+//! Forks when sandboxes run out.
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
