@@ -61,7 +61,7 @@ pub enum ArtifactError {
     #[error("could not read a file to publish")]
     File(#[source] std::io::Error),
     /// A file that is to become an artifact cannot be written.
-    #[error("could not write a file to publish; check the free space of the store's folder")]
+    #[error("could not write an artifact; check the free space of the store's folder")]
     Draft(#[source] std::io::Error),
     /// No store can be opened at the address.
     #[error("could not open the store {address}: {why}")]
