@@ -15,7 +15,16 @@ test("first paint", async () => {
   for (let time = 0; time < TIMES; time++) {
     const { context, page } = await opened(`${CONSOLE_URL}/console`);
     await page.getByRole("button", { name: "Create session" }).waitFor();
-    all.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+    // The entry may come after the page.
+    const painted = page.evaluate(
+      () =>
+        new Promise((done) => {
+          new PerformanceObserver((list) => {
+            for (const entry of list.getEntriesByName("first-contentful-paint")) done(entry.startTime);
+          }).observe({ type: "paint", buffered: true });
+        }),
+    );
+    all.push(await painted);
     await context.close();
   }
   told("first contentful paint, nothing cached", all);
