@@ -122,9 +122,23 @@ impl Actor {
         if let Some(process) = self.processes.running() {
             return Err(refused(&format!("a process beside its cells (`{process}`)")));
         }
-        if backend_suspends {
-            return self.branch(&options).await;
+        let forks = if backend_suspends {
+            self.branch(&options).await?
+        } else {
+            self.copy(&options).await?
+        };
+        for fork in &forks {
+            fork.actor.note_event(Happened::ForkedFrom {
+                session: self.id.clone(),
+            });
         }
+        let sessions = forks.iter().map(|fork| fork.actor.id.clone()).collect();
+        self.note_event(Happened::Forked { sessions });
+        Ok(forks.into_iter().map(Unborn::start).collect())
+    }
+
+    /// Makes all new sessions from a copy of the kernel.
+    async fn copy(&mut self, options: &ForkOptions) -> Result<Vec<Unborn>> {
         let snapshot = self.next_snapshot();
         let (mut kept, state) = match self.copy_state("fork a session", snapshot).await {
             Ok((_, _, kept, state)) => (kept, state),
@@ -135,13 +149,10 @@ impl Actor {
         };
         let moved = match kept.bound.take() {
             Some(obstacle) => Err(refused(&obstacle)),
-            None => self.move_all(&options, snapshot, &mut kept, &state).await,
+            None => self.move_all(options, snapshot, &mut kept, &state).await,
         };
         self.forget_files(snapshot).await?;
-        let forks = moved?;
-        let sessions = forks.iter().map(|fork| fork.actor.id.clone()).collect();
-        self.note_event(Happened::Forked { sessions });
-        Ok(forks.into_iter().map(Unborn::start).collect())
+        moved
     }
 
     /// Makes all new sessions. Those that exist end if one cannot be made.
@@ -166,16 +177,13 @@ impl Actor {
                 return Err(failure(error));
             }
             fork.actor.continue_from(state.clone());
-            fork.actor.note_event(Happened::ForkedFrom {
-                session: self.id.clone(),
-            });
             forks.push(fork);
         }
         Ok(forks)
     }
 
     /// Makes all new sessions from the state of the whole machine.
-    async fn branch(&mut self, options: &ForkOptions) -> Result<Vec<Session>> {
+    async fn branch(&mut self, options: &ForkOptions) -> Result<Vec<Unborn>> {
         if self.processes.is_in_use() {
             return Err(refused("an open connection to one of its ports or processes"));
         }
@@ -222,7 +230,7 @@ impl Actor {
             }
             return Err(ForkError::Failed { reason }.into());
         }
-        Ok(forks.into_iter().map(Unborn::start).collect())
+        Ok(forks)
     }
 
     /// Returns a session with the host's part of the state.

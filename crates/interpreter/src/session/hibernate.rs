@@ -149,6 +149,9 @@ impl Actor {
         };
         let there = self.sandbox.is_some() || self.asleep.is_some();
         self.resting.set(there);
+        if there {
+            self.note_event(Happened::Hibernated);
+        }
         Ok(hibernated)
     }
 
@@ -167,7 +170,6 @@ impl Actor {
         for snapshot in &snapshots {
             sandbox.guest().discard(*snapshot).await?;
         }
-        self.note_event(Happened::Hibernated);
         let lost_variables = std::mem::take(&mut self.has_variables);
         if lost_variables {
             self.unreported.push(HIBERNATED.to_owned());
@@ -251,6 +253,7 @@ impl Actor {
         self.sandbox = Some(lease.sandbox);
         self.kernel = Some(lease.kernel);
         self.show_processes();
+        self.note_start();
     }
 
     /// Hibernates or ends a session that nobody has used for long; returns how long to wait then.

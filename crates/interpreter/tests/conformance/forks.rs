@@ -2,6 +2,7 @@
 
 use cellblock_interpreter::session::fork::{ForkError, ForkOptions, MAX_FORKS};
 use cellblock_interpreter::session::processes::ProcessOrder;
+use cellblock_interpreter::session::timeline::Happened;
 use cellblock_interpreter::{Error, Session};
 use cellblock_testkit::require;
 
@@ -58,7 +59,17 @@ str((os.getcwd(), next(numbers), same, point.x is same, double(4), int(array.sum
      (array @ array).item(), subprocess.check_output(['echo', '42']).decode(), _ if '_' in globals() else None))";
 
 async fn forked(session: &Session, count: usize) -> Vec<Session> {
-    session.fork(ForkOptions::new(count)).await.unwrap()
+    let forks = session.fork(ForkOptions::new(count)).await.unwrap();
+    let last = session.events().pop().unwrap();
+    assert!(
+        matches!(&last.what, Happened::Forked { sessions } if sessions.len() == count),
+        "{last:?}"
+    );
+    for fork in &forks {
+        let first = &fork.events()[0];
+        assert!(matches!(first.what, Happened::ForkedFrom { .. }), "{first:?}");
+    }
+    forks
 }
 
 async fn refused(session: &Session) -> String {

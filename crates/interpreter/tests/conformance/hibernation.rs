@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::hibernate::{Hibernated, OnIdle};
+use cellblock_interpreter::session::timeline::Happened;
 use cellblock_testkit::wait::until;
 
 use crate::support::{block_on, interpreter, run, session, value};
@@ -80,6 +81,11 @@ fn a_hibernated_session_keeps_its_files_and_what_else_the_backend_can_keep() {
             session.hibernate().await.unwrap();
             assert_eq!(value(&session, "len(x)").await, 52_428_800);
         }
+        let mut turns: Vec<_> = session.events().into_iter().map(|event| event.what).collect();
+        turns.dedup();
+        let turn = || [Happened::Hibernated, Happened::Resumed];
+        let expected: Vec<_> = (0..=i32::from(kept)).flat_map(|_| turn()).collect();
+        assert_eq!(turns, expected);
     });
 }
 
