@@ -21,6 +21,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
+from processes import family
+
 KIB = 1024
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 Point = dict[str, float]
@@ -87,23 +89,6 @@ class Server:
         """Ends it, and waits until its sandboxes are gone."""
         self.process.terminate()
         self.process.wait(300)
-
-
-def family(root: int) -> list[int]:
-    """Returns a process and all below it."""
-    children: dict[int, list[int]] = {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(folder.name))
-    found, left = [], [root]
-    while left:
-        at = left.pop()
-        found.append(at)
-        left.extend(children.get(at, []))
-    return found
 
 
 def busy(pids: list[int]) -> float:

@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from processes import family
+
 
 class Server:
     """One `cellblock serve`."""
@@ -62,23 +64,6 @@ class Server:
             time.sleep(0.1)
         log = pathlib.Path(self.log.name).read_text()
         sys.exit(f"the server at {self.port} is not ready:\n{log}")
-
-
-def family(root: int) -> list[int]:
-    """Returns a process and all below it."""
-    children: dict[int, list[int]] = {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(folder.name))
-    found, left = [], [root]
-    while left:
-        at = left.pop()
-        found.append(at)
-        left.extend(children.get(at, []))
-    return found
 
 
 def memory(pid: int, key: str) -> int:
