@@ -18,27 +18,37 @@ type Built = OnceLock<Result<String, String>>;
 /// saves them.
 pub fn bare_image() -> Result<&'static str> {
     static BUILT: Built = OnceLock::new();
-    built(&BUILT, "bare.toml")
+    built(&BUILT, || described("bare.toml"))
 }
 
 /// Returns the file of an image with numpy, pandas and pyarrow, which it builds where it is missing.
 pub fn small_image() -> Result<&'static str> {
     static BUILT: Built = OnceLock::new();
-    built(&BUILT, "small.toml")
+    built(&BUILT, || described("small.toml"))
 }
 
-fn built(once: &'static Built, name: &str) -> Result<&'static str> {
+/// Returns the name of the image with Polars that comes with Cellblock, which it builds where it is missing.
+pub fn polars_image() -> Result<&'static str> {
+    static BUILT: Built = OnceLock::new();
+    built(&BUILT, || "polars".to_owned())
+}
+
+fn described(file: &str) -> String {
+    let path = workspace_root().join("crates/testkit/images").join(file);
+    path.to_string_lossy().into_owned()
+}
+
+fn built(once: &'static Built, image: impl FnOnce() -> String) -> Result<&'static str> {
     let build = || {
-        let file = workspace_root().join("crates/testkit/images").join(name);
-        let file = file.to_string_lossy().into_owned();
-        match Cli::new(["image", "build", &file]).limit(LIMIT).run() {
-            Ok(finished) if finished.code() == 0 => Ok(file),
-            Ok(finished) => Err(finished.stderr),
-            Err(error) => Err(format!("{error:#}")),
+        let image = image();
+        match Cli::new(["image", "build", &image]).limit(LIMIT).run() {
+            Ok(finished) if finished.code() == 0 => Ok(image),
+            Ok(finished) => Err(format!("build the image `{image}`: {}", finished.stderr)),
+            Err(error) => Err(format!("build the image `{image}`: {error:#}")),
         }
     };
     match once.get_or_init(build) {
-        Ok(file) => Ok(file),
-        Err(error) => bail!("build the image of `{name}`: {error}"),
+        Ok(image) => Ok(image),
+        Err(error) => bail!("{error}"),
     }
 }

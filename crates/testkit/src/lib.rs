@@ -52,7 +52,7 @@ pub use cli::{Cli, Finished, RunningCli};
 #[cfg(feature = "databases")]
 pub use database::DatabaseServer;
 pub use denied::without_user_namespaces;
-pub use image::{bare_image, small_image};
+pub use image::{bare_image, polars_image, small_image};
 pub use judged::{SuiteCounts, judged};
 pub use leak::{Count, LeakOwner, Uncounted};
 pub use page::fenced;

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use cellblock_testkit::{binary, require, workspace_root};
+use cellblock_testkit::{binary, polars_image, require, workspace_root};
 use serde_json::Value;
 
-use crate::support::{World, polars_image};
+use crate::support::World;
 
 /// A part of the page: text, or a fenced block of a language.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -12,27 +11,10 @@ use cellblock_testkit::{Cli, Finished, ORDINARY_UID, RunningCli, binary, home, s
 use rustix::process::geteuid;
 use serde_json::Value;
 
-/// Building an image downloads its packages.
-const BUILD_LIMIT: Duration = Duration::from_mins(10);
 /// How long something may take that happens in the background.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// What of a home is the same for all tests.
 const SHARED: [&str; 4] = ["images", "refs", "cache", "layers"];
-
-/// Builds the image with Polars that comes with Cellblock.
-pub(crate) fn polars_image() -> Result<()> {
-    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        let run = Cli::new(["image", "build", "polars"]).limit(BUILD_LIMIT).run();
-        match run {
-            Ok(finished) if finished.code() == 0 => Ok(()),
-            Ok(finished) => Err(finished.stderr),
-            Err(error) => Err(format!("{error:#}")),
-        }
-    });
-    let built = built.clone();
-    built.map_err(|error| anyhow::anyhow!("build the image polars: {error}"))
-}
 
 /// A home, and a directory to work in. Its sessions end with it.
 #[derive(Debug)]
