@@ -100,7 +100,7 @@ impl Quotas {
         }
     }
 
-    /// The same quotas, asked for a session.
+    /// The same quotas, for what one session asks.
     pub(crate) fn of_session(&self, id: &str) -> Self {
         Self {
             session: Some(id.into()),
