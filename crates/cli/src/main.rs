@@ -78,7 +78,10 @@ fn start(cli: CliArgs) -> ExitCode {
         logging::start();
         None
     };
-    let runtime = match threads::runtime() {
+    // A machine that is restored while it runs must have no threads that wait for one another: in some copies of gVisor's none of
+    // them looked for the host.
+    let single = matches!(cli.command, Command::Inside(_));
+    let runtime = match threads::runtime(single) {
         Ok(runtime) => runtime,
         Err(error) => {
             error::tell(&error);

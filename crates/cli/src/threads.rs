@@ -12,12 +12,12 @@ const MOST_WORKERS: usize = 4;
 /// Longer than any run: the one thread for blocking work is never given back.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
-/// Makes the runtime.
+/// Makes the runtime; with `single`, all tasks run on the calling thread.
 ///
 /// Tokio panics when a worker, or the first thread for blocking work, cannot be started, and unwinding waits for ever for workers that were.
 /// So the first thread for blocking work is started now and kept, and until then the first panic ends the process with its error.
 #[expect(clippy::exit, reason = "nothing is running yet")]
-pub(crate) fn runtime() -> Result<Runtime> {
+pub(crate) fn runtime(single: bool) -> Result<Runtime> {
     let workers = thread::available_parallelism().map_or(1, |count| count.get().min(MOST_WORKERS));
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|panic| {
@@ -27,7 +27,12 @@ pub(crate) fn runtime() -> Result<Runtime> {
         error::tell(&error);
         process::exit(error.exit_code() as i32);
     }));
-    let runtime = Builder::new_multi_thread()
+    let mut builder = if single {
+        Builder::new_current_thread()
+    } else {
+        Builder::new_multi_thread()
+    };
+    let runtime = builder
         .worker_threads(workers)
         .thread_keep_alive(FOREVER)
         .enable_all()
@@ -44,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_runtime_has_a_thread_for_blocking_work_from_the_start() {
-        let runtime = runtime().unwrap();
+        let runtime = runtime(false).unwrap();
         assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 42)).unwrap(), 42);
     }
 }

@@ -39,7 +39,7 @@ where
         Err(error) => return fail(&error),
     };
     logging::start();
-    let hosted = threads::runtime().and_then(|runtime| {
+    let hosted = threads::runtime(false).and_then(|runtime| {
         let hosted = runtime.block_on(host(kind, id, inherited, open));
         runtime.shutdown_timeout(SHUTDOWN);
         hosted
