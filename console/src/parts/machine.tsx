@@ -11,6 +11,15 @@ import { Fact } from "./session-facts";
 interface Server {
   pool?: { ready: number; in_use: number; taken: number };
   images: { id: string; name: string; python: string; packages: number; bytes: number; created_at: number; in_use: boolean; notes: string[] }[];
+  builds: Build[];
+}
+
+interface Build {
+  what: string;
+  stage: string;
+  done?: number;
+  total?: number;
+  began: number;
 }
 
 interface Backend {
@@ -21,9 +30,13 @@ interface Backend {
 }
 
 const EVERY = 5000;
+/** While something is built, which takes seconds. */
+const EVERY_OF_A_BUILD = 1000;
 
 export function Machine() {
-  const { value: server, failed } = useLoaded<Server>("/v1/server", { every: () => EVERY });
+  const { value: server, failed } = useLoaded<Server>("/v1/server", {
+    every: (server) => (server?.builds.length ? EVERY_OF_A_BUILD : EVERY),
+  });
   return (
     <section class="card" aria-labelledby="machine-title">
       <h2 id="machine-title">Machine</h2>
@@ -35,6 +48,13 @@ export function Machine() {
         </dl>
       )}
       <h3>Images</h3>
+      <ul class="plain-list" aria-label="Running builds" aria-live="polite">
+        {server?.builds.map((build) => (
+          <li key={`${build.began} ${build.what}`}>
+            <Running {...build} />
+          </li>
+        ))}
+      </ul>
       <Listing
         rows={server?.images ?? null}
         failed={failed}
@@ -70,6 +90,24 @@ export function Machine() {
       />
       <Backends />
     </section>
+  );
+}
+
+function Running({ what, stage, done, total, began }: Build) {
+  return (
+    <>
+      <span class="status">building</span> {oneLine(what)}: {oneLine(stage)}
+      {done !== undefined && total !== undefined && (
+        <>
+          {" "}
+          <progress value={done} max={total} aria-label={`${oneLine(what)}: ${oneLine(stage)}`} />{" "}
+          <span class="detail">
+            {bytes(done)} of {bytes(total)}
+          </span>
+        </>
+      )}{" "}
+      <span class="detail">started {relative(began)}</span>
+    </>
   );
 }
 

@@ -8,10 +8,9 @@ use cellblock_interpreter::walls::{self, WallOptions};
 use serde::Serialize;
 
 use crate::json::Json;
-use crate::key_routes::administers;
 use crate::listing::Listed;
 use crate::problem::Problem;
-use crate::state::{Caller, Gateway};
+use crate::state::{Administrator, Gateway};
 
 /// The routes.
 pub(crate) fn routes() -> Router<Gateway> {
@@ -31,6 +30,8 @@ pub(crate) struct ServerAnswer {
     pool: Option<PoolAnswer>,
     /// Images on this machine, the last that was built first.
     images: Vec<ImageAnswer>,
+    /// Builds that run on this machine, the oldest first: of images, and of requirements of cells.
+    builds: Vec<BuildAnswer>,
 }
 
 /// Sandboxes of the server.
@@ -65,6 +66,23 @@ pub(crate) struct ImageAnswer {
     notes: Vec<String>,
 }
 
+/// A build that runs.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct BuildAnswer {
+    /// What is built, such as `image default` or `requirements rapidfuzz`.
+    what: String,
+    /// What is being done, such as `installing packages`.
+    stage: String,
+    /// Number of bytes done in this stage, if it counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<u64>,
+    /// Number of bytes known so far in this stage, which may grow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    /// Time of its start, in seconds since 1970.
+    began: u64,
+}
+
 /// A backend.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct BackendAnswer {
@@ -87,9 +105,8 @@ pub(crate) struct BackendAnswer {
 )]
 pub(crate) async fn read(
     State(gateway): State<Gateway>,
-    caller: Caller,
+    _: Administrator,
 ) -> Result<Json<ServerAnswer>, Problem> {
-    administers(&gateway, &caller).await?;
     let interpreter = gateway.interpreter().ok().cloned();
     let pool = interpreter.as_ref().map(|it| PoolAnswer {
         ready: it.ready_sandboxes(),
@@ -97,12 +114,14 @@ pub(crate) async fn read(
         taken: it.sandboxes_taken(),
         failed_modules: it.failed_modules(),
     });
-    let images = match interpreter {
+    let (images, builds) = match interpreter {
         Some(interpreter) => {
             let used = interpreter.image().digest;
             // It reads the disk.
-            let listed = tokio::task::spawn_blocking(move || interpreter.images()).await;
-            let listed = listed.map_err(|error| Problem::internal("list the images", &error))?;
+            let listed =
+                tokio::task::spawn_blocking(move || (interpreter.images(), interpreter.running_builds()))
+                    .await;
+            let (listed, builds) = listed.map_err(|error| Problem::internal("list the images", &error))?;
             let images = listed.into_iter().map(|it| ImageAnswer {
                 in_use: it.id == used,
                 id: it.id,
@@ -113,15 +132,23 @@ pub(crate) async fn read(
                 created_at: it.created,
                 notes: it.notes,
             });
-            images.collect()
+            let builds = builds.into_iter().map(|it| BuildAnswer {
+                what: it.what,
+                stage: it.stage,
+                done: it.done,
+                total: it.total,
+                began: it.began,
+            });
+            (images.collect(), builds.collect())
         }
-        None => Vec::new(),
+        None => (Vec::new(), Vec::new()),
     };
     Ok(Json(ServerAnswer {
         object: "server",
         version: env!("CARGO_PKG_VERSION"),
         pool,
         images,
+        builds,
     }))
 }
 
@@ -135,9 +162,8 @@ pub(crate) async fn read(
 )]
 pub(crate) async fn backends(
     State(gateway): State<Gateway>,
-    caller: Caller,
+    _: Administrator,
 ) -> Result<Json<Listed<BackendAnswer>>, Problem> {
-    administers(&gateway, &caller).await?;
     let used = gateway
         .interpreter()
         .map_or("", |interpreter| interpreter.backend().name());

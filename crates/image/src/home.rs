@@ -117,6 +117,11 @@ impl Home {
         self.root.join("staging").join(key)
     }
 
+    /// Returns the directory in which running builds are listed.
+    pub(crate) fn builds(&self) -> PathBuf {
+        self.root.join("builds")
+    }
+
     pub(crate) fn lock(&self, name: &str) -> PathBuf {
         self.root.join("locks").join(name)
     }

@@ -42,6 +42,10 @@ impl Sink {
         Self::new(|_| ())
     }
 
+    pub(crate) fn send(&self, progress: Progress) {
+        (self.0)(progress);
+    }
+
     pub(crate) fn stage(&self, name: impl Into<String>) {
         (self.0)(Progress::Stage { name: name.into() });
     }

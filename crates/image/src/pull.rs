@@ -14,6 +14,7 @@ use crate::archive::Expected;
 use crate::error::invalid;
 use crate::lock::Lock;
 use crate::mirror::Mirror;
+use crate::running::Announced;
 use crate::{ImageError, ImageSpec, ImageStore, Manifest, OpenImage, Result, Sink, build};
 
 impl ImageStore {
@@ -52,6 +53,7 @@ impl ImageStore {
         let work = move || {
             // An image that is shipped has exactly the packages that are locked here, wherever it comes from.
             let spec = ImageSpec::shipped(&name)?;
+            let (_announced, sink) = Announced::start(store.home(), format!("image {name}"), &sink);
             store.pull_blocking(&name, spec.as_ref(), &mirror, sha256.as_deref(), &sink)
         };
         tokio::task::spawn_blocking(work).await?

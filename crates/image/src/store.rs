@@ -11,6 +11,7 @@ use super::manifest::{Manifest, is_id, short};
 use super::mirror::Mirror;
 use super::open::OpenImage;
 use super::progress::Sink;
+use super::running::{Announced, RunningBuild, running_builds};
 use super::spec::ImageSpec;
 
 /// The images below a home.
@@ -70,13 +71,14 @@ impl ImageStore {
         if let Some(Ok(image)) = self.built(&key).filter(|_| is_news) {
             return Ok(image);
         }
+        let (_announced, sink) = Announced::start(&self.home, format!("image {}", spec.name), sink);
         let fitting = if force { None } else { self.fitting(spec)? };
         let id = match fitting {
             Some(id) => {
                 sink.line(format!("using the imported image {} {}", spec.name, short(&id)));
                 id
             }
-            None => self.pull_or_build(spec, &key, force, &lock, sink)?,
+            None => self.pull_or_build(spec, &key, force, &lock, &sink)?,
         };
         self.set_built(&key, &id)?;
         OpenImage::open(&self.home, &id)
@@ -169,6 +171,11 @@ impl ImageStore {
         let mut list: Vec<_> = self.ids()?.iter().filter_map(read).collect();
         list.sort_by_key(|it| (std::cmp::Reverse(it.created), it.id.clone()));
         Ok(list)
+    }
+
+    /// Returns the builds of images and of requirements that run now, the oldest first.
+    pub fn running_builds(&self) -> Vec<RunningBuild> {
+        running_builds(&self.home)
     }
 
     /// Removes an unused image and the layers made for it; returns its id.

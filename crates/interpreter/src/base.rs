@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use cellblock_image::layer;
-use cellblock_image::{AuditReport, ImageStore, Manifest, OpenImage, Sink};
+use cellblock_image::{AuditReport, ImageStore, Manifest, OpenImage, RunningBuild, Sink};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::backend::process::ProcessBackend;
 
@@ -18,6 +18,11 @@ pub(crate) trait Base: Debug + Send + Sync {
     /// Returns the images where it is, as far as they are known; the last that was built first.
     fn images(&self) -> Vec<Manifest> {
         vec![self.manifest().clone()]
+    }
+
+    /// Builds of images and of requirements that run where it is, the oldest first.
+    fn running_builds(&self) -> Vec<RunningBuild> {
+        Vec::new()
     }
 
     /// Where files that sandboxes are shown are kept.
@@ -59,6 +64,10 @@ impl Base for LocalBase {
     fn images(&self) -> Vec<Manifest> {
         let images = ImageStore::new(self.image.home().clone()).list();
         images.unwrap_or_else(|_| vec![self.manifest().clone()])
+    }
+
+    fn running_builds(&self) -> Vec<RunningBuild> {
+        ImageStore::new(self.image.home().clone()).running_builds()
     }
 
     fn spool(&self) -> PathBuf {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
-use cellblock_image::Manifest;
+use cellblock_image::{Manifest, RunningBuild};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
 use cellblock_sandbox::jail::protection::Report;
@@ -124,6 +124,12 @@ impl Interpreter {
     /// Returns the images on this machine, the last that was built first; of another Cellblock, the one that it uses. It reads the disk.
     pub fn images(&self) -> Vec<Manifest> {
         self.shared.base.images()
+    }
+
+    /// Returns the builds of images and of requirements that run on this machine, the oldest first; none of another Cellblock's. It reads
+    /// the disk.
+    pub fn running_builds(&self) -> Vec<RunningBuild> {
+        self.shared.base.running_builds()
     }
 
     /// The store of artifacts.

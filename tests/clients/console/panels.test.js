@@ -231,9 +231,18 @@ test("the server, its metrics and its decisions are seen", async () => {
 
 test("an administrator makes a key, whose secret is shown once, and revokes it", async () => {
   const { context, page, seen } = await opened(`${CONSOLE_KEYED_URL}/console#/operations`);
+  await page.route("**/v1/server", async (route) => {
+    const response = await route.fetch();
+    const build = { what: `requirements ${BAD}`, stage: "installing packages", done: 5 << 20, total: 20 << 20, began: Date.now() / 1000 - 5 };
+    await route.fulfill({ response, json: { ...(await response.json()), builds: [build] } });
+  });
   await page.getByLabel("API key").fill(CONSOLE_ADMIN_KEY);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+  const builds = page.getByRole("list", { name: "Running builds" });
+  await builds.getByText("installing packages").waitFor();
+  await builds.getByText("5.0 MiB of 20 MiB").waitFor();
+  assert.equal(await builds.getByRole("progressbar").getAttribute("value"), "5242880");
   await page.getByRole("heading", { name: "Machine" }).waitFor();
   await page.getByRole("region", { name: "Images, the last that was built first" }).getByText("in use").waitFor();
   await page.getByText("Make a key").click();

@@ -1,10 +1,10 @@
 //! What a configured server answers.
 
-use cellblock_testkit::require;
+use cellblock_testkit::{Cli, require};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Upstream, said, serve, serve_in};
+use crate::support::{PATIENCE, Upstream, said, serve, serve_in};
 
 fn names(list: &Value) -> Vec<(&str, &str)> {
     let models = list["data"].as_array().unwrap().iter();
@@ -172,4 +172,28 @@ fn without_a_model_it_serves_sandboxes_and_says_that_it_has_none() {
     let cell = format!("/v1/sessions/{}/cells", session["id"].as_str().unwrap());
     let (status, ran) = server.post(&cell, &json!({"code": "6 * 7"}));
     assert_eq!((status, &ran["outputs"][0]["value"]), (200, &json!(42)), "{ran}");
+}
+
+#[test]
+fn what_another_process_builds_is_listed_until_it_is_built() {
+    require!(UserNamespaces);
+    let server = serve("", &["--no-model"], &[]);
+    let spec = server.folder.path().join("listed.toml");
+    std::fs::write(&spec, "name = \"listed\"\npackages = []\n").unwrap();
+    let stage = || {
+        let (_, server) = server.get("/v1/server");
+        let builds = server["builds"].as_array().unwrap();
+        let ours = builds.iter().find(|build| build["what"] == "image listed")?;
+        ours["stage"].as_str().map(str::to_owned)
+    };
+    let building = Cli::new(["image".as_ref(), "build".as_ref(), spec.as_os_str()])
+        .limit(PATIENCE)
+        .start()
+        .unwrap();
+    let last = || stage().as_deref() == Some("compiling and trying the image");
+    let ended = building.until("in its last stage", last).unwrap().finish();
+    assert_eq!(ended.unwrap().code(), 0);
+    assert_eq!(stage(), None);
+    let removed = Cli::new(["image", "remove", "listed"]).run().unwrap();
+    assert_eq!(removed.code(), 0, "{}", removed.stderr);
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::running::Announced;
 use crate::{
     At, ImageError, Lock, OpenImage, Sink, Uv, audit, digest, flush, install, installed, remove, run_uv,
     write_atomically,
@@ -25,9 +26,12 @@ pub(super) fn resolve(image: &OpenImage, wanted: &[Requirement], sink: &Sink) ->
     if let Some(layer) = made(image, &key) {
         return Ok(layer);
     }
+    let names: Vec<_> = wanted.iter().map(Requirement::name).collect();
+    let what = format!("requirements {}", names.join(", "));
+    let (_announced, sink) = Announced::start(home, what, sink);
     let room = home.staging(&format!("layer-{key}"));
     remove(&room)?;
-    let result = make(image, wanted, &room, &lock, sink).and_then(|record| {
+    let result = make(image, wanted, &room, &lock, &sink).and_then(|record| {
         let index = home.layer_index();
         fs::create_dir_all(&index).at("create", &index)?;
         write_atomically(&index.join(&key), &serde_json::json!(record).to_string())?;

@@ -33,6 +33,7 @@ use crate::digest::hex;
 use crate::error::At as _;
 use crate::error::invalid;
 use crate::manifest::{LAYOUT, RootFilesystem};
+use crate::running::Announced;
 use crate::spec::is_name;
 use crate::stop::Running;
 use crate::{
@@ -142,9 +143,11 @@ impl ImageStore {
         );
         let waiting = || sink.waiting("another process that imports the same root filesystem");
         let _lock = Lock::exclusive(&self.home().lock(&key), waiting)?;
+        let what = format!("image of {}", source.path.display());
+        let (_announced, sink) = Announced::start(self.home(), what, sink);
         let staging = self.home().staging(&key);
         build::remove(&staging)?;
-        let finished = import_to(&staging, source, limits, sink).and_then(|manifest| {
+        let finished = import_to(&staging, source, limits, &sink).and_then(|manifest| {
             build::put_in_place(&staging, &self.home().images().join(&manifest.id))?;
             Ok(manifest.id)
         });
