@@ -18,12 +18,12 @@ use cellblock_interpreter::limits::NetworkPolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
-use crate::keys::{ApiKey, ConnectorGrant, KeyLookup, KeyTerms, KeysError};
+use crate::keys::{ApiKey, ConnectorGrant, KeyTerms, KeysError};
 use crate::listing::Listed;
 use crate::problem::Problem;
 use crate::quotas::{Allowance, Quota};
 use crate::sessions::body;
-use crate::state::{Caller, Gateway};
+use crate::state::{Administrator, Caller, Gateway};
 
 /// Longest time after which a key expires: ten years.
 const MAX_EXPIRY: u64 = 10 * 366 * 24 * 3600;
@@ -154,9 +154,8 @@ impl KeyRequest {
 )]
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
-    caller: Caller,
+    _: Administrator,
 ) -> Result<Json<Listed<ListedKey>>, Problem> {
-    administers(&gateway, &caller).await?;
     let keys = gateway.keys.list().await?;
     Ok(Json(Listed::new(keys.into_iter().map(ListedKey::from).collect())))
 }
@@ -176,11 +175,10 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(gateway): State<Gateway>,
-    caller: Caller,
+    Administrator(caller): Administrator,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, [(HeaderName, &'static str); 1], Json<NewKey>), Problem> {
-    administers(&gateway, &caller).await?;
     let mut request: KeyRequest = body::json(&headers, &body)?;
     let name = std::mem::take(&mut request.name);
     let terms = request.terms(&gateway)?;
@@ -210,35 +208,15 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn revoke(
     State(gateway): State<Gateway>,
-    caller: Caller,
+    Administrator(caller): Administrator,
     Path(id): Path<String>,
 ) -> Result<Json<ListedKey>, Problem> {
-    administers(&gateway, &caller).await?;
     // A name could become that of another key between a list and this.
     let known = gateway.keys.usable(&id).await?;
     let known = known.ok_or(KeysError::Missing { wanted: id })?;
     let key = gateway.keys.revoke(&known.id).await?;
     tracing::info!(target: crate::SECURITY, event = "key_revoked_over_http", key = key.id, by = caller.owner);
     Ok(Json(key.into()))
-}
-
-/// Rejects callers who may not manage keys.
-pub(crate) async fn administers(gateway: &Gateway, caller: &Caller) -> Result<(), Problem> {
-    // Without keys, everybody on this machine may do everything.
-    if Caller::is_local(&caller.owner) && gateway.keys.find(None).await? == KeyLookup::Open {
-        return Ok(());
-    }
-    let key = gateway.keys.usable(&caller.owner).await?;
-    if key.is_some_and(|key| key.admin) {
-        return Ok(());
-    }
-    let message = "this is only for administrators; the operator makes a key that is one's with `cellblock key create NAME --admin`";
-    Err(Problem::new(
-        StatusCode::FORBIDDEN,
-        ErrorKind::InvalidRequestError,
-        "not_an_administrator",
-        message,
-    ))
 }
 
 impl From<KeysError> for Problem {

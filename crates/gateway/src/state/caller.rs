@@ -6,7 +6,10 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ErrorKind;
 
+use crate::keys::KeyLookup;
 use crate::problem::Problem;
+use crate::records::RecordsError;
+use crate::state::Gateway;
 
 /// Who calls. What a caller makes belongs to its owner, and nobody else sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,4 +45,37 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
             Problem::new(status, ErrorKind::ServerError, "server_error", message).into_response()
         })
     }
+}
+
+/// A caller who may manage the server.
+#[derive(Debug)]
+pub(crate) struct Administrator(pub(crate) Caller);
+
+impl FromRequestParts<Gateway> for Administrator {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Response> {
+        let caller = Caller::from_request_parts(parts, gateway).await?;
+        match administers(gateway, &caller).await {
+            Ok(true) => Ok(Self(caller)),
+            Ok(false) => {
+                let message = "this is only for administrators; the operator makes a key that is one's with `cellblock key create NAME --admin`";
+                let kind = ErrorKind::InvalidRequestError;
+                Err(
+                    Problem::new(StatusCode::FORBIDDEN, kind, "not_an_administrator", message)
+                        .into_response(),
+                )
+            }
+            Err(error) => Err(Problem::from(error).into_response()),
+        }
+    }
+}
+
+async fn administers(gateway: &Gateway, caller: &Caller) -> Result<bool, RecordsError> {
+    // Without keys, everybody on this machine may do everything.
+    if Caller::is_local(&caller.owner) && gateway.keys.find(None).await? == KeyLookup::Open {
+        return Ok(true);
+    }
+    let key = gateway.keys.usable(&caller.owner).await?;
+    Ok(key.is_some_and(|key| key.admin))
 }

@@ -21,6 +21,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use caller::Administrator;
 pub use caller::Caller;
 use console::ConsoleTickets;
 pub use containers::Containers;
