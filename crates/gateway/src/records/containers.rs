@@ -326,8 +326,12 @@ mod tests {
                 versions.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
                 ["f1", "f2"]
             );
+            assert_eq!(records.stored_bytes("ann").await.unwrap(), 3);
+            assert!(records.remove_container_file("ann", "f2").await.unwrap());
+            assert_eq!(records.stored_bytes("ann").await.unwrap(), 2);
             let files = records.remove_container("ann", "one").await.unwrap().unwrap();
-            assert_eq!(files, ["f1", "f2", "f3"]);
+            assert_eq!(files, ["f1", "f3"]);
+            assert_eq!(records.stored_bytes("ann").await.unwrap(), 0);
             assert_eq!(records.versions_at("one", "/a").await.unwrap(), []);
             assert!(records.container("ann", "two").await.unwrap().is_some());
             // What belongs to no container is not kept.

@@ -40,9 +40,7 @@ impl Records {
         let bytes: Option<i64> = self
             .with(move |database| {
                 // Postgres adds up integers to a number of another type.
-                let sql = "SELECT CAST(coalesce((SELECT sum(bytes) FROM files WHERE owner = ?1), 0) \
-                    + coalesce((SELECT sum(bytes) FROM container_files WHERE owner = ?1), 0) \
-                    + coalesce((SELECT sum(bytes) FROM volumes WHERE owner = ?1), 0) \
+                let sql = "SELECT CAST(coalesce((SELECT bytes FROM stored WHERE owner = ?1), 0) \
                     + coalesce((SELECT sum(bytes) FROM (SELECT DISTINCT sha256, bytes FROM turn_results WHERE owner = ?1) AS kept), 0) \
                     AS BIGINT)";
                 database.first(sql, params![owner], |row| row.get(0))

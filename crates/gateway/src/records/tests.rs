@@ -220,6 +220,9 @@ over_each_database! {
 /// Applies the first steps of the schema alone, adds a key, and applies the others.
 async fn grown_from(records: Records, step: u32) {
     let keys_are_there = 3;
+    let files_are_there = 6;
+    let file = "INSERT INTO files (id, owner, filename, purpose, bytes, sha256, created_ms) \
+                VALUES ('file_1', 'ann', 'a', 'user_data', 5, '', 7)";
     let key = "INSERT INTO keys (id, name, hash, allowance, created_at) VALUES ('key_1', 'old', ?1, '{}', 7)";
     let grown = records.with(move |database| {
         assert_eq!(database.migrate_to(step)?, 0);
@@ -227,12 +230,23 @@ async fn grown_from(records: Records, step: u32) {
         if step >= keys_are_there {
             database.execute(key, params![[1; 32]])?;
         }
+        if step >= files_are_there {
+            database.execute(file, &[])?;
+        }
         assert_eq!(database.migrate()?, step);
         assert_eq!(database.version()?, known());
         // A step is not applied again.
         database.migrate()
     });
     assert_eq!(grown.await.unwrap(), known());
+    let kept = if step >= files_are_there { 5 } else { 0 };
+    assert_eq!(
+        records.stored_bytes("ann").await.unwrap(),
+        kept,
+        "from step {step}"
+    );
+    records.remove_file("ann", "file_1").await.unwrap();
+    assert_eq!(records.stored_bytes("ann").await.unwrap(), 0, "from step {step}");
     let keys = crate::keys::Keys::new(records).list().await.unwrap();
     let expected = usize::from(step >= keys_are_there);
     assert_eq!(keys.len(), expected, "from step {step}");

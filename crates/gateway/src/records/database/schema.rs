@@ -1,6 +1,7 @@
 //! The schema, and how it grows: by the files in `migrations/`, in order. A database counts those that were applied.
 //!
-//! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is a statement for Postgres alone.
+//! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is for Postgres alone, and what
+//! is between `/* sqlite: */` and `/* :sqlite */` for `SQLite`.
 
 use super::{Connected, Database, DatabaseResult, params};
 
@@ -27,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/runs.sql"),
     include_str!("../migrations/homes.sql"),
     include_str!("../migrations/key_admin.sql"),
+    include_str!("../migrations/stored.sql"),
 ];
 
 /// Words of `SQLite` in the migrations, and those of Postgres.
@@ -40,6 +42,8 @@ const WORDS: &[(&str, &str)] = &[
     (") STRICT, WITHOUT ROWID;", ");"),
     (") STRICT;", ");"),
     ("-- postgres: ", ""),
+    ("/* sqlite: */", "/*"),
+    ("/* :sqlite */", "*/"),
 ];
 
 /// The version of the schema that all migrations lead to.
