@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellblock_interpreter::builder::Lack;
 use cellblock_interpreter::cell::Guard;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::egress::EgressPolicy;
@@ -72,9 +73,9 @@ pub struct Options {
     /// Maximum timeout that a call can set.
     #[serde(skip)]
     pub max_cell_timeout: Duration,
-    /// Whether the backend of its sessions has checkpoints, whose tools are offered then.
+    /// What the backend of its sessions lacks: checkpoints, tries and forks have tools only where it has them.
     #[serde(skip)]
-    pub checkpoints: bool,
+    pub lacks: &'static [Lack],
     /// Asked before a session is made and code is run.
     #[serde(skip)]
     pub meter: Arc<dyn Meter>,
@@ -145,7 +146,7 @@ impl Default for Options {
             egress: None,
             cell_timeout: Limits::default().cell_timeout,
             max_cell_timeout: MAX_CELL_TIMEOUT,
-            checkpoints: false,
+            lacks: &Lack::ALL,
             meter: Arc::new(Unmetered),
             guard: Guard::default(),
             setup: Vec::new(),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::builder::Lack;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::project::check_name;
 use cellblock_interpreter::toolset::{TOOLSETS, ToolsetKind, notebook};
@@ -28,8 +27,9 @@ pub(crate) async fn run(args: McpArgs) -> ExitCode {
 async fn serve(args: McpArgs) -> Result<()> {
     let mut options = options(&args)?;
     // Where there is no backend, the start says so.
-    let backend = args.wall.backend().await;
-    options.checkpoints = backend.is_ok_and(|kind| !kind.lacks().contains(&Lack::Checkpoints));
+    if let Ok(backend) = args.wall.backend().await {
+        options.lacks = backend.lacks();
+    }
     let stop = stop_at_signals()?;
     let args = Arc::new(args);
     let engine = LazyInterpreter::starting(move || {

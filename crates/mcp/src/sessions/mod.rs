@@ -4,18 +4,19 @@ use std::future::pending;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::hosting::{HostingError, HostingLimits, Registry};
+use cellblock_interpreter::connector::Connector;
+use cellblock_interpreter::hosting::{HostingError, HostingLimits, Owner, Permit, Registry};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::mint;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
+use cellblock_interpreter::session::fork::ForkOptions;
 use cellblock_interpreter::workbench::DatasetSource;
+use cellblock_interpreter::{Error, Interpreter, Session};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::options::Options;
 use crate::refusal::{Refusal, named};
-use cellblock_interpreter::hosting::Owner;
 
 mod entry;
 mod made;
@@ -98,17 +99,13 @@ impl McpSessions {
             }
         }
         let session = interpreter.session(options);
-        let mut terms = self.options.terms(&handle);
-        terms.connectors = connectors;
-        let mut toolsets = Vec::new();
-        for kind in &self.options.toolsets {
-            toolsets.push((*kind, (kind.open)(interpreter, session.clone(), &terms).await?));
-        }
-        let mut datasets = Vec::new();
+        let mut hosted = self
+            .furnish(interpreter, session, &handle, connectors, permit)
+            .await?;
         for (name, path) in &self.options.datasets {
             let source = DatasetSource::File(path.clone());
-            let mounted = session.add_dataset(name.clone(), source).await;
-            datasets.push(mounted.map_err(|error| {
+            let mounted = hosted.session.add_dataset(name.clone(), source).await;
+            hosted.datasets.push(mounted.map_err(|error| {
                 tracing::error!(
                     name,
                     error = &error as &dyn std::error::Error,
@@ -119,16 +116,65 @@ impl McpSessions {
                 ))
             })?);
         }
-        let session = McpSession {
+        place.fill(hosted).map_err(refused)
+    }
+
+    /// New sessions that begin with the variables and files of `parent`: all that `fork` asks for, or none.
+    pub(crate) async fn fork(
+        &self,
+        interpreter: &Interpreter,
+        owner: &Owner,
+        parent: &Use,
+        mut fork: ForkOptions,
+    ) -> Result<Vec<Use>, Refusal> {
+        fork.check().map_err(Error::from)?;
+        fork.ids = (0..fork.count).map(|_| mint("sess_")).collect();
+        let handles = fork.ids.clone();
+        let refused = |error| self.refusal(error, owner);
+        let connectors = self.options.connectors(owner).await?;
+        // Every place is taken before anything is made. Those that stay empty are free again.
+        let mut places = Vec::new();
+        for handle in &handles {
+            let place = self.registry.reserve(owner.name(), handle).map_err(refused)?;
+            places.push((place, self.options.meter.session(owner).await?));
+        }
+        let forks = parent.session.fork(fork).await?;
+        let mut hosted = Vec::new();
+        for ((handle, (place, permit)), session) in handles.iter().zip(places).zip(forks) {
+            let mut fork = self
+                .furnish(interpreter, session, handle, connectors.clone(), permit)
+                .await?;
+            fork.datasets.clone_from(&parent.datasets);
+            hosted.push((place, fork));
+        }
+        let filled = hosted.into_iter().map(|(place, fork)| place.fill(fork));
+        filled.collect::<Result<_, _>>().map_err(refused)
+    }
+
+    /// A session with the toolsets that are offered.
+    async fn furnish(
+        &self,
+        interpreter: &Interpreter,
+        session: Session,
+        handle: &str,
+        connectors: Vec<Arc<dyn Connector>>,
+        permit: Permit,
+    ) -> Result<McpSession, Refusal> {
+        let mut terms = self.options.terms(handle);
+        terms.connectors = connectors;
+        let mut toolsets = Vec::new();
+        for kind in &self.options.toolsets {
+            toolsets.push((*kind, (kind.open)(interpreter, session.clone(), &terms).await?));
+        }
+        Ok(McpSession {
             session,
             toolsets,
-            datasets,
+            datasets: Vec::new(),
             _permit: permit,
             idle_timeout: self.options.lifetime(),
             made: Mutex::default(),
             cells: AtomicU64::default(),
-        };
-        place.fill(session).map_err(refused)
+        })
     }
 
     /// An owner's sessions, oldest first.

@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use cellblock_interpreter::Error;
+use cellblock_interpreter::builder::Lack;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind};
 use futures_util::future::BoxFuture;
 use rmcp::model::Tool as Listed;
@@ -25,6 +26,7 @@ mod checkpoints;
 mod datasets;
 mod derivation;
 mod files;
+mod forks;
 mod json;
 mod manage;
 mod processes;
@@ -112,27 +114,7 @@ impl OfferedTool {
                 Box::pin(files::list(server, call))
             }),
         ]);
-        if options.checkpoints {
-            tools.extend([
-                Self::own(checkpoints::keep_definition(), |server, call| {
-                    Box::pin(checkpoints::keep(server, call))
-                }),
-                Self::own(checkpoints::back_definition(), |server, call| {
-                    Box::pin(checkpoints::back(server, call))
-                }),
-            ]);
-            // A derivation's code runs under contracts only.
-            if options.cells().is_some() {
-                tools.extend([
-                    Self::own(tries::try_definition(options), |server, call| {
-                        Box::pin(tries::run(server, call))
-                    }),
-                    Self::own(tries::decide_definition(), |server, call| {
-                        Box::pin(tries::decide(server, call))
-                    }),
-                ]);
-            }
-        }
+        tools.extend(Self::of_states(options));
         // A derivation's code runs under contracts only.
         if options.toolsets.iter().any(|kind| !kind.on_results) {
             tools.extend([
@@ -166,6 +148,38 @@ impl OfferedTool {
                 }));
             }
             tools.extend(Self::of(kind, options));
+        }
+        tools
+    }
+
+    /// Tools that copy the state of a session.
+    fn of_states(options: &Options) -> Vec<Self> {
+        let mut tools = Vec::new();
+        if !options.lacks.contains(&Lack::Forks) {
+            tools.push(Self::own(forks::fork_definition(), |server, call| {
+                Box::pin(forks::fork(server, call))
+            }));
+        }
+        if !options.lacks.contains(&Lack::Checkpoints) {
+            tools.extend([
+                Self::own(checkpoints::keep_definition(), |server, call| {
+                    Box::pin(checkpoints::keep(server, call))
+                }),
+                Self::own(checkpoints::back_definition(), |server, call| {
+                    Box::pin(checkpoints::back(server, call))
+                }),
+            ]);
+            // A derivation's code runs under contracts only.
+            if options.cells().is_some() {
+                tools.extend([
+                    Self::own(tries::try_definition(options), |server, call| {
+                        Box::pin(tries::run(server, call))
+                    }),
+                    Self::own(tries::decide_definition(), |server, call| {
+                        Box::pin(tries::decide(server, call))
+                    }),
+                ]);
+            }
         }
         tools
     }

@@ -1,4 +1,4 @@
-//! Tools that keep a session's state, go back to it, and try code.
+//! Tools that keep a session's state, go back to it, try code, and make several sessions of one.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::{
 };
 
 async fn client() -> Connected {
-    let server = server(|options| options.checkpoints = true).await;
+    let server = server(|options| options.lacks = &[]).await;
     connect(&server, Client::default(), newest()).await
 }
 
@@ -99,5 +99,36 @@ fn code_is_tried_and_then_kept_or_discarded() {
         let raised = answer(&client, "try_python", raised).await;
         assert_eq!(raised.is_error, Some(true));
         assert_eq!(raised.structured_content.unwrap()["undecided"], true);
+    });
+}
+
+#[test]
+fn a_fork_begins_with_the_variables_and_files_of_its_session() {
+    block_on(async {
+        let client = client().await;
+        let session = session(&client).await;
+        run(
+            &client,
+            &session,
+            "x = [1]\n_ = open('/workspace/a', 'w').write('one')",
+        )
+        .await;
+        let forked = done(&client, "fork_session", json!({"session": session, "count": 2})).await;
+        assert_eq!(forked["parent"], json!(session));
+        let forks: Vec<String> = serde_json::from_value(forked["sessions"].clone()).unwrap();
+        assert_eq!(forks.len(), 2);
+        for fork in &forks {
+            let code = "x.append(2)\nf\"{x} {open('/workspace/a').read()}\"";
+            assert_eq!(shown(&client, fork, code).await, "[1, 2] one");
+        }
+        assert_eq!(shown(&client, &session, "str(x)").await, "[1]");
+        let message = refused(&client, "fork_session", json!({"session": session, "count": 17})).await;
+        assert!(message.contains("16"), "{message}");
+        let thread = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()";
+        run(&client, &session, thread).await;
+        let message = refused(&client, "fork_session", json!({"session": session})).await;
+        assert!(message.contains("thread"), "{message}");
+        let listed = done(&client, "list_sessions", json!({})).await;
+        assert_eq!(listed["sessions"].as_array().unwrap().len(), 3);
     });
 }

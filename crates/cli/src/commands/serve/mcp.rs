@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cellblock_gateway::server::Mount;
 use cellblock_gateway::{Caller, Gateway};
-use cellblock_interpreter::builder::Lack;
 use cellblock_interpreter::hosting::Owner;
 use cellblock_mcp::fixtures::Fixtures;
 use cellblock_mcp::http::{self, HttpOptions, Parts};
@@ -24,7 +23,7 @@ pub(super) fn mount(gateway: &Gateway, mut options: Options) -> Option<Mount> {
     options.egress.clone_from(&gateway.options.egress);
     options.guard = gateway.options.cells.guard;
     options.setup.clone_from(&gateway.options.cells.snippets);
-    options.checkpoints = !interpreter.backend().lacks().contains(&Lack::Checkpoints);
+    options.lacks = interpreter.backend().lacks();
     let judged = options.conformance_fixtures;
     let server = Server::new(LazyInterpreter::ready((**interpreter).clone()), options);
     let owner = |request: &Parts| {
