@@ -44,6 +44,7 @@ use cellblock_mcp::Options as McpOptions;
 pub(crate) use cellblock_mcp_client::OfferPolicy;
 use cellblock_mcp_client::RequestedServerOptions;
 use cellblock_sandbox::pool::PoolConfig;
+use cellblock_settings::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +114,9 @@ pub(crate) struct Settings {
     pub(crate) backend: Option<BackendChoice>,
     /// Weakest wall that may be used: `process`, `gvisor` or `microvm`. The server does not start behind a weaker one.
     pub(crate) minimum_backend: Option<BackendKind>,
+    /// Maximum size on disk of the state of a session that is hibernated with its variables, which needs `backend: gvisor`. Default: what
+    /// its sandbox can have in memory.
+    pub(crate) hibernated_size: Option<Size>,
     pub(crate) gvisor: GvisorOptions,
     pub(crate) microvm: MicrovmOptions,
     pub(crate) kubernetes: KubernetesOptions,
@@ -156,6 +160,7 @@ impl Settings {
         WallOptions {
             gvisor: self.gvisor.clone(),
             microvm: self.microvm.clone(),
+            suspended_bytes: self.hibernated_size.map(|size| size.0),
             ..WallOptions::default()
         }
     }
