@@ -22,12 +22,12 @@ use crate::ci::find_program;
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end.
 const LONGEST: [&str; 15] = [
-    "cellblock-interpreter containment (microvm)",
     "cellblock-walls microvm",
+    "cellblock-interpreter containment (microvm)",
+    "cellblock ordinary_python",
+    "cellblock-interpreter conformance (gvisor)",
     "cellblock-walls firecracker",
     "cellblock-interpreter containment (gvisor)",
-    "cellblock-interpreter conformance (gvisor)",
-    "cellblock ordinary_python",
     "cellblock gateway",
     "cellblock-interpreter containment",
     "cellblock-interpreter conformance",

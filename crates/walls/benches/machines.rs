@@ -30,6 +30,10 @@ const MANY: usize = 8;
     reason = "shared with the tests, which use all of it"
 )]
 mod gvisor;
+#[path = "../tests/firecracker/image.rs"]
+mod lean_image;
+#[path = "../tests/microvm/machine_image.rs"]
+mod machine_image;
 #[path = "../tests/microvm/support.rs"]
 #[expect(
     dead_code,
@@ -46,7 +50,7 @@ fn main() {
             measure(cellblock_walls::gvisor::start(config).await.unwrap()).await;
         }
         if wanted.iter().any(|name| name == "microvm") {
-            let config = microvm::config(microvm::image().await);
+            let config = microvm::config(gvisor::image().await);
             measure(cellblock_walls::microvm::start(config).await.unwrap()).await;
         }
     });

@@ -1,11 +1,15 @@
 //! The backend of a run, by name.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cellblock_image::{DEFAULT_IMAGE, Home, ImageStore, Sink};
 use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::pool::PoolConfig;
 use cellblock_interpreter::walls::WallOptions;
+
+use crate::machine_image::machine_image;
 
 /// Names the backend of a run.
 const VARIABLE: &str = "CELLBLOCK_TEST_BACKEND";
@@ -20,11 +24,23 @@ pub(crate) fn is_machine() -> bool {
     matches!(backend().parse(), Ok(BackendKind::Gvisor | BackendKind::Microvm))
 }
 
-/// Sets the backend of this run, if it is one of this machine.
-pub(crate) fn over_backend(builder: InterpreterBuilder) -> InterpreterBuilder {
+/// The home of a run's sandboxes.
+pub(crate) fn home() -> PathBuf {
+    if is_machine() {
+        let name = concat!("machines-", env!("CARGO_CRATE_NAME"));
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+    } else {
+        cellblock_testkit::home().unwrap()
+    }
+}
+
+/// Sets the backend of this run, if it is one of this machine. The template of machines imports only these libraries.
+pub(crate) async fn over_backend(builder: InterpreterBuilder, preload: &[&str]) -> InterpreterBuilder {
     if !is_machine() {
         return builder;
     }
+    let images = ImageStore::new(Home::at(&cellblock_testkit::home().unwrap()).unwrap());
+    let image = images.open(DEFAULT_IMAGE, Sink::silent()).await.unwrap();
     let mut walls = WallOptions::default();
     // Machines with KVM are rare among those that run tests.
     walls.microvm.emulation = true;
@@ -34,6 +50,7 @@ pub(crate) fn over_backend(builder: InterpreterBuilder) -> InterpreterBuilder {
         ..PoolConfig::default()
     };
     builder
+        .image(machine_image(&image, &home(), preload))
         .pool(pool)
         .backend(backend().parse().unwrap())
         .walls(walls)

@@ -136,7 +136,7 @@ const MARK: &str = "the mark of the session that is damaged";
 /// The directories of this process with the state of a session that contains the mark. Other tests write states, too.
 fn marked() -> Vec<PathBuf> {
     let own = format!("cellblock-{}-", std::process::id());
-    let root = cellblock_testkit::home().unwrap().join(crate::backend::backend());
+    let root = crate::backend::home().join(crate::backend::backend());
     let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
     let places = entries(root).filter(|entry| entry.file_name().to_string_lossy().starts_with(&own));
     let inside = places.flat_map(|place| entries(place.path()));

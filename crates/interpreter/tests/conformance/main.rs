@@ -25,10 +25,14 @@ mod hibernation;
 mod inputs;
 mod isolation;
 mod languages;
+#[path = "../../../walls/tests/firecracker/image.rs"]
+mod lean_image;
 mod lifecycle;
 mod limited;
 mod limits;
 mod lineage;
+#[path = "../../../walls/tests/microvm/machine_image.rs"]
+mod machine_image;
 mod network;
 mod ports;
 mod processes;

@@ -11,6 +11,10 @@ mod checkpoints;
 mod commands;
 mod contained;
 mod forks;
+#[path = "../../../walls/tests/firecracker/image.rs"]
+mod lean_image;
+#[path = "../../../walls/tests/microvm/machine_image.rs"]
+mod machine_image;
 mod neighbors;
 mod ordinary;
 mod pairs;

@@ -53,7 +53,12 @@ async fn start() -> Interpreter {
         .image(image().await)
         .demands(demands())
         .store(Store::local(artifacts).unwrap());
-    let interpreter = over_backend(builder).build().await.unwrap();
+    // What drawing leaves open is part of what is tried.
+    let interpreter = over_backend(builder, &["matplotlib.pyplot"])
+        .await
+        .build()
+        .await
+        .unwrap();
     interpreter.warmed().await.unwrap();
     interpreter
 }

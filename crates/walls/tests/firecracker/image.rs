@@ -1,24 +1,29 @@
-//! An image for machines that no processor runs.
+//! An image for tests whose sandboxes are machines.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use cellblock_image::{Home, ImageStore, OpenImage};
 use serde_json::{Value, json};
 
-/// The default image without libraries that its template imports.
-pub(crate) fn small_image(image: &OpenImage, home: &Path) -> OpenImage {
+/// The default image in another home, whose template imports these libraries alone. Restoring a machine costs the more the more memory
+/// its template has.
+pub(crate) fn with_preload(image: &OpenImage, home: &Path, preload: &[&str]) -> OpenImage {
     let folder = home.join("images").join(image.id());
     fs::create_dir_all(&folder).unwrap();
     let text = fs::read(image.root().join("manifest.json")).unwrap();
     let mut manifest: Value = serde_json::from_slice(&text).unwrap();
-    manifest["preload"] = json!([]);
+    manifest["preload"] = json!(preload);
     manifest["outputs"] = json!({});
     fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
     for entry in fs::read_dir(image.root()).unwrap().flatten() {
         if entry.file_name() != "manifest.json" {
-            symlink(entry.path(), folder.join(entry.file_name())).unwrap();
+            match symlink(entry.path(), folder.join(entry.file_name())) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => made.unwrap(),
+            }
         }
     }
     ImageStore::new(Home::at(home).unwrap())

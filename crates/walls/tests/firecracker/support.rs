@@ -14,7 +14,7 @@ use cellblock_walls::{WallConfig, WallOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::image::small_image;
+use crate::image::with_preload;
 
 pub(crate) use local::{block_on, execute, image, shows, until};
 
@@ -51,7 +51,7 @@ impl Fake {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         fs::write(folder.path().join("vmlinux"), KERNEL).unwrap();
-        let image = small_image(&local::image().await, &home);
+        let image = with_preload(&local::image().await, &home, &[]);
         let limits = serde_json::to_string(&Limits::default()).unwrap();
         let program = cellblock_testkit::binary().unwrap();
         let mut whole = json!({

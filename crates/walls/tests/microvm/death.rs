@@ -10,7 +10,7 @@ use cellblock_testkit::{Cli, LeakOwner, require};
 use cellblock_walls::microvm;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{block_on, config, execute, image_in, share_snapshot, shows};
+use crate::support::{block_on, config, execute, home, image, image_in, share_snapshot, shows};
 
 #[test]
 fn a_closed_sandbox_and_a_dropped_backend_leave_nothing() {
@@ -68,11 +68,20 @@ fn nothing_is_left_of_a_host_that_was_killed() {
     require!(Qemu);
     block_on(async { drop(crate::support::lease().await) });
     let code = "import time\nprint('on', flush=True)\ntime.sleep(1000)";
-    let places = cellblock_testkit::home().unwrap().join("microvm");
-    let running = Cli::new(["run", "--backend", "microvm", "--emulation", "--code", code])
-        .limit(Duration::from_mins(5))
-        .start()
-        .unwrap();
+    let places = home().join("microvm");
+    let image = block_on(image());
+    let run = |code| {
+        let walled = [
+            "run",
+            "--image",
+            image.id(),
+            "--backend",
+            "microvm",
+            "--emulation",
+        ];
+        Cli::new(walled.into_iter().chain(["--code", code])).env("CELLBLOCK_HOME", home())
+    };
+    let running = run(code).limit(Duration::from_mins(5)).start().unwrap();
     let mut owner = LeakOwner::of(running.id());
     let own = format!("cellblock-{}-", running.id());
     let directories = || {
@@ -90,17 +99,7 @@ fn nothing_is_left_of_a_host_that_was_killed() {
     running.signal(Signal::KILL).unwrap();
     running.finish().unwrap();
     block_until("its processes are gone", || owner.processes().is_empty());
-    let next = Cli::new([
-        "run",
-        "--backend",
-        "microvm",
-        "--emulation",
-        "--code",
-        "print(6 * 7)",
-    ])
-    .limit(Duration::from_mins(5))
-    .run()
-    .unwrap();
+    let next = run("print(6 * 7)").limit(Duration::from_mins(5)).run().unwrap();
     assert_eq!(next.stdout.trim(), "42", "{next:?}");
     assert_eq!(directories(), 0);
     assert_eq!(owner.count().cgroups, 0);

@@ -11,7 +11,7 @@ use cellblock_walls::microvm;
 use serde_json::{Value, json};
 
 use crate::full_disk::Small;
-use crate::small_image::small_image;
+use crate::lean_image::with_preload;
 use crate::support::{block_on, image, with_qemu};
 
 /// Starts a backend with a program that behaves like this, which fails; returns the error.
@@ -22,7 +22,7 @@ async fn failure(folder: &Path, home: &Path, behavior: &Value) -> String {
     fs::write(folder.join("behavior.json"), behavior.to_string()).unwrap();
     let kernel = folder.join("vmlinux");
     fs::write(&kernel, b"\x7fELF and nothing more").unwrap();
-    let mut config = with_qemu(small_image(&image().await, home), qemu.clone());
+    let mut config = with_qemu(with_preload(&image().await, home, &[]), qemu.clone());
     config.options.microvm.kernel = Some(kernel);
     config.options.restore_timeout = Some(Duration::from_secs(2));
     let error = microvm::start(config).await.unwrap_err().to_string();

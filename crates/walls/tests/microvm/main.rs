@@ -1,4 +1,4 @@
-//! The microVM backend on the default image: kernels driven by hand, and what a machine leaves behind. Machines are emulated where
+//! The microVM backend: kernels driven by hand, and what a machine leaves behind. Machines are emulated where
 //! KVM does not work, and all tests share one template, which then takes minutes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -8,8 +8,9 @@ mod death;
 mod fakes;
 #[path = "../firecracker/full_disk.rs"]
 mod full_disk;
-mod refused;
 #[path = "../firecracker/image.rs"]
-mod small_image;
+mod lean_image;
+mod machine_image;
+mod refused;
 mod snapshots;
 mod support;

@@ -2,20 +2,18 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::Command;
 
-use cellblock_image::OpenImage;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::pool::create;
 use cellblock_testkit::require;
 use cellblock_walls::microvm;
 use sha2::{Digest, Sha256};
 
-use crate::small_image::small_image;
-use crate::support::{backend, block_on, config, execute, image, lease, shows, snapshots};
+use crate::machine_image::machine_image;
+use crate::support::{backend, block_on, config, execute, home, image, lease, shows, snapshots};
 
 fn digests() -> Vec<Vec<u8>> {
-    let snapshots = snapshots(&cellblock_testkit::home().unwrap());
+    let snapshots = snapshots(&home());
     let files = snapshots
         .iter()
         .flat_map(|path| ["memory", "state", "disk.ext4"].map(|name| path.join(name)));
@@ -61,26 +59,13 @@ fn machines_that_run_at_once_have_memory_of_their_own_and_change_no_snapshot() {
     });
 }
 
-/// Replaces the links of a small image by files: a machine's disk has nothing that they could lead to.
-fn own_files(image: &OpenImage) {
-    for entry in fs::read_dir(image.root()).unwrap().flatten() {
-        if entry.file_type().unwrap().is_symlink() {
-            let file = fs::canonicalize(entry.path()).unwrap();
-            fs::remove_file(entry.path()).unwrap();
-            let copy = |how| Command::new("cp").arg(how).arg(&file).arg(entry.path()).status();
-            assert!(copy("-al").unwrap().success() || copy("-a").unwrap().success());
-        }
-    }
-}
-
 #[test]
 fn a_damaged_snapshot_is_made_again() {
     require!(Qemu);
     block_on(async {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         // Its template imports nothing: making it twice is a matter of seconds.
-        let image = small_image(&image().await, home.path());
-        own_files(&image);
+        let image = machine_image(&image().await, home.path(), &[]);
         drop(microvm::start(config(image.clone())).await.unwrap());
         let made = snapshots(home.path());
         assert_eq!(made.len(), 1);

@@ -11,7 +11,8 @@ use cellblock_sandbox::pool::{Lease, create};
 use cellblock_walls::{WallConfig, WallOptions, microvm};
 use tokio::sync::OnceCell;
 
-pub(crate) use local::{End, block_on, execute, finish, image, shows, start};
+use crate::machine_image::machine_image;
+pub(crate) use local::{End, block_on, execute, finish, shows, start};
 
 #[path = "../../../sandbox/tests/it/support.rs"]
 #[expect(
@@ -23,7 +24,17 @@ mod local;
 
 static BACKEND: OnceCell<RemoteBackend> = OnceCell::const_new();
 
-/// The backend that most tests share: it keeps the snapshot in the home that all tests share.
+/// The home of the machines that most tests share.
+pub(crate) fn home() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines")
+}
+
+/// The default image. Its template imports what these tests use: all libraries would take minutes where no processor runs them.
+pub(crate) async fn image() -> OpenImage {
+    machine_image(&local::image().await, &home(), &["numpy", "pandas"])
+}
+
+/// The backend that most tests share.
 pub(crate) async fn backend() -> &'static RemoteBackend {
     let start = async || microvm::start(config(image().await)).await.unwrap();
     BACKEND.get_or_init(start).await
@@ -78,7 +89,7 @@ pub(crate) fn snapshots(home: &Path) -> Vec<PathBuf> {
 /// Gives a home the snapshot that the shared backend uses: making another takes minutes under emulation.
 pub(crate) async fn share_snapshot(home: &Path) {
     backend().await;
-    for from in snapshots(&cellblock_testkit::home().unwrap()) {
+    for from in snapshots(&self::home()) {
         let to = home.join("snapshots").join(from.file_name().unwrap());
         fs::create_dir_all(&to).unwrap();
         for entry in fs::read_dir(from).unwrap().flatten() {
