@@ -97,8 +97,8 @@ impl Subject {
             ensure!(started.elapsed() < FILL_LIMIT, "the pool does not fill up");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // The last one is ready, and looks for something to do before it waits.
-        tokio::time::sleep(Duration::from_millis(15)).await;
+        // The last one is ready, and does what kernels do while nobody asks them for anything, such as keeping a copy.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(())
     }
 
