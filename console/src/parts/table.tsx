@@ -1,14 +1,12 @@
 /** A table by pages. The server reads a page's rows from the stored Parquet, however long the table is. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { download, get, said } from "../api";
 import { oneLine, shortened } from "../text";
 import type { Rows } from "../types";
-import { attempt } from "./notice";
+import { attempt, failure } from "./notice";
 
 const PAGE = 20;
-/** The most rows that the server answers at once, which is how many this page sorts. */
-const SORTED = 10_000;
 
 interface Sort {
   column: number;
@@ -20,32 +18,28 @@ export function Table({ sha256, name, types }: { sha256: string; name: string; t
   const [sort, setSort] = useState<Sort | null>(null);
   const [loaded, setLoaded] = useState<Rows | null>(null);
   const [failed, setFailed] = useState<string | null>(null);
-  const offset = sort ? 0 : page * PAGE;
-  const limit = sort ? SORTED : PAGE;
+  const order = sort ? `&sort=${sort.column}&descending=${sort.descending}` : "";
 
   useEffect(() => {
     const stop = new AbortController();
-    get<Rows>(`/v1/artifacts/${sha256}/rows?offset=${offset}&limit=${limit}`, stop.signal)
+    get<Rows>(`/v1/artifacts/${sha256}/rows?offset=${page * PAGE}&limit=${PAGE}${order}`, stop.signal)
       .then((rows) => {
         setLoaded(rows);
         setFailed(null);
       })
       .catch((error) => {
-        if (!stop.signal.aborted) setFailed(said(error));
+        if (stop.signal.aborted) return;
+        if (!sort) return setFailed(said(error));
+        // The rows as they are can still be read.
+        failure.value = said(error);
+        setSort(null);
       });
     return () => stop.abort();
-  }, [sha256, offset, limit]);
+  }, [sha256, page, order]);
 
-  const shown = useMemo(() => {
-    if (!loaded) return [];
-    if (!sort || loaded.first_row !== 0) return loaded.rows.slice(0, PAGE);
-    const ordered = [...loaded.rows].sort((a, b) => compared(a[sort.column], b[sort.column], sort.descending));
-    return ordered.slice(page * PAGE, (page + 1) * PAGE);
-  }, [loaded, sort, page]);
-
-  const sortable = loaded !== null && loaded.total_rows <= SORTED;
   if (failed !== null) return <p class="note">{failed}</p>;
   if (!loaded) return <p class="note">Loading the table …</p>;
+  const shown = loaded.rows;
   const pages = Math.max(1, Math.ceil(loaded.total_rows / PAGE));
   const first = page * PAGE + 1;
   const last = Math.min((page + 1) * PAGE, loaded.total_rows);
@@ -61,17 +55,13 @@ export function Table({ sha256, name, types }: { sha256: string; name: string; t
           <thead>
             <tr>
               {loaded.columns.map((column, index) => {
-                const order = sort?.column === index ? (sort.descending ? "descending" : "ascending") : undefined;
+                const direction = sort?.column === index ? (sort.descending ? "descending" : "ascending") : undefined;
                 return (
-                  <th key={index} scope="col" aria-sort={order} class={numeric[index] ? "number" : ""} title={types?.[index]}>
-                    {sortable ? (
-                      <button type="button" onClick={() => reorder(index)}>
-                        {oneLine(column)}
-                        <span aria-hidden="true">{order === "ascending" ? " ↑" : order === "descending" ? " ↓" : ""}</span>
-                      </button>
-                    ) : (
-                      oneLine(column)
-                    )}
+                  <th key={index} scope="col" aria-sort={direction} class={numeric[index] ? "number" : ""} title={types?.[index]}>
+                    <button type="button" onClick={() => reorder(index)}>
+                      {oneLine(column)}
+                      <span aria-hidden="true">{direction === "ascending" ? " ↑" : direction === "descending" ? " ↓" : ""}</span>
+                    </button>
                   </th>
                 );
               })}
@@ -114,7 +104,6 @@ export function Table({ sha256, name, types }: { sha256: string; name: string; t
             />
           </label>
         )}
-        {!sortable && <span class="hint">Tables of up to 10,000 rows can be sorted here.</span>}
         <button type="button" class="quiet end" onClick={() => void attempt(() => download(`/v1/artifacts/${sha256}`, `${name}.parquet`))}>
           Parquet ↓
         </button>
@@ -127,11 +116,4 @@ function cell(value: unknown): string {
   if (value === null) return "null";
   if (typeof value === "string") return oneLine(shortened(value, 500));
   return oneLine(shortened(JSON.stringify(value), 500));
-}
-
-/** Numbers as numbers, everything else as text; nulls last. */
-function compared(a: unknown, b: unknown, descending: boolean): number {
-  if (a === null || b === null) return Number(a === null) - Number(b === null);
-  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
-  return descending ? -order : order;
 }

@@ -10,8 +10,8 @@ use tokio::task::spawn_blocking;
 
 use crate::error::{Error, Result};
 use crate::output::{
-    Dataframe, Output, OutputError, OutputPage, Primitive, Rich, RowsFormat, Scalar, TablePage, TextPage,
-    table_batches, table_rows, table_slice,
+    Dataframe, Output, OutputError, OutputPage, Primitive, Rich, RowOrder, RowsFormat, Scalar, TablePage,
+    TextPage, table_batches, table_rows, table_slice,
 };
 
 /// Number of rows of a page by default.
@@ -141,6 +141,12 @@ pub struct SliceSelection {
     /// The format of the rows.
     #[serde(default)]
     pub format: RowsFormat,
+    /// Index from 0 of the column by which all rows are sorted before they are counted. Rows with equal values keep their order, those
+    /// without a value are last.
+    pub sort: Option<u32>,
+    /// Whether the largest value is first.
+    #[serde(default)]
+    pub descending: bool,
 }
 
 impl SliceSelection {
@@ -152,8 +158,16 @@ impl SliceSelection {
             return Err(wrong("sha256", reason));
         }
         let rows = within("limit", self.limit, LIMIT, MAX_LIMIT)?;
-        let read = move |file| table_slice(file, self.offset, rows, self.format);
-        let bytes = stored(store, table.sha256, read).await?;
+        let order = self.sort.map(|column| RowOrder {
+            column,
+            descending: self.descending,
+        });
+        let read = move |file| table_slice(file, order, self.offset, rows, self.format);
+        let read = stored(store, table.sha256, read).await;
+        let bytes = read.map_err(|error| match error {
+            Error::Output(OutputError::Order { reason }) => wrong("sort", reason),
+            other => other,
+        })?;
         bytes.ok_or_else(|| {
             wrong(
                 "limit",

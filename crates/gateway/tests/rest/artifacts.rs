@@ -101,6 +101,17 @@ fn rows_of_a_displayed_table_are_served_in_three_formats() {
         );
         let (_, whole) = api.get(&table).await;
         assert_eq!(whole["rows"].as_array().unwrap().len(), 1000);
+        let (_, last) = api
+            .get(&format!("{table}?sort=0&descending=true&offset=1&limit=2"))
+            .await;
+        assert_eq!(
+            (&last["first_row"], &last["rows"]),
+            (&json!(1), &json!([[2498, "a,b"], [2497, "a,b"]]))
+        );
+        let (_, equal) = api
+            .get(&format!("{table}?sort=1&descending=true&offset=2499&limit=5"))
+            .await;
+        assert_eq!(equal["rows"], json!([[2499, "a,b"]]));
         let csv = api.raw(&format!("{table}?offset=1&limit=1&format=csv")).await;
         assert_eq!(csv.headers()["content-type"], "text/csv; charset=utf-8");
         assert_eq!(csv.text().await.unwrap(), "n,word\n1,\"a,b\"\n");
@@ -120,6 +131,7 @@ fn rows_of_a_displayed_table_are_served_in_three_formats() {
             (format!("{table}?limit=10001"), "give 1 to 10000"),
             (format!("{table}?format=xlsx"), "unknown variant `xlsx`"),
             (format!("{table}?offset=-1"), "offset"),
+            (format!("{table}?sort=2"), "the table has 2 columns"),
             (file, "not a table that was displayed"),
         ] {
             let (status, rejected) = api.get(&path).await;

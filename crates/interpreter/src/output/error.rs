@@ -54,6 +54,12 @@ pub enum OutputError {
         #[source]
         source: crate::chart::ChartError,
     },
+    /// Rows cannot be read in an order that was asked for.
+    #[error("{reason}")]
+    Order {
+        /// Why not.
+        reason: String,
+    },
     /// An output has the wrong number of blobs.
     #[error("{kind} from a kernel has {actual} blobs where it needs {expected}")]
     Blobs {

@@ -26,10 +26,10 @@ pub use error::OutputError;
 pub use limits::DecodingLimits;
 pub use page::{OutputPage, TextPage};
 pub use redact::{redact, redact_source};
-pub use table::{RowsFormat, TablePage};
 pub(crate) use table::{
-    batches as table_batches, rows as table_rows, slice as table_slice, write_arrow, write_csv,
+    RowOrder, batches as table_batches, rows as table_rows, slice as table_slice, write_arrow, write_csv,
 };
+pub use table::{RowsFormat, TablePage};
 pub use value::{
     Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,
     Representation, Rich,

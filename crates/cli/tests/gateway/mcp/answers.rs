@@ -26,7 +26,7 @@ fn both_revisions_are_answered_at_one_address() {
             let tools = connected.list_tools(None).await.unwrap().tools;
             assert_eq!(
                 (tools.len(), &*tools[0].name),
-                (18, "run_python"),
+                (19, "run_python"),
                 "revision {number}"
             );
             let code = "print('printed', flush=True)\nimport time; time.sleep(0.5)\nopen('r.csv', 'w').write('x')\nopen('/tmp/data/wine.csv').read()";

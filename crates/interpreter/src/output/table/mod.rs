@@ -8,6 +8,7 @@ mod cell;
 mod digest;
 pub(crate) mod fetched;
 mod message;
+mod order;
 mod parquet;
 pub(crate) mod published;
 mod repetition;
@@ -24,6 +25,7 @@ use cellblock_protocol as protocol;
 use cellblock_protocol::Blob;
 use serde_json::Value;
 
+pub(crate) use self::order::RowOrder;
 pub use self::rows::TablePage;
 pub(crate) use self::rows::{batches, rows};
 pub use self::slice::RowsFormat;

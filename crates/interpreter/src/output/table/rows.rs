@@ -1,13 +1,18 @@
 //! Rows that are stored of a table.
 
+use std::fs::File;
+
+use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::cell::{self, Room};
+use super::order::RowOrder;
 use crate::output::OutputError;
 
 /// A page of a table.
@@ -35,7 +40,7 @@ pub(super) struct SelectedRows {
     pub(super) schema: SchemaRef,
     /// Number of rows of the whole table.
     pub(super) total: i64,
-    pub(super) batches: ParquetRecordBatchReader,
+    pub(super) batches: Box<dyn RecordBatchReader>,
     room: Room,
 }
 
@@ -51,11 +56,27 @@ impl SelectedRows {
             total: reader.metadata().file_metadata().num_rows(),
             room: Room::for_cells(schema.fields().len() * rows as usize),
             schema,
-            batches: reader
-                .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
-                .with_limit(rows as usize)
-                .build()?,
+            batches: Box::new(
+                reader
+                    .with_offset(usize::try_from(first_row).unwrap_or(usize::MAX))
+                    .with_limit(rows as usize)
+                    .build()?,
+            ),
         })
+    }
+
+    /// The same in an order.
+    pub(super) fn in_order(
+        file: File,
+        order: RowOrder,
+        first_row: u64,
+        rows: u32,
+    ) -> Result<Self, OutputError> {
+        let mut selected = Self::of(file.try_clone().map_err(ParquetError::from)?, 0, rows)?;
+        let batch = order.read(file, first_row, rows)?;
+        let schema = batch.schema();
+        selected.batches = Box::new(RecordBatchIterator::new([Ok(batch)], schema));
+        Ok(selected)
     }
 
     /// Reads them in the form of `head`.

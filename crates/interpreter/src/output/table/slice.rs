@@ -1,15 +1,16 @@
 //! Rows of a stored table, as bytes in a format.
 
+use std::fs::File;
 use std::io::{self, Write};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
-use parquet::file::reader::ChunkReader;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::order::RowOrder;
 use super::rows::SelectedRows;
 use crate::output::OutputError;
 
@@ -40,15 +41,20 @@ impl RowsFormat {
     }
 }
 
-/// Writes so many rows of a table that this host has stored as Parquet; `None` if they are more than 64 MiB.
+/// Writes so many rows of a table that this host has stored as Parquet, in an order or as they are; `None` if they are more than 64 MiB.
 pub(crate) fn slice(
-    file: impl ChunkReader + 'static,
+    file: File,
+    order: Option<RowOrder>,
     first_row: u64,
     rows: u32,
     format: RowsFormat,
 ) -> Result<Option<Vec<u8>>, OutputError> {
     let mut into = Bounded::default();
-    let written = write(file, first_row, rows, format, &mut into);
+    let selected = match order {
+        Some(order) => SelectedRows::in_order(file, order, first_row, rows)?,
+        None => SelectedRows::of(file, first_row, rows)?,
+    };
+    let written = write(selected, first_row, format, &mut into);
     if into.is_full {
         return Ok(None);
     }
@@ -56,13 +62,11 @@ pub(crate) fn slice(
 }
 
 fn write(
-    file: impl ChunkReader + 'static,
+    selected: SelectedRows,
     first_row: u64,
-    rows: u32,
     format: RowsFormat,
     into: &mut Bounded,
 ) -> Result<(), OutputError> {
-    let selected = SelectedRows::of(file, first_row, rows)?;
     match format {
         RowsFormat::Json => {
             let fields = selected.schema.fields().iter();
