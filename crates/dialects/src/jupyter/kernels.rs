@@ -102,8 +102,9 @@ pub(super) async fn restart_route(
 pub(super) async fn restart(held: &HeldKernel) -> Result<(), Problem> {
     let kernel = &held.kept;
     let nobody = Map::new();
+    // `restarting` would say that the kernel died by itself, and JupyterLab tells its user so.
     kernel
-        .publish("status", &nobody, json!({"execution_state": "restarting"}))
+        .publish("status", &nobody, json!({"execution_state": "starting"}))
         .await;
     // What waits is answered as not run.
     kernel.restart();
