@@ -51,6 +51,8 @@ export async function start(page, code) {
 }
 
 export async function run(page, code, ended = "Completed") {
+  // With the editor come the cells that ran before, of which this one is none.
+  await page.locator(".cm-content").waitFor();
   const count = await page.locator(".run").count();
   const made = await start(page, code);
   await page.waitForFunction((count) => document.querySelectorAll(".run").length > count, count);
@@ -62,6 +64,7 @@ export async function run(page, code, ended = "Completed") {
 
 /** Tries a cell instead of running it. */
 export async function attempt(page, code) {
+  await page.locator(".cm-content").waitFor();
   const count = await page.locator(".run").count();
   await page.locator(".cm-content").fill(code);
   await page.getByRole("button", { name: "Try", exact: true }).click();
