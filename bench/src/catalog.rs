@@ -104,7 +104,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 89] = [
+pub(crate) const MEASURES: [Measure; 90] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -381,6 +381,12 @@ pub(crate) const MEASURES: [Measure; 89] = [
         Unit::Mib,
     )
     .promises(&[Promise::Most(4096.0)]),
+    row(
+        "rested_used",
+        "the same after a minute in which nothing was asked of them",
+        Unit::Mib,
+    )
+    .promises(&[Promise::Most(2000.0)]),
     row(
         "template_pss_500",
         "the template with 500 sessions, PSS",

@@ -1,6 +1,7 @@
 //! Memory of sessions that have run one cell and wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -12,6 +13,8 @@ use crate::samples::Samples;
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
+/// After a minute, sessions give up what only makes the next cell safe or fast.
+const REST: Duration = Duration::from_secs(70);
 
 /// Opens sessions, as many as each of these numbers says in all, and measures at each.
 pub(crate) struct Idle {
@@ -65,6 +68,10 @@ impl Idle {
             keep("template_uss", now.template.private, 1, MIB);
             keep("launcher_pss", now.launcher.proportional, 1, MIB);
         }
+        tokio::time::sleep(REST).await;
+        let used = free.saturating_sub(available()?);
+        #[expect(clippy::cast_precision_loss, reason = "bytes of memory fit a double")]
+        samples.add(WHO, "rested_used", used as f64 / MIB);
         Ok(())
     }
 }

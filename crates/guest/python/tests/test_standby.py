@@ -157,6 +157,17 @@ class Idle(KernelTest):
         self.kernel.rescue()
         self.assertEqual(self.completes("x").values, [1])
 
+    def test_a_standby_ends_when_nothing_is_asked_for_long_and_the_next_message_waits_for_another(self):
+        self.completes("x = 1\nfrom cellblock_kernel.rescue import standby\nstandby._REST_MS = 50")
+        first = self.kernel.hear_of_standby()
+        self.assertIsNotNone(first["pid"])
+        self.assertEqual(self.kernel.hear_of_standby(), {**first, "pid": None})
+        self.kernel.crash("x = 2; import os; os._exit(1)")
+        self.assertEqual(self.kernel.standby["changes"], first["changes"])
+        self.assertNotIn(self.kernel.standby["pid"], (None, first["pid"]))
+        self.kernel.rescue()
+        self.assertEqual(self.completes("x").values, [1])
+
     def test_immediate_cells_do_not_wait_for_a_standby(self):
         for _ in range(3):
             self.kernel.start("execute", code="1", name="cell.py", mode="exec", echo=True, store=True)

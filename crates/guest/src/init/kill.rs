@@ -2,6 +2,9 @@
 
 use cellblock_jail::tree;
 
+/// `PF_EXITING` of `linux/sched.h`: a thread that has left its program for good.
+const EXITING: u32 = 0x4;
+
 /// Kills all other processes; returns whether there were none.
 pub(super) fn all() -> bool {
     !signal(-1, libc::SIGKILL)
@@ -69,14 +72,22 @@ fn processes() -> Vec<i32> {
         .collect()
 }
 
-/// Returns whether a process is alive. A zombie is not; its parent, which may be the spared
-/// process, reaps it later.
+/// Returns whether a process may still run instructions of its program. A zombie does not; its parent, which may be the spared process,
+/// reaps it later. Nor does a process that is being taken apart, which takes long for one with much memory.
 fn lives(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(')')
-        .and_then(|(_, rest)| rest.split_whitespace().next());
-    state.is_some_and(|state| state != "Z" && state != "X")
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    threads.flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let mut fields = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest)
+            .split_whitespace();
+        let state = fields.next();
+        let flags: u32 = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0);
+        state.is_some_and(|state| state != "Z" && state != "X") && flags & EXITING == 0
+    })
 }
 
 /// Returns whether there was a process to signal. Because the guest is the first process of its pid

@@ -48,6 +48,9 @@ mod warden;
 const CHUNK: usize = 64 * 1024;
 /// Maximum time that `kill_all` waits for processes to exit.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// How long it waits at first for a killed process, and at most, until it looks again.
+const KILL_PAUSE: Duration = Duration::from_micros(50);
+const MAX_KILL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Serves the host until it closes the channel. The room ends on return.
 ///
@@ -375,6 +378,7 @@ impl Guest {
     /// answers when they are gone.
     fn kill_all(&mut self, request: u64, except: &[u32]) -> Result<()> {
         let deadline = std::time::Instant::now() + KILL_LIMIT;
+        let mut pause = KILL_PAUSE;
         loop {
             // Because the guest is the first process of its pid namespace, -1 reaches all others
             // but not itself. Without a namespace it reaches only its own descendants; a kernel is
@@ -392,7 +396,8 @@ impl Guest {
             if std::time::Instant::now() > deadline {
                 return self.refuse(request, Refusal::new("busy", "processes did not end"));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(MAX_KILL_PAUSE);
         }
     }
 

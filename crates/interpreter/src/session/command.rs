@@ -275,7 +275,7 @@ impl Actor {
     /// Ends everything but the kernel: a command has got rid of the process that watched over it.
     async fn end_leaked(&mut self, notes: &mut Vec<String>) -> Result<()> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
-        let spared = self.kept.with(self.kernel.as_ref());
+        let spared = self.kept.with(self.kernel.as_ref()).await;
         let ended = sandbox.guest().kill_all_but(&spared).await;
         notes.push("the command ended the process that watches over it, so every other process of the sandbox was ended".to_owned());
         match ended {

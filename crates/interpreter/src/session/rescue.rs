@@ -18,6 +18,14 @@ const LAST_FRAMES: usize = 64;
 /// Maximum time for an interrupted kernel to show that it is ready.
 const HEARING: Duration = Duration::from_secs(10);
 
+/// Who goes on in the place of an ended kernel.
+enum Successor {
+    /// Its standby, by its pid.
+    Standby(u32),
+    /// The copy of a checkpoint, by its place.
+    Kept(usize),
+}
+
 impl Aftermath {
     pub(super) const fn state(&self) -> VariablesState {
         match self {
@@ -36,7 +44,7 @@ impl Execution {
 }
 
 impl Actor {
-    /// Replaces the kernel, which has ended, by its standby if there is one.
+    /// Replaces the kernel, which has ended, by its standby if there is one, or by the copy of a checkpoint that has the same state.
     pub(super) async fn rescue(&mut self) -> Aftermath {
         let aftermath = self.replace_kernel().await;
         self.note_event(match aftermath {
@@ -52,13 +60,16 @@ impl Actor {
             Rescue::Idle | Rescue::On => match self.standby.refuge() {
                 // The next request makes one, and binds the inputs.
                 Refuge::New => Err(Aftermath::Rescued),
-                Refuge::None(why) => Err(Aftermath::Lost(Some(why))),
-                Refuge::Process(pid) => Ok(pid),
+                Refuge::Process(pid) => Ok(Successor::Standby(pid)),
+                Refuge::None(why) => match self.kept.of_before(&self.standby) {
+                    Some(place) => Ok(Successor::Kept(place)),
+                    None => Err(Aftermath::Lost(Some(why))),
+                },
             },
         };
         let ended = self.kernel.take();
-        let pid = match refuge {
-            Ok(pid) => pid,
+        let successor = match refuge {
+            Ok(successor) => successor,
             Err(aftermath) => {
                 self.kept.set_aside(ended);
                 return aftermath;
@@ -67,7 +78,15 @@ impl Actor {
         let (Some(sandbox), Some(ended)) = (&self.sandbox, ended) else {
             return Aftermath::Lost(None);
         };
-        match sandbox.rescue(ended, pid, &self.kept.pids()).await {
+        let spared = self.kept.pids().await;
+        let went_on = match successor {
+            Successor::Standby(pid) => sandbox.rescue(ended, pid, &spared).await,
+            Successor::Kept(place) => match sandbox.guest().kill_all_but(&spared).await {
+                Ok(()) => sandbox.roll_back(ended, self.kept.kernel(place)).await,
+                Err(error) => Err(error),
+            },
+        };
+        match went_on {
             Ok(kernel) => {
                 self.kernel = Some(kernel);
                 self.interrupts.unseen = false;

@@ -294,11 +294,11 @@ impl Actor {
     }
 
     /// What a cell that started too many processes has left would write into the streams of the next one.
-    pub(super) async fn end_others(&self, outcome: &Outcome) {
+    pub(super) async fn end_others(&mut self, outcome: &Outcome) {
         let too_many =
             matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);
         if let (true, Some(sandbox), Some(kernel)) = (too_many, &self.sandbox, &self.kernel) {
-            let spared = self.kept.with(Some(kernel));
+            let spared = self.kept.with(Some(kernel)).await;
             if let Err(error) = sandbox.guest().kill_all_but(&spared).await {
                 tracing::info!(error = &error as &dyn std::error::Error, "processes are left");
             }
@@ -318,7 +318,7 @@ impl Actor {
     async fn revive(&mut self) -> Option<Kernel> {
         let sandbox = self.sandbox.as_ref()?;
         let revived = async {
-            sandbox.guest().kill_all_but(&self.kept.pids()).await?;
+            sandbox.guest().kill_all_but(&self.kept.pids().await).await?;
             sandbox.start_kernel().await
         };
         match revived.await {

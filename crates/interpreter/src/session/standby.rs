@@ -105,6 +105,16 @@ impl Standby {
         });
     }
 
+    /// Notes that a process is a kept copy from now on: the kernel has given its standby away for that.
+    pub(super) fn gave(&mut self, pid: Option<u32>) {
+        self.told.take_if(|told| told.pid == pid);
+    }
+
+    /// Whether a kept copy, with the state that it has, is of the state from before the last message.
+    pub(super) fn is_before(&self, of_a_copy: &Self) -> bool {
+        self.before == of_a_copy.changes
+    }
+
     /// Notes that the standby is the kernel now, in the state from before the last message.
     pub(super) fn took_over(&mut self) {
         *self = Self {

@@ -70,6 +70,32 @@ pub(crate) async fn code_of<T: std::fmt::Debug>(
 }
 
 #[test]
+fn a_kernel_that_dies_right_after_a_checkpoint_goes_on_from_it() {
+    needs!(Checkpoints, Rescue);
+    block_on(async {
+        let session = session().await;
+        run(&session, "x = 1").await;
+        let kept = session.checkpoint(None).await.unwrap().checkpoint.id;
+        for _ in 0..2 {
+            // Sooner than a standby is made.
+            let ended = run(
+                &session,
+                "x = 2\nopen('/workspace/left', 'w').close()\nimport os\nos._exit(1)",
+            )
+            .await;
+            assert_eq!(ended.state, VariablesState::Rescued);
+            assert_eq!(value(&session, "x").await, 1);
+            // Files are what the code has left.
+            session.read_file("/workspace/left").await.unwrap();
+            session.roll_back(&kept).await.unwrap();
+            assert!(session.read_file("/workspace/left").await.is_err());
+            assert_eq!(value(&session, "x").await, 1);
+            session.roll_back(&kept).await.unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_rollback_brings_back_variables_and_files_as_often_as_wanted() {
     needs!(Checkpoints);
     block_on(async {

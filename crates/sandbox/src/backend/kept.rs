@@ -25,11 +25,12 @@ const REASON: usize = 120;
 /// A copy of a kernel, which waits in its sandbox. It ends when this is dropped.
 #[derive(Debug)]
 pub struct KeptKernel {
-    /// Process id in the sandbox, as the kernel reported it.
-    pub pid: u32,
+    /// Process id in the sandbox, as the kernel reported it. None once this copy has become the kernel, until the copy in its place
+    /// says its own.
+    pub(super) pid: Option<u32>,
     /// Estimate of the memory that it takes up at first, in bytes.
     pub bytes: u64,
-    /// Number of the socket on which it waits, as the kernel reported it.
+    /// Number of the socket on which it waits, as it said last.
     pub(super) socket: u32,
     /// What it has that cannot be moved to another sandbox.
     pub bound: Option<String>,
@@ -41,7 +42,7 @@ impl KeptKernel {
     fn new((pid, bytes, number, bound): (u32, u64, u32, Option<String>), socket: UnixStream) -> Result<Self> {
         let (read, writer) = split(socket).during("watch a channel")?;
         Ok(Self {
-            pid,
+            pid: Some(pid),
             bytes,
             socket: number,
             bound: bound.map(shown),
@@ -61,6 +62,14 @@ impl KeptKernel {
         self.answers(1).await
     }
 
+    /// Returns its process id in the sandbox, if it is there.
+    pub async fn pid(&mut self) -> Option<u32> {
+        if self.pid.is_none() {
+            self.is_there().await;
+        }
+        self.pid
+    }
+
     async fn answers(&mut self, cell: u64) -> bool {
         let question = ToKernel::Checkpoint { cell };
         if write_frame(&mut self.writer, &question, &[]).await.is_err() {
@@ -70,11 +79,15 @@ impl KeptKernel {
         let Ok(Ok(Some(answer))) = answer else {
             return false;
         };
-        matches!(answer.message, FromKernel::Kept { .. })
+        let FromKernel::Kept { pid, socket, .. } = answer.message else {
+            return false;
+        };
+        (self.pid, self.socket) = (pid.or(self.pid), socket);
+        true
     }
 
-    /// Orders it to make a kernel with these channels.
-    pub(super) fn order(&self, channel: BorrowedFd<'_>, spare: BorrowedFd<'_>) -> Result<()> {
+    /// Orders it to go on as the kernel with these channels, and to put a copy in its place.
+    pub(super) fn order(&mut self, channel: BorrowedFd<'_>, spare: BorrowedFd<'_>) -> Result<()> {
         let order = encode(&ToKernel::TakeOver { reseed: None }, &[], &FrameLimits::default())
             .map_err(|error| Error::protocol("host", error.to_string()))?;
         fds::hand_over(&self.writer, &order, &[channel, spare]).map_err(|error| {
@@ -82,8 +95,9 @@ impl KeptKernel {
                 action: "reach a kept copy of a kernel",
                 reason: cellblock_jail::error::chain(&error),
             }
-            .into()
-        })
+        })?;
+        self.pid = None;
+        Ok(())
     }
 }
 

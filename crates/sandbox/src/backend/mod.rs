@@ -88,9 +88,9 @@ pub trait Sandbox: Send + Sync + std::fmt::Debug {
     /// its place. Unread output in the pipes is dropped.
     fn rescue<'a>(&'a self, ended: Kernel, pid: u32, kept: &'a [u32]) -> BoxFuture<'a, Result<Kernel>>;
 
-    /// Makes a kernel from a kept copy of one, in the place of an ended kernel that has the same
-    /// output. The caller has killed everything else. Backends that lack checkpoints report an error.
-    fn roll_back<'a>(&'a self, _ended: Kernel, _kept: &'a KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
+    /// Makes a kept copy of a kernel the kernel, in the place of an ended one that has the same output. Later another copy is
+    /// kept in its place. The caller has killed everything else. Backends that lack checkpoints report an error.
+    fn roll_back<'a>(&'a self, _ended: Kernel, _kept: &'a mut KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
         Box::pin(async { Err(Error::request("roll back a kernel that another machine has")) })
     }
 
@@ -277,11 +277,10 @@ impl Kernel {
         self.hello(RESCUE_LIMIT, "a standby").await
     }
 
-    /// Orders a kept copy to make a kernel with the other ends of new channels; returns the process
-    /// that reports being it.
+    /// Orders a kept copy to go on as the kernel with the other ends of new channels; returns the process that reports being it.
     pub(crate) async fn take_up(
         &mut self,
-        kept: &KeptKernel,
+        kept: &mut KeptKernel,
         channel: (UnixStream, OwnedFd),
         next_spare: (UnixStream, OwnedFd),
     ) -> Result<u32> {

@@ -70,7 +70,9 @@ def answer(channel: Channel, gate: Gate, spare_fd: int | None = None) -> None:
     broker.use(kernel.broker)
     try:
         while True:
-            standby.settle()
+            checkpoints.settle()
+            while standby.settle():
+                checkpoints.settle()
             message, blobs = kernel.broker.receive()
             if message["type"] == "checkpoint":
                 checkpoints.keep(message["cell"])

@@ -58,6 +58,7 @@ class Kernel:
         self._runner = Runner()
         standby.loop_descriptors = self._runner.descriptors
         standby.reopen_loop = self._runner.reopen
+        standby.is_asked = self._broker.is_asked
         self._namespace = Namespace()
         self._waiting: dict[str, str] = {}
         self._inputs = Inputs()
@@ -89,6 +90,7 @@ class Kernel:
 
     def handle(self, message: Message, blobs: list[bytes]) -> None:
         """Answers one message."""
+        self._standby.part()
         kind = message["type"]
         if kind == "configure":
             self._configure(message)

@@ -162,6 +162,10 @@ class Broker:
             self._reading.release()
             self._ring_all()
 
+    def is_asked(self) -> bool:
+        """Returns whether a thread of a cell has received a request that the kernel's loop has yet to answer."""
+        return bool(self._requests)
+
     def settle(self) -> None:
         """Ends the turn of the calling thread if an interrupt kept it from doing so."""
         if self._reader == get_ident():

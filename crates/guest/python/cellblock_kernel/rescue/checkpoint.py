@@ -1,14 +1,17 @@
 """Checkpoints: copies of the idle kernel that are kept, and from which the session can go on any number of times.
 
-A kept copy waits on a socket of its own, which came with the message `checkpoint`. For each `take_over` that arrives there, with a
-channel and a spare channel attached, it makes another copy, which becomes the kernel. Files are the guest's part: it restores them
-before the copy is asked. A copy that was moved to another sandbox meanwhile becomes the kernel there itself.
+A kept copy waits on a socket of its own, which came with the message `checkpoint`. It is the standby, if that has the
+same state. When `take_over` arrives, with a channel and a spare channel attached, the copy becomes the kernel itself, and
+puts another one in its place before it does anything else: the answer need not wait for that. Files are the guest's part:
+it restores them before the copy is asked. A copy that was moved to another sandbox meanwhile becomes the kernel there.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
+import select
 import signal
 import stat
 from typing import Any
@@ -16,16 +19,20 @@ from typing import Any
 from cellblock_kernel.cell.channel import Channel
 from cellblock_kernel.rescue.arrival import Belongings, Opened, seed
 from cellblock_kernel.rescue.clone import clone
-from cellblock_kernel.rescue.standby import Standby
+from cellblock_kernel.rescue.order import await_order
+from cellblock_kernel.rescue.standby import IDLE_MS, Standby
 
 _setsid, _exit, _close, _open, _dup2 = os.setsid, os._exit, os.close, os.open, os.dup2
 _stat, _fstat, _readlink, _listdir, _chdir, _getcwd = os.stat, os.fstat, os.readlink, os.listdir, os.chdir, os.getcwd
+_fsdecode = os.fsdecode
 _fcntl, _F_GETFL, _F_GETFD, _CLOEXEC = fcntl.fcntl, fcntl.F_GETFL, fcntl.F_GETFD, fcntl.FD_CLOEXEC
 _mask, _valid = signal.pthread_sigmask, signal.valid_signals
 
 _SHM = "/dev/shm"
 # The trees whose files a rollback restores, and the one in `/tmp` that it leaves alone.
 _RESTORED, _DATA = ("/workspace", "/tmp"), "/tmp/data"
+_RESTORED_MAPPING = re.compile(rb" ((?:/workspace|/tmp|/dev/shm)(?:/.*)?)$", re.MULTILINE)
+_SHARED = (b" rw-s ", b" rwxs ", b" -w-s ", b" -wxs ")
 _MADE = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
 
@@ -35,8 +42,11 @@ class Checkpoints:
     def __init__(self, channel: Channel, standby: Standby) -> None:
         self._channel = channel
         self._standby = standby
+        # The socket of the copy that this kernel was.
+        self._left: int | None = None
         self._opened: dict[int, Opened] = {}
         self._belongings = Belongings()
+        standby.keep = self._given
 
     def keep(self, cell: int) -> None:
         """Keeps a copy and reports it, or why it cannot be kept. Returns once more in each copy that becomes the kernel."""
@@ -46,21 +56,58 @@ class Checkpoints:
         if refused is None:
             size = _page_tables()
             bound = self._bound()
-            # As for a standby.
-            before = _mask(signal.SIG_BLOCK, _valid())
             try:
-                pid = clone()
+                pid = (0 if bound else self._give(socket)) or self._copy(socket)
             except OSError as error:
                 refused = f"no copy of the kernel ({error.strerror})"
             if pid == 0:
-                self._wait(handed[0], before)
                 return
-            _mask(signal.SIG_SETMASK, before)
         for descriptor in handed:
             _close(descriptor)
         self._channel.send(
             {"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size, "socket": socket, "bound": bound}
         )
+
+    def settle(self) -> None:
+        """Puts a copy in the place of the kept one that has become this kernel: when no message comes for a while, or before the
+        first that comes. Returns once more in each copy that becomes the kernel."""
+        while self._left is not None:
+            self._channel.ready(IDLE_MS)
+            socket, self._left = self._left, None
+            try:
+                if not _is_closed(socket) and self._copy(socket) == 0:
+                    continue
+            except OSError:
+                pass  # the host finds the socket closed, and the checkpoint gone
+            _close(socket)
+
+    def _give(self, socket: int) -> int:
+        """Makes the standby the copy that waits on a socket; returns its pid, or 0 if there is none of this very state."""
+        belongings = self._belongings
+        opened = [[number, *opened, number in self._opened] for number, opened in belongings.opened.items()]
+        return self._standby.give({"directory": belongings.directory, "opened": opened}, socket)
+
+    def _given(self, message: Any, socket: int) -> None:
+        """Is such a copy. Returns as the kernel, or not at all."""
+        belongings = self._belongings
+        # Names as the kernel found them: a cell may have changed them since.
+        belongings.directory = message["directory"]
+        belongings.opened = {number: (path, flags, inherited) for number, path, flags, inherited, _ in message["opened"]}
+        self._opened = {number: belongings.opened[number] for number, *_, restored in message["opened"] if restored}
+        self._bound()
+        self._stay(socket)
+
+    def _copy(self, socket: int) -> int:
+        """Makes a copy that waits on a socket. Returns its pid, and 0 in each copy that becomes the kernel."""
+        # As for a standby.
+        before = _mask(signal.SIG_BLOCK, _valid())
+        try:
+            pid = clone()
+            if pid == 0:
+                self._wait(socket)
+        finally:
+            _mask(signal.SIG_SETMASK, before)
+        return pid
 
     def _obstacle(self) -> str | None:
         """Returns what a rollback could not bring back, in addition to what a standby cannot. Notes the open files."""
@@ -102,34 +149,30 @@ class Checkpoints:
         except Exception as error:
             return f"an unknown state ({type(error).__name__})"
 
-    def _wait(self, descriptor: int, before: Any) -> None:
-        """Makes a kernel for each message, as a separate process. Returns in these kernels only."""
+    def _wait(self, socket: int) -> None:
+        """Waits to become the kernel, as a separate process. Returns as the kernel, or not at all."""
         try:
             _setsid()
-            # The host must see the ends of these channels when the kernel and its standby end.
+            # The host must see the end of the channel when the kernel ends.
             self._channel.release()
-            self._standby.release()
-            while True:
-                order = self._standby.await_order(descriptor, 2, self._belongings.prepare)
-                if order is None:
-                    _exit(0)
-                taken, reseed = order
-                if reseed is not None:
-                    self._arrive(descriptor, taken, reseed)
-                    _mask(signal.SIG_SETMASK, before)
-                    return
-                if clone() == 0:
-                    _setsid()
-                    _close(descriptor)
-                    self._reopen()
-                    self._standby.take_over(taken[0], taken[1])
-                    self._standby.renew()
-                    _mask(signal.SIG_SETMASK, before)
-                    return
-                for each in taken:
-                    _close(each)
+            self._stay(socket)
         except BaseException:
             _exit(70)
+
+    def _stay(self, socket: int) -> None:
+        # Nor may this process take an order to the standby.
+        self._standby.release()
+        order = await_order(socket, 2, self._belongings.prepare)
+        if order is None:
+            _exit(0)
+        taken, reseed = order
+        if reseed is None:
+            self._left = socket
+            self._reopen()
+            self._standby.take_over(taken[0], taken[1])
+        else:
+            self._arrive(socket, taken, reseed)
+        self._standby.renew()
 
     def _arrive(self, descriptor: int, taken: list[int], reseed: bool) -> None:
         """Becomes the kernel of another sandbox."""
@@ -141,7 +184,6 @@ class Checkpoints:
         self._standby.reopen_loop()
         seed(reseed)
         self._standby.take_over(channel, spare)
-        self._standby.renew()
 
     def _reopen(self) -> None:
         """Opens files again that were replaced meanwhile: the restored ones have the same names but may be others."""
@@ -159,17 +201,22 @@ def _is_below(path: str, roots: tuple[str, ...]) -> bool:
     return any(path == root or path.startswith(root + "/") for root in roots)
 
 
+def _is_closed(socket: int) -> bool:
+    """Returns whether nobody has the other end of a socket."""
+    look = select.poll()
+    look.register(socket, 0)
+    return bool(look.poll(0))
+
+
 def _mapping_obstacle() -> str | None:
     """Returns a mapping that would show the changes of other kernels, or of a restored file."""
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            parts = line.rstrip("\n").split(maxsplit=5)
-            path = parts[5] if len(parts) > 5 else ""
-            if _is_below(path, (*_RESTORED, _SHM)) and not _is_below(path, (_DATA,)):
-                return "a mapped file"
-            if parts[1][1] == "w" and parts[1][3] == "s":
-                return "shared memory"
-    return None
+    with open("/proc/self/maps", "rb") as maps:
+        mappings = maps.read()
+    # A kernel has a thousand mappings: a look at each would take as long as all else.
+    for path in _RESTORED_MAPPING.findall(mappings):
+        if not _is_below(_fsdecode(path), (_DATA,)):
+            return "a mapped file"
+    return "shared memory" if any(shared in mappings for shared in _SHARED) else None
 
 
 def _page_tables() -> int:

@@ -3,6 +3,7 @@
 The kernel makes the copy while it is idle, with `CLONE_PARENT`: the kernel's parent becomes the copy's, so that
 `os.wait` and SIGCHLD of cells do not see it, and no hook of a library or a cell runs. It sleeps on the spare
 channel, which carries at most one message: `take_over`, with the spare channel of the next standby attached.
+A checkpoint of the same state needs no further copy: the kernel gives its standby away, over a socket of the two.
 """
 
 from __future__ import annotations
@@ -11,26 +12,27 @@ import _socket
 import os
 import select
 import signal
+import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
-from cellblock_kernel.cell.channel import Channel, decode, frame
+from cellblock_kernel.cell.channel import Channel, frame
 from cellblock_kernel.cell.interrupt import Gate
 from cellblock_kernel.cell.stdio import Streams
-from cellblock_kernel.rescue import soundness
+from cellblock_kernel.rescue import order, soundness
 from cellblock_kernel.rescue.clone import clone
 from cellblock_kernel.rescue.idle_memory import IdleMemory
 
 # Messages that change the state.
 CHANGES = frozenset({"configure", "setup", "execute", "bind", "reset"})
 
-_MAX_MESSAGE = 4096
 # A model thinks for longer; a program that sends cell after cell does not wait for copies that it
 # would never use.
-_IDLE_MS = 20
+IDLE_MS = 20
+# Beside many sessions of which nothing is asked for long, standbys are a quarter of their memory.
+_REST_MS = 60_000
 
-_getpid, _exit, _kill, _setsid = os.getpid, os._exit, os.kill, os.setsid
+_exit, _kill, _setsid = os._exit, os.kill, os.setsid
 _close, _lseek, _fstat, _set_blocking = os.close, os.lseek, os.fstat, os.set_blocking
 _mask, _valid = signal.pthread_sigmask, signal.valid_signals
 
@@ -50,7 +52,11 @@ class Standby:
         self._due = False
         self.loop_descriptors: Any = set
         self.reopen_loop: Any = bool
+        self.is_asked: Any = bool
         self._pid = 0
+        # To the standby of this very state.
+        self._link: _socket.socket | None = None
+        self.keep: Any = bool
         self._changes = 0
         self._touched = False
         self._places: dict[int, Any] = {}
@@ -71,28 +77,40 @@ class Standby:
         """Reports threads that an input or setup code left behind at once, so that they are not attributed to the first cell."""
         obstacle = None if self._spare is None else soundness.thread_obstacle()
         if obstacle is not None:
-            self._channel.send({"type": "standby", "changes": self._changes, "pid": None, "refused": obstacle})
+            self._report(None, obstacle)
 
     def renew(self) -> None:
         """Notes that a copy has become the kernel, which has no standby yet."""
         self._due = self.policy != "off" and self._touched
 
-    def settle(self) -> None:
+    def settle(self) -> bool:
         """Makes a standby of the current state, unless there is one: immediately, or with `idle` if no message
         comes for a while.
 
-        Returns a second time in a standby that has taken over. With `idle` it answers first, and is replaced later: the cell
-        after a rescue does not wait for a copy.
+        Returns true in a copy that has become the kernel, which then has to settle, too. With `idle` it answers
+        first, and is replaced later: the cell after a rescue does not wait for a copy.
         """
-        while self._due:
+        if self._due:
             if self.policy == "idle":
-                if self._channel.ready(_IDLE_MS):
-                    return
+                if self._channel.ready(IDLE_MS):
+                    return False
                 self._memory.trim()
-            self._due = self._renew()
+            self._due = False
+            if self._renew():
+                return True
+        return self._rest()
+
+    def _rest(self) -> bool:
+        """Ends the standby of a kernel of which nothing is asked for a while; the next message waits for another."""
+        if self.policy != "idle" or not self._pid or self.is_asked() or self._channel.ready(_REST_MS):
+            return False
+        self._dismiss()
+        self._report(None, None)
+        self._channel.wait()
+        return self._renew()
 
     def _renew(self) -> bool:
-        """Replaces the standby and reports it to the host; returns true in a standby that has taken over."""
+        """Replaces the standby and reports it to the host; returns true in a copy that has become the kernel."""
         self._dismiss()
         pid, refused = None, self.obstacle()
         if refused is None:
@@ -100,18 +118,50 @@ class Standby:
             # copy.
             before = _mask(signal.SIG_BLOCK, _valid())
             try:
+                self._link, link = _socket.socketpair()
                 pid = clone()
             except OSError as error:
+                self.part()
                 refused = f"no copy of the kernel ({error.strerror})"
             if pid == 0:
-                self._stand(before)
+                self.part()
+                self._stand(link)
+                _mask(signal.SIG_SETMASK, before)
                 return True
+            link.close()
             _mask(signal.SIG_SETMASK, before)
         self._pid = pid or 0
-        self._channel.send({"type": "standby", "changes": self._changes, "pid": pid, "refused": refused})
+        self._report(pid, refused)
         return False
 
+    def _report(self, pid: int | None, refused: str | None) -> None:
+        self._channel.send({"type": "standby", "changes": self._changes, "pid": pid, "refused": refused})
+
+    def part(self) -> None:
+        """Closes the socket to the standby, which is not of this very state any more."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def give(self, message: Any, socket: int) -> int:
+        """Gives the standby away if it is of this very state, as a copy that waits on a socket; returns its pid, or 0."""
+        pid, link = self._pid, self._link
+        if not pid or link is None:
+            return 0
+        content = frame(message)
+        try:
+            sent = link.sendmsg([content], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, socket.to_bytes(4, sys.byteorder))])
+        except OSError:
+            sent = 0  # a cell has killed it
+        self.part()
+        if sent < len(content):
+            return 0
+        self._pid = 0
+        self.renew()
+        return pid
+
     def _dismiss(self) -> None:
+        self.part()
         pid, self._pid = self._pid, 0
         if pid:
             try:
@@ -124,7 +174,8 @@ class Standby:
         if self._spare is None:
             return "no spare channel"
         try:
-            own = {self._identity(number) for number in (1, 2, self._spare, self._channel.fileno(), *handed)}
+            linked = () if self._link is None else (self._link.fileno(),)
+            own = {self._identity(number) for number in (1, 2, self._spare, self._channel.fileno(), *linked, *handed)}
             obstacle = soundness.thread_obstacle() or soundness.child_obstacle()
             if obstacle is None:
                 obstacle, self._places = soundness.descriptor_obstacle(own, self.loop_descriptors())
@@ -137,7 +188,7 @@ class Standby:
         found = _fstat(number)
         return found.st_dev, found.st_ino
 
-    def _stand(self, before: Any) -> None:
+    def _stand(self, link: _socket.socket) -> None:
         """Waits to take over, as a separate process with all signals blocked. Returns as the kernel, or not at
         all."""
         spare = self._spare
@@ -146,13 +197,34 @@ class Standby:
             # The host must see the end of the channel when the kernel ends.
             self._channel.release()
             assert spare is not None
-            taken = self.await_order(spare, 1)
+            given = self._await_gift(spare, link)
+            link.close()
+            if given is not None:
+                self.keep(*given)
+                return
+            taken = order.await_order(spare, 1)
             if taken is None:
                 _exit(0)
             self.take_over(spare, taken[0][0])
-            _mask(signal.SIG_SETMASK, before)
+            self.renew()
         except BaseException:
             _exit(70)
+
+    @staticmethod
+    def _await_gift(spare: int, link: _socket.socket) -> tuple[Any, int] | None:
+        """Waits until the kernel gives this process away, and returns with what; or returns nothing once the host has an order."""
+        wait = select.poll()
+        wait.register(spare, select.POLLIN)
+        wait.register(link.fileno(), select.POLLIN)
+        while True:
+            ready = [number for number, _ in wait.poll()]
+            if link.fileno() not in ready:
+                return None
+            # First: whoever was given away is no standby, and the order is for another.
+            received = order.receive(link, 1)
+            if received is not None and len(received[1]) == 1:
+                return received[0], received[1][0]
+            wait.unregister(link.fileno())
 
     def release(self) -> None:
         """Closes this process's copy of the spare channel."""
@@ -163,44 +235,6 @@ class Standby:
         """Notes that a descriptor refers to another file, which is at the same position."""
         if number in self._places:
             self._places[number] = (self._identity(number), self._places[number][1])
-
-    @staticmethod
-    def await_order(spare: int, count: int, prepare: Callable[[], None] | None = None) -> tuple[list[int], bool | None] | None:
-        """Receives `take_over` with this number of descriptors, and its `reseed`; nothing if the host has closed the channel.
-
-        `prepare` is what to do before a move to another sandbox.
-        """
-        # Another process of the sandbox may have made the shared socket non-blocking.
-        wait = select.poll()
-        wait.register(spare, select.POLLIN)
-        listener = _socket.socket(fileno=spare)
-        while True:
-            received, handed = b"", list[int]()
-            while len(received) < 8 or len(received) < 4 + int.from_bytes(received[:4], "big"):
-                wait.poll()
-                try:
-                    part, ancillary, _, _ = listener.recvmsg(
-                        _MAX_MESSAGE, _socket.CMSG_SPACE(4 * count), _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
-                    )
-                except BlockingIOError:
-                    continue
-                if not part:
-                    return None
-                received += part
-                for level, kind, content in ancillary:
-                    if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                        handed += memoryview(content[: len(content) // 4 * 4]).cast("i")
-            message = decode(received[8:])
-            if message.get("type") != "checkpoint":
-                break
-            # The host asks whether this process is still there, and with a number whether it is ready to be moved.
-            if message["cell"] and prepare is not None:
-                prepare()
-            listener.sendall(frame({"type": "kept", "cell": message["cell"], "pid": _getpid()}))
-        listener.detach()
-        if message.get("type") != "take_over" or len(handed) != count:
-            return None
-        return handed, message.get("reseed")
 
     def take_over(self, channel: int, spare: int) -> None:
         """Goes on as the kernel over these channels."""

@@ -27,19 +27,25 @@ pub(crate) struct RowOrder {
 }
 
 impl RowOrder {
-    /// Reads so many rows, beginning with a row of this order.
-    pub(super) fn read(self, file: File, first_row: u64, rows: u32) -> Result<RecordBatch, OutputError> {
+    /// Reads so many rows, beginning with a row of this order. Returns also the number of rows of the whole table.
+    pub(super) fn read(
+        self,
+        file: File,
+        first_row: u64,
+        rows: u32,
+    ) -> Result<(RecordBatch, i64), OutputError> {
         // Where the pages begin: the rows are all over the table.
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options)?;
         let schema = metadata.schema();
+        let total = metadata.metadata().file_metadata().num_rows();
         let values = self.values(
             file.try_clone().map_err(parquet::errors::ParquetError::from)?,
             &metadata,
         )?;
         let chosen = self.choose(&values, first_row, rows)?;
         if chosen.is_empty() {
-            return Ok(RecordBatch::new_empty(schema.clone()));
+            return Ok((RecordBatch::new_empty(schema.clone()), total));
         }
         let mut ascending = chosen.clone();
         ascending.sort_unstable();
@@ -54,7 +60,7 @@ impl RowOrder {
             .iter()
             .map(|row| ascending.partition_point(|other| other < row));
         let places = UInt32Array::from_iter_values(places.filter_map(|place| u32::try_from(place).ok()));
-        Ok(take_record_batch(&found, &places)?)
+        Ok((take_record_batch(&found, &places)?, total))
     }
 
     /// Reads the column.

@@ -5,7 +5,6 @@ use std::fs::File;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -72,11 +71,14 @@ impl SelectedRows {
         first_row: u64,
         rows: u32,
     ) -> Result<Self, OutputError> {
-        let mut selected = Self::of(file.try_clone().map_err(ParquetError::from)?, 0, rows)?;
-        let batch = order.read(file, first_row, rows)?;
+        let (batch, total) = order.read(file, first_row, rows)?;
         let schema = batch.schema();
-        selected.batches = Box::new(RecordBatchIterator::new([Ok(batch)], schema));
-        Ok(selected)
+        Ok(Self {
+            total,
+            room: Room::for_cells(schema.fields().len() * rows as usize),
+            batches: Box::new(RecordBatchIterator::new([Ok(batch)], SchemaRef::clone(&schema))),
+            schema,
+        })
     }
 
     /// Reads them in the form of `head`.

@@ -103,12 +103,21 @@ impl Actor {
         };
         let standby = &mut self.standby;
         let heard = |changes, pid, refused| standby.heard(changes, pid, refused);
-        let kernel = match kernel.keep(request, heard).await? {
+        let guest = sandbox.guest();
+        // The other half of the memory is for the kernel. Neither of the two changes what the other keeps.
+        let saved = guest.save(snapshot, self.limits.memory_bytes / 2);
+        let (kernel, saved) = tokio::join!(kernel.keep(request, heard), saved);
+        let mut kernel = match kernel? {
             Ok(kernel) => kernel,
-            Err(obstacle) => return Err(refused(action, obstacle)),
+            Err(obstacle) => {
+                if saved.is_ok() {
+                    guest.discard(snapshot).await?;
+                }
+                return Err(refused(action, obstacle));
+            }
         };
-        // The other half of the memory is for the kernel.
-        let (files, bytes) = match sandbox.guest().save(snapshot, self.limits.memory_bytes / 2).await {
+        self.standby.gave(kernel.pid().await);
+        let (files, bytes) = match saved {
             Ok(saved) => saved,
             Err(error) if error.effect() == Effect::Destroys => return Err(error.into()),
             Err(error) => {
@@ -186,18 +195,17 @@ impl Actor {
         Err(reason)
     }
 
-    /// Ends the kernel and everything else, restores the files, and continues with a copy of the kept kernel, in this order: no code
-    /// runs with files of one state and variables of another.
+    /// Ends the kernel and everything else, restores the files, and continues with the kept kernel, in this order: no code runs with
+    /// files of one state and variables of another.
     async fn switch_to(&mut self, place: usize) -> Result<()> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
         let guest = sandbox.guest();
-        guest.kill_all_but(&self.kept.pids()).await?;
+        guest.kill_all_but(&self.kept.pids().await).await?;
         guest.restore(self.kept.get(place).number).await?;
         let ended = self.kernel.take();
         let ended = self.kept.switch(place, ended).ok_or(Error::Closed)?;
-        let kept = self.kept.get(place);
-        self.kernel = Some(sandbox.roll_back(ended, &kept.kernel).await?);
-        let state = kept.state.clone();
+        self.kernel = Some(sandbox.roll_back(ended, self.kept.kernel(place)).await?);
+        let state = self.kept.get(place).state.clone();
         self.continue_from(state);
         self.interrupts.unseen = false;
         self.show_processes();

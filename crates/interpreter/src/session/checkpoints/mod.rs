@@ -3,7 +3,7 @@
 //! ```text
 //! kernel ──checkpoint──> kept copy of the kernel  +  snapshot of the files in the guest
 //!                               │ roll back
-//!                               └──> everything else is killed, the files are restored, a copy of the copy is the kernel
+//!                               └──> everything else is killed, the files are restored, the copy is the kernel and is copied again later
 //! ```
 //!
 //! A rollback either brings back both variables and files or ends the sandbox: the session never has some of each.

@@ -67,13 +67,17 @@ impl Checkpoints {
     }
 
     /// Returns the pids of the copies in the sandbox.
-    pub(in crate::session) fn pids(&self) -> Vec<u32> {
-        self.kept.iter().map(|kept| kept.kernel.pid).collect()
+    pub(in crate::session) async fn pids(&mut self) -> Vec<u32> {
+        let mut pids = Vec::new();
+        for kept in &mut self.kept {
+            pids.extend(kept.kernel.pid().await);
+        }
+        pids
     }
 
     /// Returns these pids with that of the kernel.
-    pub(in crate::session) fn with(&self, kernel: Option<&Kernel>) -> Vec<u32> {
-        let mut pids = self.pids();
+    pub(in crate::session) async fn with(&mut self, kernel: Option<&Kernel>) -> Vec<u32> {
+        let mut pids = self.pids().await;
         pids.extend(kernel.map(|kernel| kernel.pid));
         pids
     }
@@ -186,6 +190,14 @@ impl Checkpoints {
         self.kept.iter().position(|kept| kept.number == OF_TRY)
     }
 
+    /// Returns the place of what was kept or gone back to last, if it has the state from before the last message.
+    pub(in crate::session) fn of_before(&self, standby: &Standby) -> Option<usize> {
+        let last = |kept: &Kept| kept.number == OF_TRY || Some(&kept.about.id) == self.parent.as_ref();
+        self.kept.iter().rposition(|kept| {
+            last(kept) && kept.output == self.output && standby.is_before(&kept.state.standby)
+        })
+    }
+
     fn named(&self) -> impl Iterator<Item = &Kept> {
         self.kept.iter().filter(|kept| kept.number != OF_TRY)
     }
@@ -194,7 +206,7 @@ impl Checkpoints {
         &self.kept[place]
     }
 
-    pub(super) fn kernel(&mut self, place: usize) -> &mut KeptKernel {
+    pub(in crate::session) fn kernel(&mut self, place: usize) -> &mut KeptKernel {
         &mut self.kept[place].kernel
     }
 

@@ -108,7 +108,7 @@ impl Room {
         self.adopt(kernel, pid).await
     }
 
-    async fn take_up(&self, mut kernel: Kernel, kept: &KeptKernel) -> Result<Kernel> {
+    async fn take_up(&self, mut kernel: Kernel, kept: &mut KeptKernel) -> Result<Kernel> {
         let (channel, channel_in) = fds::stream_pair().map_err(internal)?;
         let (spare, spare_in) = fds::stream_pair().map_err(internal)?;
         let channel = (stream(channel)?, channel_in);
@@ -118,13 +118,13 @@ impl Room {
 
     /// Opens the `pagemap` files of a copy and of the kernel that it is moved to. Only a privileged host sees physical addresses in them,
     /// which save the comparison of the pages.
-    async fn pagemaps(&self, kept: &KeptKernel, kernel: &Kernel) -> Option<Vec<File>> {
+    async fn pagemaps(&self, kept: u32, kernel: &Kernel) -> Option<Vec<File>> {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
         let operation = Operation::FindProcess {
             room: self.name.clone(),
-            pid: kept.pid,
+            pid: kept,
         };
         let (_, mut found) = self.launcher.ask(operation, &[], "find a kernel").await.ok()?;
         let Hold::Here { pidfd, .. } = &kernel.hold else {
@@ -174,7 +174,7 @@ impl Sandbox for Room {
         Box::pin(self.let_take_over(ended, pid, kept))
     }
 
-    fn roll_back<'a>(&'a self, ended: Kernel, kept: &'a KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
+    fn roll_back<'a>(&'a self, ended: Kernel, kept: &'a mut KeptKernel) -> BoxFuture<'a, Result<Kernel>> {
         Box::pin(self.take_up(ended, kept))
     }
 
@@ -186,14 +186,14 @@ impl Sandbox for Room {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             // It answers before it waits.
-            if !kept.is_ready().await {
+            let (true, Some(pid)) = (kept.is_ready().await, kept.pid) else {
                 return Err(Error::request("move a copy of a kernel that has ended"));
-            }
-            let pagemaps = self.pagemaps(kept, kernel).await.unwrap_or_default();
+            };
+            let pagemaps = self.pagemaps(pid, kernel).await.unwrap_or_default();
             let pagemaps: Vec<_> = pagemaps.iter().map(AsFd::as_fd).collect();
             let operation = Operation::MoveKernel {
                 room: self.name.clone(),
-                pid: kept.pid,
+                pid,
                 socket: kept.socket,
                 into: into.id().to_owned(),
                 target: kernel.pid,
