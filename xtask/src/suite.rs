@@ -20,12 +20,13 @@ use crate::ci::find_program;
 
 /// What is tested of the workspace: stores in S3 are an optional feature.
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
-/// Programs that take longest, longest first: one that began last would run alone at the end.
+/// Programs that take longest, longest first: one that began last would run alone at the end. Those with emulated machines, which leave
+/// little of the processors, are apart.
 const LONGEST: [&str; 15] = [
     "cellblock-walls microvm",
-    "cellblock-interpreter containment (microvm)",
     "cellblock ordinary_python",
     "cellblock-interpreter conformance (gvisor)",
+    "cellblock-interpreter containment (microvm)",
     "cellblock-walls firecracker",
     "cellblock-interpreter containment (gvisor)",
     "cellblock gateway",

@@ -29,7 +29,7 @@ CHANGES = frozenset({"configure", "setup", "execute", "bind", "reset"})
 # A model thinks for longer; a program that sends cell after cell does not wait for copies that it
 # would never use.
 IDLE_MS = 20
-# Beside many sessions of which nothing is asked for long, standbys are a quarter of their memory.
+# Standbys are a quarter of the memory of many sessions that rest.
 _REST_MS = 60_000
 
 _exit, _kill, _setsid = os._exit, os.kill, os.setsid
@@ -101,7 +101,7 @@ class Standby:
         return self._rest()
 
     def _rest(self) -> bool:
-        """Ends the standby of a kernel of which nothing is asked for a while; the next message waits for another."""
+        """Ends the standby of a kernel that rests; the next message waits for another."""
         if self.policy != "idle" or not self._pid or self.is_asked() or self._channel.ready(_REST_MS):
             return False
         self._dismiss()
@@ -220,7 +220,7 @@ class Standby:
             ready = [number for number, _ in wait.poll()]
             if link.fileno() not in ready:
                 return None
-            # First: whoever was given away is no standby, and the order is for another.
+            # First: a process that was given away leaves the order to the next standby.
             received = order.receive(link, 1)
             if received is not None and len(received[1]) == 1:
                 return received[0], received[1][0]
