@@ -2,11 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use cellblock_sandbox::Limits;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_settime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
@@ -123,7 +125,14 @@ impl Door {
                     Err(error) => return Err(error),
                 }
             },
-            Self::Address(HostAddress::Port(name)) => Ok(Box::new(port(&device(name)?)?)),
+            Self::Address(HostAddress::Port(name)) => {
+                let device = File::options().read(true).write(true).open(device(name)?)?;
+                // Before the restore, which may come later than this, a read would say that the stream has ended.
+                while !has_host(&device)? {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Ok(Box::new(port(device)?))
+            }
             Self::Address(HostAddress::Vsock(port)) => {
                 let reason = format!("nothing listens on port {port}");
                 Err(io::Error::new(io::ErrorKind::NotConnected, reason))
@@ -173,10 +182,16 @@ fn device(name: &str) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::NotFound, reason))
 }
 
+/// Returns whether a host has the other end of a serial port.
+fn has_host(device: &impl AsFd) -> io::Result<bool> {
+    let mut state = [PollFd::new(device, PollFlags::IN)];
+    poll(&mut state, Some(&Timespec::default()))?;
+    Ok(!state[0].revents().contains(PollFlags::HUP))
+}
+
 /// Returns a stream to a serial port. Two threads copy, because a port is not a socket: a short read of it does
 /// not mean that nothing is left, which the runtime assumes of what it polls.
-fn port(path: &Path) -> io::Result<UnixStream> {
-    let device = File::options().read(true).write(true).open(path)?;
+fn port(device: File) -> io::Result<UnixStream> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     copy(device.try_clone()?, theirs.try_clone()?);
@@ -228,6 +243,14 @@ mod tests {
         assert_eq!(field(text, "MemTotal"), Some(1 << 20));
         assert_eq!(field(text, "MemAvailable"), Some(512 << 10));
         assert_eq!(field(text, "Mem"), None);
+    }
+
+    #[test]
+    fn a_stream_whose_other_end_nobody_has_is_not_read() {
+        let (machine, host) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(has_host(&machine).unwrap());
+        drop(host);
+        assert!(!has_host(&machine).unwrap());
     }
 
     #[test]
