@@ -383,7 +383,7 @@ pub(crate) const MEASURES: [Measure; 90] = [
     .promises(&[Promise::Most(4096.0)]),
     row(
         "rested_used",
-        "the same after a minute in which nothing was asked of them",
+        "the same after a minute without a request",
         Unit::Mib,
     )
     .promises(&[Promise::Most(2000.0)]),
