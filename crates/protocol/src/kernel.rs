@@ -153,7 +153,7 @@ pub enum ToKernel {
     },
     /// Makes a standby the kernel. Sent on the spare channel, with the spare channel of the next
     /// standby attached. Sent to a kept copy on its own socket, with a channel and a spare channel
-    /// attached, it makes a copy of that copy the kernel.
+    /// attached, it makes that copy the kernel, which later puts another in its place.
     TakeOver {
         /// Present if the kept copy was moved to another sandbox, where it is to become the kernel itself: whether its random
         /// generators are seeded anew.
@@ -469,7 +469,7 @@ pub enum FromKernel {
         /// Estimate of the memory that the copy takes up at first, in bytes.
         #[serde(default)]
         bytes: u64,
-        /// Number of the socket on which the copy waits.
+        /// Number of the socket on which the copy waits, if it is the copy that answers.
         #[serde(default)]
         socket: u32,
         /// What it has that a rollback would bring back and that cannot be moved to another sandbox.

@@ -54,7 +54,7 @@ pub enum OutputError {
         #[source]
         source: crate::chart::ChartError,
     },
-    /// Rows cannot be read in an order that was asked for.
+    /// The rows cannot be sorted as requested.
     #[error("{reason}")]
     Order {
         /// Why not.

@@ -30,7 +30,7 @@ pub struct KeptKernel {
     pub(super) pid: Option<u32>,
     /// Estimate of the memory that it takes up at first, in bytes.
     pub bytes: u64,
-    /// Number of the socket on which it waits, as it said last.
+    /// Number of the socket on which it waits, as it said last; 0 until it has said one.
     pub(super) socket: u32,
     /// What it has that cannot be moved to another sandbox.
     pub bound: Option<String>,
@@ -39,12 +39,12 @@ pub struct KeptKernel {
 }
 
 impl KeptKernel {
-    fn new((pid, bytes, number, bound): (u32, u64, u32, Option<String>), socket: UnixStream) -> Result<Self> {
+    fn new((pid, bytes, bound): (u32, u64, Option<String>), socket: UnixStream) -> Result<Self> {
         let (read, writer) = split(socket).during("watch a channel")?;
         Ok(Self {
             pid: Some(pid),
             bytes,
-            socket: number,
+            socket: 0,
             bound: bound.map(shown),
             frames: FrameReader::new(read, "kept kernel"),
             writer,
@@ -175,9 +175,9 @@ impl Kernel {
                             pid,
                             refused,
                             bytes,
-                            socket,
                             bound,
-                        } if of == cell => return Ok(Some((pid, refused, (bytes, socket, bound)))),
+                            ..
+                        } if of == cell => return Ok(Some((pid, refused, (bytes, bound)))),
                         FromKernel::Standby {
                             changes,
                             pid,
@@ -198,9 +198,7 @@ impl Kernel {
                     limit: KEEP_LIMIT,
                 })?;
         Ok(match answer {
-            Ok(Some((Some(pid), None, (bytes, number, bound)))) => {
-                Ok(KeptKernel::new((pid, bytes, number, bound), socket)?)
-            }
+            Ok(Some((Some(pid), None, (bytes, bound)))) => Ok(KeptKernel::new((pid, bytes, bound), socket)?),
             Ok(Some((_, refused, _))) => Err(shown(refused.unwrap_or_default())),
             Ok(None) => Err("the kernel ended meanwhile".to_owned()),
             Err(error) if error.is_cut() => Err("the kernel ended meanwhile".to_owned()),

@@ -31,7 +31,7 @@ _mask, _valid = signal.pthread_sigmask, signal.valid_signals
 _SHM = "/dev/shm"
 # The trees whose files a rollback restores, and the one in `/tmp` that it leaves alone.
 _RESTORED, _DATA = ("/workspace", "/tmp"), "/tmp/data"
-_RESTORED_MAPPING = re.compile(rb" ((?:/workspace|/tmp|/dev/shm)(?:/.*)?)$", re.MULTILINE)
+_RESTORED_MAPPING = re.compile(f" ((?:{'|'.join((*_RESTORED, _SHM))})(?:/.*)?)$".encode(), re.MULTILINE)
 _SHARED = (b" rw-s ", b" rwxs ", b" -w-s ", b" -wxs ")
 _MADE = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
@@ -64,9 +64,7 @@ class Checkpoints:
                 return
         for descriptor in handed:
             _close(descriptor)
-        self._channel.send(
-            {"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size, "socket": socket, "bound": bound}
-        )
+        self._channel.send({"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size, "bound": bound})
 
     def settle(self) -> None:
         """Puts a copy in the place of the kept one that has become this kernel: when no message comes for a while, or before the

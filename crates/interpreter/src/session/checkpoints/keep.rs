@@ -106,14 +106,17 @@ impl Actor {
         let guest = sandbox.guest();
         // The other half of the memory is for the kernel. Neither of the two changes what the other keeps.
         let saved = guest.save(snapshot, self.limits.memory_bytes / 2);
-        let (kernel, saved) = tokio::join!(kernel.keep(request, heard), saved);
-        let mut kernel = match kernel? {
+        let (kept, saved) = tokio::join!(kernel.keep(request, heard), saved);
+        let kept = kept
+            .map_err(Error::from)
+            .and_then(|kept| kept.map_err(|obstacle| refused(action, obstacle)));
+        let mut kernel = match kept {
             Ok(kernel) => kernel,
-            Err(obstacle) => {
+            Err(error) => {
                 if saved.is_ok() {
                     guest.discard(snapshot).await?;
                 }
-                return Err(refused(action, obstacle));
+                return Err(error);
             }
         };
         self.standby.gave(kernel.pid().await);
