@@ -11,7 +11,6 @@ use cellblock_interpreter::session::processes::{
     ProcessStream,
 };
 use cellblock_interpreter::{Result, Session};
-use cellblock_testkit::wait::until_ok;
 use serde_json::json;
 
 use crate::limited::limited;
@@ -76,7 +75,9 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) -> ProcessError {
 
 /// A script that leaves behind a program in a session of its own, which holds a FIFO.
 fn leaves(fifo: &str) -> String {
-    format!("mkfifo {fifo}; exec 8<>{fifo}; setsid sleep 1000 & exec 8>&-; echo ready")
+    let program =
+        "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True, close_fds=False)";
+    format!("mkfifo {fifo}; exec 8<>{fifo}; python -c \"{program}\"; exec 8>&-; echo ready")
 }
 
 /// Whether a program holds this FIFO. Programs of a sandbox do not see each other in `/proc`.
@@ -86,17 +87,6 @@ async fn held(session: &Session, fifo: &str) -> bool {
          except OSError as error:\n    assert error.errno == 6, error\n    held = False\nheld"
     );
     value(session, &code).await == json!(true)
-}
-
-/// Waits until a program holds it: some start slowly.
-async fn until_held(session: &Session, fifo: &str) {
-    until_ok(async || {
-        held(session, fifo)
-            .await
-            .then_some(())
-            .ok_or("no program holds the FIFO")
-    })
-    .await;
 }
 
 #[test]
@@ -248,9 +238,9 @@ fn a_signal_reaches_a_process_and_kill_also_what_it_started() {
         let error = refused(processes.signal(&id, ProcessSignal::TERM).await);
         assert_eq!(error.code(), "process_ended");
 
-        let id = start(&session, shell(&format!("{}; wait", leaves("fifo")))).await;
+        let id = start(&session, shell(&format!("{}; sleep 1000", leaves("fifo")))).await;
         read(&session, &id, 0, 6).await;
-        until_held(&session, "fifo").await;
+        assert!(held(&session, "fifo").await);
         processes.signal(&id, ProcessSignal::KILL).await.unwrap();
         let report = ended(&session, &id).await;
         assert_eq!(report.signal.as_deref(), Some("SIGKILL"));
@@ -325,7 +315,7 @@ fn cells_that_end_their_kernel_or_are_cleaned_up_after_spare_processes() {
         assert!(!held(&session, "cells").await);
         let list = session.processes().list();
         assert_eq!(list[0].state, ProcessState::Running, "{list:?}");
-        until_held(&session, "its").await;
+        assert!(held(&session, "its").await);
         session.processes().input(&id, b"you\n", false).await.unwrap();
         assert_eq!(read(&session, &id, 6, 9).await, "here you\n");
     });
@@ -337,7 +327,7 @@ fn a_reset_ends_all_processes_and_forgets_them() {
         let session = session().await;
         let id = start(&session, shell(&format!("{}; sleep 1000", leaves("fifo")))).await;
         read(&session, &id, 0, 6).await;
-        until_held(&session, "fifo").await;
+        assert!(held(&session, "fifo").await);
         session.reset().await.unwrap();
         assert_eq!(session.processes().list(), []);
         assert!(!held(&session, "fifo").await);
