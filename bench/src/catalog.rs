@@ -104,7 +104,7 @@ impl Measure {
 }
 
 /// Every row of the report, in its order.
-pub(crate) const MEASURES: [Measure; 90] = [
+pub(crate) const MEASURES: [Measure; 91] = [
     row("create_cold", "create, no pool", Unit::Ms)
         .above(NEW)
         .promises(&[Promise::Floors(2.0)]),
@@ -451,6 +451,13 @@ pub(crate) const MEASURES: [Measure; 90] = [
         "such requests per second, 2 at a time",
         Unit::PerSecond,
     ),
+    row(
+        "gateway_chart",
+        "a request whose model makes a table and a chart, 2 at a time",
+        Unit::Ms,
+    )
+    .above(&["floor/fork_chart"])
+    .promises(&[Promise::Floors(1.2)]),
     row(
         "gateway_crowd",
         "200 streams at once of 100 deltas, 20 ms apart",

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::provider::{ModelScript, ProbeCode};
-use super::{DIRECT, Gateways};
+use super::{DIRECT, Gateways, Pair};
 use crate::probe::{WHO, probe};
 use crate::samples::Samples;
 
@@ -73,7 +73,7 @@ impl Burst {
     }
 }
 
-/// Requests whose model runs `1+1` before it answers, each in a container of its own.
+/// Requests whose model runs code before it answers, each in a container of its own.
 pub(crate) struct Analyses {
     pub(crate) gateways: Arc<Gateways>,
     pub(crate) times: usize,
@@ -91,20 +91,29 @@ impl Analyses {
             pair.gateway.forget(&pair.client, &read).await?;
         }
         let started = Instant::now();
-        let end = started + self.counted;
+        let done = self.by_twos(pair, ProbeCode::Sum).await?.len();
+        let rate = f64::from(u32::try_from(done)?) / started.elapsed().as_secs_f64();
+        samples.add(WHO, "gateway_code_rate", rate);
+        let charts = self.by_twos(pair, ProbeCode::Chart).await?;
+        samples.times(WHO, "gateway_chart", charts);
+        Ok(())
+    }
+
+    /// Sends requests two at a time; returns how long each of them took.
+    async fn by_twos(&self, pair: &Pair, code: ProbeCode) -> Result<Vec<Duration>> {
+        let end = Instant::now() + self.counted;
         let rounds = || async {
-            let mut done = 0_u32;
+            let mut times = Vec::new();
             while Instant::now() < end {
-                let read = pair.gateway.read(&pair.client, script).await?;
+                let read = pair.gateway.read(&pair.client, ModelScript::code(code)).await?;
+                ensure!(read.ran, "its code was not run");
+                times.push(read.total);
                 pair.gateway.forget(&pair.client, &read).await?;
-                done += 1;
             }
-            anyhow::Ok(done)
+            anyhow::Ok(times)
         };
         let (first, second) = tokio::try_join!(rounds(), rounds())?;
-        let rate = f64::from(first + second) / started.elapsed().as_secs_f64();
-        samples.add(WHO, "gateway_code_rate", rate);
-        Ok(())
+        Ok([first, second].concat())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Measures what the dialects cost: a warm `1+1` over each of them and over REST, in turns, and the first result of a new sandbox of E2B.
+//! Measures what the dialects cost: a warm `1+1` over each of them, over MCP and over REST, in turns, and the first result of a new sandbox of E2B.
 //!
 //! ```sh
 //! cellblock serve --no-model --config tests/judges/cellblock.yaml --listen 127.0.0.1:8080 &
@@ -99,6 +99,29 @@ impl Served {
             .header("e2b-sandbox-id", id))
     }
 
+    /// A call of MCP's tool, in a session of the protocol.
+    async fn mcp(&self) -> Result<RequestBuilder> {
+        let ask = |message: Value| {
+            let request = self.post("/mcp", &message);
+            request.header("accept", "application/json, text/event-stream")
+        };
+        let client = json!({"name": "latency", "version": "1"});
+        let begin = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begin});
+        let begun = ask(begin).send().await?.error_for_status()?;
+        let session = begun
+            .headers()
+            .get("mcp-session-id")
+            .context("no session")?
+            .clone();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let ready = ask(ready).header("mcp-session-id", &session);
+        ready.send().await?.error_for_status()?;
+        let call = json!({"name": "run_python", "arguments": {"code": "1+1"}});
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call});
+        Ok(ask(call).header("mcp-session-id", session))
+    }
+
     async fn ways(&self) -> Result<Vec<(&'static str, Way)>> {
         let cell = json!({"code": "1+1"});
         let session = self.made("/v1/sessions", &json!({}), "id").await?;
@@ -119,6 +142,7 @@ impl Served {
         let code = json!({"code": "1+1", "context": {"language": "python"}});
         Ok(vec![
             (REST, Way::http(rest, "\"value\":2,")),
+            ("MCP", Way::http(self.mcp().await?, "\"text\":\"2\"")),
             ("E2B", Way::http(self.e2b().await?, "\"text\":\"2\"")),
             ("Open Terminal", Way::http(chat, "\"output\":\"2\"")),
             ("Jupyter", Way::Jupyter(Box::new(channels))),
