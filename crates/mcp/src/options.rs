@@ -37,7 +37,7 @@ pub struct Options {
     #[serde(with = "Time")]
     pub idle_timeout: Duration,
     /// What happens to a session after its idle timeout: `end`, or `hibernate`, which frees its memory and keeps its files, and with
-    /// the backend `gvisor` also its variables.
+    /// the backends `gvisor` and `microvm` also its variables.
     pub on_idle: OnIdle,
     /// Time after which a session ends that was hibernated because it was idle.
     #[serde(with = "Time")]

@@ -40,7 +40,7 @@ mod wire;
 pub use connect::RemoteConfig;
 pub use error::{http_status, lost_process, unreachable};
 pub use fleet::{FleetConfig, StartServer, StartedServer};
-pub use local::{LocalConfig, LocalMachine, OpenStream, OpenedStream, SavedMachine, framed};
+pub use local::{END, LocalConfig, LocalMachine, OpenStream, OpenedStream, SavedMachine, framed};
 pub use mux::{MuxTransport, Pulse};
 pub use refusal::RemoteRefusal;
 pub use wire::MAX_MESSAGE;

@@ -15,6 +15,9 @@ use super::wire::{Hello, MAX_MESSAGE};
 use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::{BoxFuture, Lack};
 
+/// A message without content, as [`framed`] streams carry it. It ends a connection over a stream that has no end of its own.
+pub const END: [u8; 4] = [0; 4];
+
 /// Opens a stream on whose other end [`framed`] messages are served.
 pub type OpenStream = Arc<dyn Fn() -> BoxFuture<'static, Result<OpenedStream>> + Send + Sync>;
 

@@ -1,29 +1,24 @@
 //! The other side of the wall: what a machine does between its snapshot and its first request.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use cellblock_sandbox::Limits;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_settime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio_vsock::{VMADDR_CID_ANY, VsockAddr, VsockListener};
 
 use crate::wake::Wake;
+use port::Port;
+
+mod port;
 
 /// Pause between two attempts to connect to a socket that is not there before the restore.
 pub const PAUSE: Duration = Duration::from_millis(2);
-
-/// Size of the buffers between a serial port and its stream: the largest write that a port takes at once.
-const PORT_BUFFER: usize = 32 << 10;
-
-/// Where the kernel lists serial ports.
-const PORTS: &str = "/sys/class/virtio-ports";
 
 /// A stream to the host.
 pub trait Channel: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -44,8 +39,10 @@ pub enum HostAddress {
 /// Where a host appears, ready before the snapshot is taken.
 #[derive(Debug)]
 pub enum Door {
-    /// The machine looks for its host.
-    Address(HostAddress),
+    /// A socket on which the host will listen.
+    Socket(PathBuf),
+    /// A serial port, which stays open: closing it would discard what a host has sent.
+    Port(Port),
     /// The host looks for the machine.
     Listener(VsockListener),
 }
@@ -75,7 +72,8 @@ impl HostAddress {
             Self::Vsock(port) => {
                 VsockListener::bind(VsockAddr::new(VMADDR_CID_ANY, *port)).map(Door::Listener)
             }
-            other => Ok(Door::Address(other.clone())),
+            Self::Port(name) => Port::open(name).map(Door::Port),
+            Self::Socket(path) => Ok(Door::Socket(path.clone())),
         }
     }
 
@@ -111,7 +109,8 @@ impl Door {
     async fn open(&self) -> io::Result<Box<dyn Channel>> {
         match self {
             Self::Listener(listener) => Ok(Box::new(listener.accept().await?.0)),
-            Self::Address(HostAddress::Socket(path)) => loop {
+            Self::Port(port) => Ok(Box::new(port.stream().await?)),
+            Self::Socket(path) => loop {
                 match UnixStream::connect(path).await {
                     Ok(stream) => return Ok(Box::new(stream)),
                     Err(error)
@@ -125,18 +124,15 @@ impl Door {
                     Err(error) => return Err(error),
                 }
             },
-            Self::Address(HostAddress::Port(name)) => {
-                let device = File::options().read(true).write(true).open(device(name)?)?;
-                // Before the restore, which may come later than this, a read would say that the stream has ended.
-                while !has_host(&device)? {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Ok(Box::new(port(device)?))
-            }
-            Self::Address(HostAddress::Vsock(port)) => {
-                let reason = format!("nothing listens on port {port}");
-                Err(io::Error::new(io::ErrorKind::NotConnected, reason))
-            }
+        }
+    }
+
+    /// Tells a host that the stream to it, which was dropped, is not used any more. Other streams than that of a serial port say so
+    /// themselves.
+    pub async fn close(&self) -> io::Result<()> {
+        match self {
+            Self::Port(port) => port.end().await,
+            Self::Socket(_) | Self::Listener(_) => Ok(()),
         }
     }
 
@@ -144,11 +140,12 @@ impl Door {
     pub async fn wake(&self, host: &HostAddress) -> io::Result<(Box<dyn Channel>, Wake)> {
         loop {
             let mut channel = self.open().await?;
-            match (wake(channel.as_mut(), host).await, self) {
-                (Ok(wake), _) => return Ok((channel, wake)),
-                // A restored machine closes its connections, which can include the host's first one.
-                (Err(error), Self::Listener(_)) if is_closed(&error) => {}
-                (Err(error), _) => return Err(error),
+            match wake(channel.as_mut(), host).await {
+                Ok(wake) => return Ok((channel, wake)),
+                // The stream may still be that of a host which has suspended this machine, and a restored machine closes its
+                // connections, which can include the host's first one.
+                Err(error) if is_closed(&error) => {}
+                Err(error) => return Err(error),
             }
         }
     }
@@ -168,47 +165,6 @@ fn is_closed(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
     )
-}
-
-/// Returns the device of the port with a name. Its number depends on the order of the machine's devices.
-fn device(name: &str) -> io::Result<PathBuf> {
-    for entry in fs::read_dir(PORTS)?.flatten() {
-        let found = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
-        if found.trim_end() == name {
-            return Ok(Path::new("/dev").join(entry.file_name()));
-        }
-    }
-    let reason = format!("this machine has no serial port `{name}`");
-    Err(io::Error::new(io::ErrorKind::NotFound, reason))
-}
-
-/// Returns whether a host has the other end of a serial port.
-fn has_host(device: &impl AsFd) -> io::Result<bool> {
-    let mut state = [PollFd::new(device, PollFlags::IN)];
-    poll(&mut state, Some(&Timespec::default()))?;
-    Ok(!state[0].revents().contains(PollFlags::HUP))
-}
-
-/// Returns a stream to a serial port. Two threads copy, because a port is not a socket: a short read of it does
-/// not mean that nothing is left, which the runtime assumes of what it polls.
-fn port(device: File) -> io::Result<UnixStream> {
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    copy(device.try_clone()?, theirs.try_clone()?);
-    copy(theirs, device);
-    UnixStream::from_std(ours)
-}
-
-/// Copies until one of them ends.
-fn copy(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static) {
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; PORT_BUFFER];
-        while let Ok(count @ 1..) = from.read(&mut buffer) {
-            if to.write_all(&buffer[..count]).is_err() {
-                break;
-            }
-        }
-    });
 }
 
 /// Waits for the host's first line, gives this machine its own seed, time and name, and answers.
@@ -243,14 +199,6 @@ mod tests {
         assert_eq!(field(text, "MemTotal"), Some(1 << 20));
         assert_eq!(field(text, "MemAvailable"), Some(512 << 10));
         assert_eq!(field(text, "Mem"), None);
-    }
-
-    #[test]
-    fn a_stream_whose_other_end_nobody_has_is_not_read() {
-        let (machine, host) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(has_host(&machine).unwrap());
-        drop(host);
-        assert!(!has_host(&machine).unwrap());
     }
 
     #[test]

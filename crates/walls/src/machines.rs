@@ -42,11 +42,11 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
     /// Whether machines cannot see the image's layers on this computer.
     const SENDS_LAYERS: bool;
 
-    /// Memory that a machine needs beside that of its sandbox, if machines that run code can be saved.
-    const SUSPENDS: Option<u64> = None;
+    /// Memory that a machine needs beside that of its sandbox.
+    const OVERHEAD_BYTES: u64;
 
     /// What keeps a machine running, beside its owner.
-    type Control: Send + Sync + 'static;
+    type Control: Send + 'static;
 
     /// Returns what runs, with version and platform, for reports.
     fn description(&self) -> String;
@@ -80,28 +80,33 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
         config: &WallConfig,
         places: &MachinePlaces,
         place: &MachinePlace,
-        snapshot: &Path,
+        origin: Origin<'_>,
     ) -> impl Future<Output = Result<(MachineOwner, Self::Control, UnixStream), String>> + Send;
 
     /// Writes the state of a machine that runs code and has no connection to `directory`. It goes on, also after a failure.
     fn save_running(
         &self,
-        _owner: &MachineOwner,
-        _place: &MachinePlace,
-        _directory: &Path,
-    ) -> impl Future<Output = Result<(), String>> + Send {
-        async { Err(format!("`{}` cannot do it", Self::NAME)) }
-    }
+        machine: (&MachineOwner, &mut Self::Control),
+        place: &MachinePlace,
+        directory: &Path,
+    ) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Waits until a machine that goes on connects again.
+    /// Connects again to a machine that goes on.
     fn reconnect(
         &self,
-        _config: &WallConfig,
-        _owner: &MachineOwner,
-        _place: &MachinePlace,
-    ) -> impl Future<Output = Result<UnixStream, String>> + Send {
-        async { Err(format!("`{}` cannot do it", Self::NAME)) }
-    }
+        config: &WallConfig,
+        machine: (&MachineOwner, &mut Self::Control),
+        place: &MachinePlace,
+    ) -> impl Future<Output = Result<UnixStream, String>> + Send;
+}
+
+/// What a machine is restored from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    /// The files of the template's snapshot.
+    pub(crate) snapshot: &'a Path,
+    /// The files of another machine of this snapshot that ran code, if it goes on with that one's state.
+    pub(crate) saved: Option<&'a Path>,
 }
 
 /// Makes the machines of one backend.
@@ -140,7 +145,7 @@ pub(crate) async fn start<W: Wall>(wall: W, config: WallConfig, demands: Demands
         wall: Some(description),
         lacks: W::KIND.lacks(),
         sends_layers: W::SENDS_LAYERS,
-        suspends: W::SUSPENDS.is_some(),
+        suspends: W::KIND.suspends(),
         open: Arc::new(move || Box::pin(Arc::clone(&machines).open())),
     };
     RemoteBackend::start_local(local, demands, manifest).await
@@ -191,29 +196,34 @@ impl<W: Wall> Machines<W> {
     }
 
     async fn restore(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<OpenedStream> {
-        let (mut running, opened) = self.restored(snapshot.path(), None).await?;
-        running.snapshot = Some(Arc::clone(snapshot));
-        Ok(running.opened(opened))
+        let (running, stream) = self.restored(snapshot, None, None).await?;
+        Ok(running.opened(stream))
     }
 
-    /// Restores a machine from files, and wakes it with this name, or with one of its own.
+    /// Restores a machine from a snapshot, or from what another one of it has saved, and wakes it with this name, or with one of its
+    /// own.
     pub(crate) async fn restored(
         self: &Arc<Self>,
-        files: &Path,
+        snapshot: &Arc<Snapshot>,
+        saved: Option<&Path>,
         identity: Option<&str>,
     ) -> Result<(RunningMachine<W>, UnixStream)> {
         let failed = |reason: String| failure::<W>(&format!("restore a machine: {reason}"));
         let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
-        let restoring = self.wall.restore(&self.config, &self.places, &place, files);
+        let origin = Origin {
+            snapshot: snapshot.path(),
+            saved,
+        };
+        let restoring = self.wall.restore(&self.config, &self.places, &place, origin);
         let (owner, control, mut stream) = restoring.await.map_err(failed)?;
         let identity = identity.unwrap_or(&place.id).to_owned();
         let limit = self.config.options.restore_limit();
         Wake::new(&*identity)?.send(&mut stream, limit).await?;
         let running = RunningMachine {
             owner,
-            _control: control,
+            control: Mutex::new(control),
             machines: Arc::clone(self),
-            snapshot: None,
+            snapshot: Arc::clone(snapshot),
             place,
             identity,
         };
@@ -275,8 +285,9 @@ fn has_room(backend: &str, limit: u64) -> Result<()> {
     )))
 }
 
-/// Listens on a socket that only this user can use.
+/// Listens on a socket that only this user can use, in place of an earlier one.
 pub(crate) fn listen(socket: &Path) -> Result<UnixListener, String> {
+    let _ = fs::remove_file(socket);
     let listener =
         UnixListener::bind(socket).map_err(|error| format!("listen on `{}`: {error}", socket.display()))?;
     fs::set_permissions(socket, fs::Permissions::from_mode(0o600))

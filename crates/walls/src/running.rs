@@ -15,6 +15,7 @@ use cellblock_remote::{LocalMachine, OpenedStream, SavedMachine};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::{Error, Result};
 use tokio::net::UnixStream;
+use tokio::sync::Mutex;
 
 use crate::machines::{FULL_BYTES, Machines, Wall, failure, free_bytes};
 use crate::owner::MachineOwner;
@@ -31,10 +32,10 @@ const FULL: &str = "no space left";
 /// What a sandbox holds until its end.
 pub(crate) struct RunningMachine<W: Wall> {
     pub(crate) owner: MachineOwner,
-    pub(crate) _control: W::Control,
+    pub(crate) control: Mutex<W::Control>,
     pub(crate) machines: Arc<Machines<W>>,
-    /// The snapshot that it was restored from, unless it was the state of another machine.
-    pub(crate) snapshot: Option<Arc<Snapshot>>,
+    /// The snapshot that it began with.
+    pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) place: MachinePlace,
     /// Its name, which is its host name.
     pub(crate) identity: String,
@@ -43,6 +44,7 @@ pub(crate) struct RunningMachine<W: Wall> {
 /// The state of a machine on disk.
 struct SavedState<W> {
     machines: Arc<Machines<W>>,
+    snapshot: Arc<Snapshot>,
     identity: String,
     directory: PathBuf,
     /// The files as they were written. Kept in memory, so that nobody can change it together with them.
@@ -71,6 +73,7 @@ impl<W: Wall> RunningMachine<W> {
         let directory = machines.places.saved().map_err(|error| error.to_string())?;
         let mut saved = SavedState {
             machines: Arc::clone(machines),
+            snapshot: Arc::clone(&self.snapshot),
             identity: self.identity.clone(),
             directory,
             files: Vec::new(),
@@ -79,14 +82,13 @@ impl<W: Wall> RunningMachine<W> {
         if free < FULL_BYTES {
             return Err(full(free));
         }
+        let mut control = self.control.lock().await;
         let mut attempt = 1;
         loop {
-            let wall = &machines.wall;
-            let written = wall
-                .save_running(&self.owner, &self.place, &saved.directory)
-                .await;
-            let Err(reason) = written else { break };
-            if reason.contains(FULL) {
+            let machine = (&self.owner, &mut *control);
+            let writing = machines.wall.save_running(machine, &self.place, &saved.directory);
+            let Err(reason) = writing.await else { break };
+            if reason.to_lowercase().contains(FULL) {
                 let free = free_bytes(&saved.directory).unwrap_or_default();
                 return Err(full(free));
             }
@@ -101,10 +103,7 @@ impl<W: Wall> RunningMachine<W> {
         }
         saved.files = files(&saved.directory).map_err(|error| error.to_string())?;
         let config = &machines.config;
-        let usual = config
-            .limits
-            .memory_bytes
-            .saturating_add(W::SUSPENDS.unwrap_or_default());
+        let usual = config.limits.memory_bytes.saturating_add(W::OVERHEAD_BYTES);
         let limit = config.options.suspended_bytes.unwrap_or(usual);
         if saved.bytes() > limit {
             return Err(format!(
@@ -131,9 +130,9 @@ impl<W: Wall> LocalMachine for RunningMachine<W> {
     fn reconnect(&self) -> BoxFuture<'_, Result<UnixStream>> {
         Box::pin(async {
             let machines = &self.machines;
-            let connecting = machines
-                .wall
-                .reconnect(&machines.config, &self.owner, &self.place);
+            let mut control = self.control.lock().await;
+            let machine = (&self.owner, &mut *control);
+            let connecting = machines.wall.reconnect(&machines.config, machine, &self.place);
             let mut stream = connecting.await.map_err(|reason| {
                 failure::<W>(&format!("connect to a machine that was suspended: {reason}"))
             })?;
@@ -153,12 +152,15 @@ impl<W: Wall> SavedState<W> {
             return Err(failure::<W>(reason));
         }
         let identity = (!renamed).then_some(&*self.identity);
-        let restoring = self.machines.restored(&self.directory, identity);
-        let (running, stream) = match restoring.await {
+        let restoring = || {
+            self.machines
+                .restored(&self.snapshot, Some(&self.directory), identity)
+        };
+        let (running, stream) = match restoring().await {
             Ok(restored) => restored,
             Err(error) => {
                 tracing::warn!(%error, "could not restore a suspended machine; trying again");
-                self.machines.restored(&self.directory, identity).await?
+                restoring().await?
             }
         };
         Ok(running.opened(stream))

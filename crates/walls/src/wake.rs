@@ -67,6 +67,8 @@ impl Wake {
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
         let exchange = async {
+            // Ends what an earlier host may have left in a serial port.
+            stream.write_all(b"\n").await?;
             write_line(stream, self).await?;
             read_line::<Awake>(stream).await
         };
@@ -85,6 +87,7 @@ impl Wake {
 
     /// Reads the line inside a machine.
     pub async fn receive<S: AsyncRead + Unpin + Send>(stream: &mut S) -> io::Result<Self> {
+        while stream.read_u8().await? != b'\n' {}
         read_line(stream).await
     }
 

@@ -73,6 +73,9 @@ async fn serve(args: InsideArgs) -> Result<()> {
         if suspended.is_none() {
             return Ok(());
         }
+        door.close()
+            .await
+            .map_err(failed("close the stream to the host"))?;
     }
 }
 

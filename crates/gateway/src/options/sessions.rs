@@ -21,7 +21,7 @@ pub struct SessionsOptions {
     #[serde(with = "Time")]
     pub max_idle_timeout: Duration,
     /// What happens to a session after its idle timeout: `end`, or `hibernate`, which frees its memory and keeps its files, and with
-    /// the backend `gvisor` also its variables. A request can choose.
+    /// the backends `gvisor` and `microvm` also its variables. A request can choose.
     pub on_idle: OnIdle,
     /// Time after which a session ends that was hibernated because it was idle.
     #[serde(with = "Time")]

@@ -133,16 +133,20 @@ fn an_idle_session_is_hibernated_if_it_asked_for_that_and_ends_later() {
 /// What the session on disk contains that the test looks for.
 const MARK: &str = "the mark of the session that is damaged";
 
-/// The directories of this process with the state of a session that contains the mark. Other tests write states, too.
+/// The files of this process with the state of a session that contains the mark. Other tests write states, too.
 fn marked() -> Vec<PathBuf> {
     let own = format!("cellblock-{}-", std::process::id());
     let root = crate::backend::home().join(crate::backend::backend());
     let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
-    let places = entries(root).filter(|entry| entry.file_name().to_string_lossy().starts_with(&own));
-    let inside = places.flat_map(|place| entries(place.path()));
-    let found = inside.map(|entry| entry.path()).filter(|path| {
+    let named = |entry: &fs::DirEntry, start: &str| entry.file_name().to_string_lossy().starts_with(start);
+    let places = entries(root).filter(|entry| named(entry, &own));
+    let saved = places
+        .flat_map(|place| entries(place.path()))
+        .filter(|entry| named(entry, "s"));
+    let files = saved.flat_map(|state| entries(state.path()));
+    let found = files.map(|entry| entry.path()).filter(|path| {
         let mut grep = Command::new("grep");
-        grep.args(["-qsF", MARK]).arg(path.join("pages.img"));
+        grep.args(["-qsF", MARK]).arg(path);
         grep.status().unwrap().success()
     });
     found.collect()
@@ -160,18 +164,17 @@ fn a_hibernated_session_whose_state_is_damaged_says_what_is_lost() {
             assert!(saved.is_empty(), "{saved:?}");
             return;
         }
-        let [directory] = &saved[..] else {
-            panic!("not one directory: {saved:?}");
+        let [state] = &saved[..] else {
+            panic!("not one file: {saved:?}");
         };
-        let pages = directory.join("pages.img");
-        let mut damaged = fs::OpenOptions::new().append(true).open(pages).unwrap();
+        let mut damaged = fs::OpenOptions::new().append(true).open(state).unwrap();
         std::io::Write::write_all(&mut damaged, b"x").unwrap();
         let next = run(&session, "'x' in globals()").await;
         let notes = format!("{next:?}");
         let told = "its state on disk cannot be restored; all variables are gone, and all files are gone, which are `/workspace/precious.csv`";
         assert!(notes.contains(told), "{notes}");
         assert_eq!(value(&session, "'x' in globals()").await, false);
-        assert!(!directory.exists());
+        assert!(!state.parent().unwrap().exists());
         // And one that is closed leaves nothing.
         run(&session, &code).await;
         session.hibernate().await.unwrap();

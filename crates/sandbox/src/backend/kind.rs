@@ -46,7 +46,7 @@ impl BackendKind {
 
     /// Returns whether a hibernated session keeps its variables. The conformance tests fail if this is wrong.
     pub const fn suspends(self) -> bool {
-        matches!(self, Self::Gvisor)
+        matches!(self, Self::Gvisor | Self::Microvm)
     }
 }
 

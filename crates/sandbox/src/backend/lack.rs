@@ -97,7 +97,7 @@ impl BackendKind {
                 Lack::HiddenProcesses,
                 Lack::FullTerminals,
             ],
-            Self::Microvm => &[Lack::Checkpoints, Lack::Forks, Lack::HigherLimits],
+            Self::Microvm => &[Lack::Checkpoints, Lack::HigherLimits],
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use super::bundle;
 use super::runsc::Runsc;
 use crate::WallConfig;
-use crate::machines::{Wall, connected, listen};
+use crate::machines::{Origin, Wall, connected, listen};
 use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
@@ -29,7 +29,7 @@ impl Wall for Runsc {
 
     const SENDS_LAYERS: bool = false;
 
-    const SUSPENDS: Option<u64> = Some(OVERHEAD_BYTES);
+    const OVERHEAD_BYTES: u64 = OVERHEAD_BYTES;
 
     type Control = ();
 
@@ -71,13 +71,16 @@ impl Wall for Runsc {
         config: &WallConfig,
         places: &MachinePlaces,
         place: &MachinePlace,
-        snapshot: &Path,
+        origin: Origin<'_>,
     ) -> Result<(MachineOwner, (), UnixStream), String> {
         let shared = prepare(config, places, place)?;
         let listener = listen(&shared.join(bundle::SOCKET))?;
         let words = vec![
             "restore".to_owned(),
-            format!("--image-path={}", snapshot.display()),
+            format!(
+                "--image-path={}",
+                origin.saved.unwrap_or(origin.snapshot).display()
+            ),
             format!("--bundle={}", place.path.display()),
         ];
         let owner = self.own(config, place, words)?;
@@ -87,7 +90,7 @@ impl Wall for Runsc {
 
     async fn save_running(
         &self,
-        owner: &MachineOwner,
+        (owner, ()): (&MachineOwner, &mut ()),
         place: &MachinePlace,
         directory: &Path,
     ) -> Result<(), String> {
@@ -98,12 +101,10 @@ impl Wall for Runsc {
     async fn reconnect(
         &self,
         config: &WallConfig,
-        owner: &MachineOwner,
+        (owner, ()): (&MachineOwner, &mut ()),
         place: &MachinePlace,
     ) -> Result<UnixStream, String> {
-        let socket = place.path.join(SHARED).join(bundle::SOCKET);
-        let _ = std::fs::remove_file(&socket);
-        let listener = listen(&socket)?;
+        let listener = listen(&place.path.join(SHARED).join(bundle::SOCKET))?;
         connected(&listener, owner, config.options.restore_limit()).await
     }
 }

@@ -3,9 +3,11 @@
 use cellblock_sandbox::Limits;
 
 /// Memory of a machine's kernel and of the template, beside that of the sandbox.
-const OVERHEAD_BYTES: u64 = 768 << 20;
+const KERNEL_BYTES: u64 = 768 << 20;
 /// Memory of the program that runs a machine, beside that of the machine.
 const PROGRAM_BYTES: u64 = 384 << 20;
+/// All of it.
+pub(super) const OVERHEAD_BYTES: u64 = KERNEL_BYTES + PROGRAM_BYTES;
 pub(super) const MIB: u64 = 1 << 20;
 const PROCESSORS: u32 = 8;
 
@@ -13,7 +15,7 @@ const PROCESSORS: u32 = 8;
 pub(super) fn memory_bytes(limits: &Limits) -> u64 {
     limits
         .memory_bytes
-        .saturating_add(OVERHEAD_BYTES)
+        .saturating_add(KERNEL_BYTES)
         .next_multiple_of(2 * MIB)
 }
 

@@ -197,7 +197,7 @@ class Guest:
     """What runs in a restored machine: a process of this computer, with a host name of its own."""
 
     def __init__(self) -> None:
-        address = f"/tmp/fake-guest-{os.getpid()}.sock"
+        address = str(HERE / f"guest-{os.getpid()}.sock")
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(address)
         listener.listen()
@@ -205,12 +205,9 @@ class Guest:
         command = ["unshare", "--uts", *BEHAVIOR["guest"], "--host", f"socket:{address}"]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment)
         self.listener = listener
-        self.address = address
 
     def connected(self) -> socket.socket:
-        stream, _ = self.listener.accept()
-        os.unlink(self.address)
-        return stream
+        return self.listener.accept()[0]
 
 
 def serve(listener: socket.socket, guest: Guest | None) -> None:
@@ -233,10 +230,12 @@ def serve(listener: socket.socket, guest: Guest | None) -> None:
             continue
         stream = guest.connected()
         host.sendall(b"OK 1073741824\n")
-        # Only the first line is JSON that this program can read.
-        wake = host.makefile("rb", buffering=0).readline(512)
+        # Only the line after the empty one is JSON that this program can read.
+        lines = host.makefile("rb", buffering=0)
+        assert lines.readline(2) == b"\n"
+        wake = lines.readline(512)
         log(wake=json.loads(wake))
-        stream.sendall(wake)
+        stream.sendall(b"\n" + wake)
         threading.Thread(target=copy, args=(stream, host), daemon=True).start()
         threading.Thread(target=copy, args=(host, stream), daemon=True).start()
 

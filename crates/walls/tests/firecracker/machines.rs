@@ -103,3 +103,32 @@ fn a_truncated_snapshot_is_made_again_once_and_its_machines_take_layers() {
         fake.leaves_nothing().await;
     });
 }
+
+#[test]
+fn a_machine_that_goes_on_is_paused_while_its_state_is_written_and_others_are_restored_from_it() {
+    require!(Root);
+    block_on(async {
+        let fake = Fake::new(json!({})).await;
+        let backend = microvm::start(fake.config()).await.unwrap();
+        let before = fake.requests().len();
+        let mut lease = create(&backend, &Limits::default()).await.unwrap();
+        execute(&mut lease.kernel, "x = 41").await;
+        let branched = lease.sandbox.branch(lease.kernel, 1).await.unwrap();
+        // The state of a process of this computer is in no file: what is restored here begins anew, without a sandbox.
+        let error = branched.branches.unwrap_err().to_string();
+        assert!(error.contains("no sandbox was suspended"), "{error}");
+        let mut own = branched.own;
+        assert_eq!(execute(&mut own.kernel, "x + 1").await, shows(42));
+        let asked = fake.log("request").split_off(before);
+        let last = |name: &str, body: &str| {
+            let found = asked.iter().rfind(|it| it["request"] == name).unwrap();
+            found["body"][body].clone()
+        };
+        assert_eq!(last("PATCH /vm", "state"), "Resumed");
+        assert_eq!(last("PUT /snapshot/create", "mem_file_path"), "/state/memory");
+        assert_eq!(last("PUT /snapshot/load", "snapshot_path"), "/saved/state");
+        own.sandbox.destroy().await.unwrap();
+        drop(backend);
+        fake.leaves_nothing().await;
+    });
+}

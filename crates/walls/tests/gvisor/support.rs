@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use cellblock_image::{Home, ImageStore, OpenImage};
 use cellblock_remote::RemoteBackend;
-use cellblock_sandbox::Limits;
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::{Lease, create};
+use cellblock_sandbox::{Limits, Result};
+use cellblock_testkit::Capability;
 use cellblock_walls::gvisor::GvisorOptions;
 use cellblock_walls::{WallConfig, WallOptions, gvisor};
 use tokio::sync::OnceCell;
@@ -21,12 +22,30 @@ pub(crate) use local::{End, block_on, execute, image, shows};
 )]
 mod local;
 
+pub(crate) const NAME: &str = "gvisor";
+pub(crate) const CAPABILITY: Capability = Capability::Runsc;
+
 static BACKEND: OnceCell<RemoteBackend> = OnceCell::const_new();
 
 /// The backend that most tests share: it keeps the snapshot in the home that all tests share.
 pub(crate) async fn backend() -> &'static RemoteBackend {
-    let start = async || gvisor::start(config(image().await)).await.unwrap();
+    let start = async || start_backend(config(image().await)).await.unwrap();
     BACKEND.get_or_init(start).await
+}
+
+pub(crate) async fn start_backend(config: WallConfig) -> Result<RemoteBackend> {
+    gvisor::start(config).await
+}
+
+/// The home of the machines that most tests share.
+pub(crate) fn home() -> PathBuf {
+    cellblock_testkit::home().unwrap()
+}
+
+/// Gives a home the snapshots of the shared one.
+pub(crate) async fn share_snapshot(home: &Path) {
+    backend().await;
+    std::os::unix::fs::symlink(self::home().join("snapshots"), home.join("snapshots")).unwrap();
 }
 
 pub(crate) async fn lease() -> Lease {

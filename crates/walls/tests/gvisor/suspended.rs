@@ -1,20 +1,20 @@
-//! Machines that are written to disk and restored, and what is on the disk meanwhile.
+//! Machines that are written to disk and restored, and what is on the disk meanwhile, in gVisor and in microVMs.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Dormant, Suspension};
 use cellblock_sandbox::pool::{Lease, create};
-use cellblock_testkit::require;
 use cellblock_testkit::wait::until;
-use cellblock_walls::gvisor;
+use cellblock_testkit::{missing, require};
 use tokio::sync::Mutex;
 
 use crate::full_disk::Small;
-use crate::support::{backend, block_on, config, execute, image_in, lease, shows};
+use crate::support::{
+    CAPABILITY, NAME, block_on, config, execute, home, image_in, lease, share_snapshot, shows, start_backend,
+};
 
 /// One test at a time writes states in the shared home, so that it knows which are its own.
 static ALONE: Mutex<()> = Mutex::const_new(());
@@ -23,7 +23,7 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 fn directories(home: &Path, kind: char) -> Vec<PathBuf> {
     let own = format!("cellblock-{}-", std::process::id());
     let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
-    let places = entries(home.join("gvisor")).filter(|it| it.file_name().to_string_lossy().starts_with(&own));
+    let places = entries(home.join(NAME)).filter(|it| it.file_name().to_string_lossy().starts_with(&own));
     let inside = places.flat_map(|place| entries(place.path()));
     let found = inside.filter(|it| it.file_name().to_string_lossy().starts_with(kind));
     found
@@ -52,10 +52,12 @@ async fn refused(mut lease: Lease) -> String {
 
 #[test]
 fn a_suspended_machine_is_in_a_private_directory_until_it_is_restored() {
-    require!(Runsc);
+    if missing(CAPABILITY, module_path!()) {
+        return;
+    }
     block_on(async {
         let _alone = ALONE.lock().await;
-        let home = cellblock_testkit::home().unwrap();
+        let home = home();
         let mut lease = lease().await;
         execute(&mut lease.kernel, "x = 41").await;
         let before = directories(&home, 's');
@@ -81,7 +83,8 @@ fn a_suspended_machine_is_in_a_private_directory_until_it_is_restored() {
         let dormant_machine = dormant(lease).await;
         let after = directories(&home, 's');
         let directory = after.iter().find(|it| !before.contains(it)).unwrap();
-        fs::write(directory.join("checkpoint.img"), "nothing").unwrap();
+        let file = fs::read_dir(directory).unwrap().next().unwrap().unwrap();
+        fs::write(file.path(), "nothing").unwrap();
         let error = dormant_machine.wake().await.unwrap_err().to_string();
         assert!(error.contains("is not what was written"), "{error}");
         assert!(!directory.exists());
@@ -90,7 +93,9 @@ fn a_suspended_machine_is_in_a_private_directory_until_it_is_restored() {
 
 #[test]
 fn machines_that_branch_have_the_same_state_and_other_names() {
-    require!(Runsc);
+    if missing(CAPABILITY, module_path!()) {
+        return;
+    }
     block_on(async {
         let _alone = ALONE.lock().await;
         let mut lease = lease().await;
@@ -114,18 +119,17 @@ fn machines_that_branch_have_the_same_state_and_other_names() {
 
 #[test]
 fn a_machine_that_is_too_large_or_has_no_room_on_disk_goes_on() {
-    require!(Runsc);
+    if missing(CAPABILITY, module_path!()) {
+        return;
+    }
     require!(Root);
     block_on(async {
-        // The template of the other tests.
-        backend().await;
         let folder = tempfile::tempdir().unwrap();
         let image = image_in(folder.path()).await;
-        let snapshots = cellblock_testkit::home().unwrap().join("snapshots");
-        symlink(snapshots, folder.path().join("snapshots")).unwrap();
+        share_snapshot(folder.path()).await;
         let mut small = config(image.clone());
         small.options.suspended_bytes = Some(1 << 20);
-        let small: RemoteBackend = gvisor::start(small).await.unwrap();
+        let small = start_backend(small).await.unwrap();
         let error = refused(create(&small, &Limits::default()).await.unwrap()).await;
         assert!(error.contains("the limit is 1048576"), "{error}");
         assert!(directories(folder.path(), 's').is_empty());
@@ -135,9 +139,9 @@ fn a_machine_that_is_too_large_or_has_no_room_on_disk_goes_on() {
         })
         .await;
 
-        let place = folder.path().join("gvisor");
+        let place = folder.path().join(NAME);
         let disk = Small::new(&place, 300 << 20);
-        let full = gvisor::start(config(image)).await.unwrap();
+        let full = start_backend(config(image)).await.unwrap();
         let mut lease = create(&full, &Limits::default()).await.unwrap();
         execute(&mut lease.kernel, "import os\nmuch = os.urandom(200 << 20)").await;
         let error = refused(lease).await;

@@ -14,3 +14,5 @@ mod machine_image;
 mod refused;
 mod snapshots;
 mod support;
+#[path = "../gvisor/suspended.rs"]
+mod suspended;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use cellblock_image::{Home, ImageStore, OpenImage};
 use cellblock_remote::RemoteBackend;
-use cellblock_sandbox::Limits;
 use cellblock_sandbox::jail::protection::Demands;
 use cellblock_sandbox::pool::{Lease, create};
+use cellblock_sandbox::{Limits, Result};
+use cellblock_testkit::Capability;
 use cellblock_walls::{WallConfig, WallOptions, microvm};
 use tokio::sync::OnceCell;
 
@@ -22,6 +23,10 @@ pub(crate) use local::{End, block_on, execute, finish, shows, start};
 )]
 mod local;
 
+pub(crate) const NAME: &str = "microvm";
+pub(crate) const CAPABILITY: Capability = Capability::Qemu;
+
+static IMAGE: OnceCell<OpenImage> = OnceCell::const_new();
 static BACKEND: OnceCell<RemoteBackend> = OnceCell::const_new();
 
 /// The home of the machines that most tests share.
@@ -31,13 +36,18 @@ pub(crate) fn home() -> PathBuf {
 
 /// The default image. Its template imports what these tests use: all libraries would take minutes where no processor runs them.
 pub(crate) async fn image() -> OpenImage {
-    machine_image(&local::image().await, &home(), &["numpy", "pandas"])
+    let make = async || machine_image(&local::image().await, &home(), &["numpy", "pandas"]);
+    IMAGE.get_or_init(make).await.clone()
 }
 
 /// The backend that most tests share.
 pub(crate) async fn backend() -> &'static RemoteBackend {
-    let start = async || microvm::start(config(image().await)).await.unwrap();
+    let start = async || start_backend(config(image().await)).await.unwrap();
     BACKEND.get_or_init(start).await
+}
+
+pub(crate) async fn start_backend(config: WallConfig) -> Result<RemoteBackend> {
+    microvm::start(config).await
 }
 
 pub(crate) async fn lease() -> Lease {

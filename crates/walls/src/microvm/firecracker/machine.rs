@@ -16,15 +16,15 @@ use super::api::Api;
 use super::stage::{Stage, readable};
 use crate::WallConfig;
 use crate::inside::PAUSE;
-use crate::machines::Wall;
+use crate::machines::{Origin, Wall};
 use crate::microvm::boot::VSOCK_PORT;
-use crate::microvm::files::{self, FORM, HostWay};
-use crate::microvm::size::{MIB, memory_bytes, processors, total_bytes};
+use crate::microvm::files::{self, FORM, Files, HostWay};
+use crate::microvm::size::{MIB, OVERHEAD_BYTES, memory_bytes, processors, total_bytes};
 use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
 
-/// Maximum time to write a snapshot.
+/// Maximum time to write a snapshot, or the state of a machine that goes on.
 const SNAPSHOT_LIMIT: Duration = Duration::from_mins(1);
 /// The machine's own address; nothing routes between machines.
 const GUEST_CID: u32 = 3;
@@ -42,6 +42,8 @@ impl Wall for Firecracker {
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(3);
 
     const SENDS_LAYERS: bool = true;
+
+    const OVERHEAD_BYTES: u64 = OVERHEAD_BYTES;
 
     type Control = Controls;
 
@@ -85,7 +87,11 @@ impl Wall for Firecracker {
             .await
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;
-        let (owner, mut control) = self.run(config, place, directory, true).await?;
+        let mut stage = self.stage(config, place, directory)?;
+        stage
+            .write_to(directory)
+            .map_err(|error| format!("give `{}` to the jail: {error}", directory.display()))?;
+        let (owner, mut control) = self.run(config, place, stage).await?;
         let booted = self.boot(config, &mut control).await;
         booted.map_err(|reason| told(&reason, &owner))?;
         Ok((owner, control))
@@ -99,13 +105,7 @@ impl Wall for Firecracker {
     ) -> Result<(), String> {
         let Controls { api, stage } = control;
         api.patch("/vm", json!({"state": "Paused"})).await?;
-        let files = stage.files();
-        let order = json!({
-            "snapshot_type": "Full",
-            "snapshot_path": files.state,
-            "mem_file_path": files.memory,
-        });
-        api.put_within("/snapshot/create", order, SNAPSHOT_LIMIT).await?;
+        create(api, &stage.files()).await?;
         // The API has no request that ends a paused machine.
         owner.end();
         owner.ended().await;
@@ -119,36 +119,66 @@ impl Wall for Firecracker {
         config: &WallConfig,
         _places: &MachinePlaces,
         place: &MachinePlace,
-        snapshot: &Path,
+        origin: Origin<'_>,
     ) -> Result<(MachineOwner, Controls, UnixStream), String> {
-        let (owner, mut control) = self.run(config, place, snapshot, false).await?;
+        let mut stage = self.stage(config, place, origin.snapshot)?;
+        if let Some(saved) = origin.saved {
+            let shown = stage.show(saved);
+            shown.map_err(|error| format!("show `{}` to the jail: {error}", saved.display()))?;
+        }
+        let (owner, mut control) = self.run(config, place, stage).await?;
         let loaded = self.load(&mut control).await;
         loaded.map_err(|reason| told(&reason, &owner))?;
+        let stream = self.reconnect(config, (&owner, &mut control), place).await?;
+        Ok((owner, control, stream))
+    }
+
+    async fn save_running(
+        &self,
+        (_, control): (&MachineOwner, &mut Controls),
+        _place: &MachinePlace,
+        directory: &Path,
+    ) -> Result<(), String> {
+        let Controls { api, stage } = control;
+        api.patch("/vm", json!({"state": "Paused"})).await?;
+        let created = create(api, &stage.own_files()).await;
+        api.patch("/vm", json!({"state": "Resumed"})).await?;
+        let moved = stage.move_own(directory);
+        created?;
+        moved.map_err(|error| format!("take over the files of the machine's state: {error}"))
+    }
+
+    async fn reconnect(
+        &self,
+        config: &WallConfig,
+        (owner, control): (&MachineOwner, &mut Controls),
+        _place: &MachinePlace,
+    ) -> Result<UnixStream, String> {
         let limit = config.options.restore_limit();
-        let connecting = tokio::time::timeout(limit, connect(&control.stage, &owner));
+        let connecting = tokio::time::timeout(limit, connect(&control.stage, owner));
         let stream = connecting.await.unwrap_or_else(|_| {
             Err(format!(
                 "nothing in the machine accepted a connection within {} s",
                 limit.as_secs_f32()
             ))
         });
-        let stream = stream.map_err(|reason| told(&reason, &owner))?;
-        Ok((owner, control, stream))
+        stream.map_err(|reason| told(&reason, owner))
     }
 }
 
 impl Firecracker {
+    fn stage(&self, config: &WallConfig, place: &MachinePlace, snapshot: &Path) -> Result<Stage, String> {
+        let stage = Stage::set(self, config.image.home().root(), place, snapshot);
+        stage.map_err(|error| format!("prepare `{}`: {error}", place.path.display()))
+    }
+
     /// Starts Firecracker and waits until its API answers.
     async fn run(
         &self,
         config: &WallConfig,
         place: &MachinePlace,
-        directory: &Path,
-        template: bool,
+        stage: Stage,
     ) -> Result<(MachineOwner, Controls), String> {
-        let home = config.image.home().root();
-        let stage = Stage::set(self, home, place, directory, template);
-        let stage = stage.map_err(|error| format!("prepare `{}`: {error}", place.path.display()))?;
         let machine = MachineOrder {
             program: stage.command.clone(),
             cleanup: Vec::new(),
@@ -212,7 +242,7 @@ impl Firecracker {
     /// Loads a snapshot and lets the machine run. Its memory is mapped privately from the snapshot's file.
     async fn load(&self, control: &mut Controls) -> Result<(), String> {
         let Controls { api, stage } = control;
-        let files = stage.files();
+        let files = stage.origin_files();
         let mut order = json!({
             "snapshot_path": files.state,
             "mem_backend": {"backend_type": "File", "backend_path": files.memory},
@@ -223,6 +253,16 @@ impl Firecracker {
         }
         api.put("/snapshot/load", order).await
     }
+}
+
+/// Writes the state and the memory of a paused machine.
+async fn create(api: &mut Api, files: &Files) -> Result<(), String> {
+    let order = json!({
+        "snapshot_type": "Full",
+        "snapshot_path": files.state,
+        "mem_file_path": files.memory,
+    });
+    api.put_within("/snapshot/create", order, SNAPSHOT_LIMIT).await
 }
 
 /// Connects to the machine's server. Before it listens again, Firecracker closes connections.

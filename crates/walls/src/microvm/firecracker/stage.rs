@@ -4,8 +4,10 @@
 //! ```text
 //! root:           <machine>/jail/<program>/<id>/root    is   /              the jailer changes its root
 //!                 the snapshot's directory              is   /snapshot
+//!                 that of another machine's state       is   /saved
 //! ordinary user:  <machine>                             is   <home>/microvm/firecracker/machine
 //!                 the snapshot's directory              is   <home>/microvm/firecracker/snapshot
+//!                 that of another machine's state       is   <home>/microvm/firecracker/saved
 //! ```
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -31,6 +33,9 @@ const PROCESSES: u32 = 1 << 12;
 const API: &str = "api";
 const STREAM: &str = "vsock";
 const SNAPSHOT: &str = "snapshot";
+const SAVED: &str = "saved";
+/// Where a machine that goes on writes its state.
+const OWN: &str = "state";
 
 /// Number of jails of this process, for their user ids.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -42,6 +47,8 @@ pub(super) struct Stage {
     /// The machine's directory and that of the snapshot, as Firecracker sees them.
     machine: PathBuf,
     snapshot: PathBuf,
+    /// The directory of the state that it goes on with, if that is another machine's.
+    saved: Option<PathBuf>,
     /// The user as whom Firecracker runs in its jail.
     user: Option<u32>,
     pub(super) mounts: Vec<MachineMount>,
@@ -50,35 +57,30 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Prepares the directories of a machine. A template writes to the directory of its snapshot.
+    /// Prepares the directories of a machine of a snapshot.
     pub(super) fn set(
         vmm: &Firecracker,
         home: &Path,
         place: &MachinePlace,
         snapshot: &Path,
-        writable: bool,
     ) -> io::Result<Self> {
-        let mount = |source: &Path, target: PathBuf, writable| MachineMount {
-            source: source.to_owned(),
-            target,
-            writable,
-        };
         let program = vmm.path.display().to_string();
         let Some(jailer) = &vmm.jailer else {
             let above = home.join("microvm/firecracker");
             let (machine, inside) = (above.join("machine"), above.join(SNAPSHOT));
-            for directory in [&machine, &inside] {
+            for directory in [&machine, &inside, &place.path.join(OWN)] {
                 private(directory)?;
             }
             let socket = machine.join(API).display().to_string();
             return Ok(Self {
                 host: place.path.clone(),
                 mounts: vec![
-                    mount(snapshot, inside.clone(), writable),
+                    mount(snapshot, inside.clone(), false),
                     mount(&place.path, machine.clone(), true),
                 ],
                 machine,
                 snapshot: inside,
+                saved: None,
                 user: None,
                 command: [&program, "--id", &place.id, "--api-sock", &socket]
                     .map(str::to_owned)
@@ -88,12 +90,11 @@ impl Stage {
         let base = place.path.join("jail");
         let name = vmm.path.file_name().unwrap_or_default();
         let host = base.join(name).join(&place.id).join("root");
-        let target = host.join(SNAPSHOT);
+        let (target, own) = (host.join(SNAPSHOT), host.join(OWN));
         private(&target)?;
+        private(&own)?;
         let user = user();
-        if writable {
-            chown(snapshot, Some(user), Some(user))?;
-        }
+        chown(&own, Some(user), Some(user))?;
         fs::set_permissions(snapshot, Permissions::from_mode(0o711))?;
         let (id, jailer) = (user.to_string(), jailer.display().to_string());
         let command = [
@@ -117,15 +118,63 @@ impl Stage {
             host,
             machine: "/".into(),
             snapshot: Path::new("/").join(SNAPSHOT),
+            saved: None,
             user: Some(user),
-            mounts: vec![mount(snapshot, target, writable)],
+            mounts: vec![mount(snapshot, target, false)],
             command: command.into(),
         })
+    }
+
+    /// Lets a template write to the directory of its snapshot.
+    pub(super) fn write_to(&mut self, snapshot: &Path) -> io::Result<()> {
+        for mount in self.mounts.iter_mut().filter(|it| it.source == snapshot) {
+            mount.writable = true;
+        }
+        self.user
+            .map_or(Ok(()), |user| chown(snapshot, Some(user), Some(user)))
+    }
+
+    /// Shows it the state of another machine.
+    pub(super) fn show(&mut self, saved: &Path) -> io::Result<()> {
+        let inside = self.snapshot.with_file_name(SAVED);
+        let target = if self.user.is_some() {
+            // Its files are readable, and the directories above it are private.
+            fs::set_permissions(saved, Permissions::from_mode(0o711))?;
+            self.host.join(SAVED)
+        } else {
+            inside.clone()
+        };
+        private(&target)?;
+        self.mounts.push(mount(saved, target, false));
+        self.saved = Some(inside);
+        Ok(())
     }
 
     /// Returns the snapshot's files, as Firecracker sees them.
     pub(super) fn files(&self) -> Files {
         Files::of(&self.snapshot)
+    }
+
+    /// Returns the files that the machine goes on with.
+    pub(super) fn origin_files(&self) -> Files {
+        Files::of(self.saved.as_ref().unwrap_or(&self.snapshot))
+    }
+
+    /// Returns the files to which the machine writes its own state.
+    pub(super) fn own_files(&self) -> Files {
+        Files::of(&self.machine.join(OWN))
+    }
+
+    /// Moves those files out of the machine's directory, where a hostile machine may have put links in their place.
+    pub(super) fn move_own(&self, directory: &Path) -> io::Result<()> {
+        let (from, to) = (Files::of(&self.host.join(OWN)), Files::of(directory));
+        for (from, to) in [(from.state, to.state), (from.memory, to.memory)] {
+            fs::rename(from, &to)?;
+            if !fs::symlink_metadata(&to)?.is_file() {
+                return Err(io::Error::other(format!("`{}` is not a file", to.display())));
+            }
+        }
+        self.seal(directory)
     }
 
     /// Returns the path of the socket for streams, as Firecracker sees it.
@@ -143,7 +192,7 @@ impl Stage {
         connect(&self.host, STREAM).await
     }
 
-    /// Takes the files of a finished snapshot from the jail's user; those of all jails can read them.
+    /// Takes finished files from the jail's user; those of all jails can read them.
     pub(super) fn seal(&self, directory: &Path) -> io::Result<()> {
         if self.user.is_some() {
             own(directory)?;
@@ -152,6 +201,14 @@ impl Stage {
             }
         }
         readable(directory)
+    }
+}
+
+fn mount(source: &Path, target: PathBuf, writable: bool) -> MachineMount {
+    MachineMount {
+        source: source.to_owned(),
+        target,
+        writable,
     }
 }
 

@@ -11,19 +11,19 @@ use serde_json::json;
 use tokio::net::UnixStream;
 
 use super::qmp::Qmp;
-use super::{Accelerator, Qemu};
+use super::{Accelerator, Memory, Qemu, STREAM};
 use crate::WallConfig;
-use crate::machines::{Wall, connected, listen};
+use crate::machines::{Origin, Wall, connected, listen};
 use crate::microvm::files::{self, FORM, Files, HostWay};
-use crate::microvm::size::total_bytes;
+use crate::microvm::size::{OVERHEAD_BYTES, total_bytes};
 use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
 
-/// Maximum time to write a snapshot.
-const SNAPSHOT_LIMIT: Duration = Duration::from_mins(1);
-/// Maximum time for QEMU to load a machine's state.
-const LOAD_LIMIT: Duration = Duration::from_secs(20);
+/// Maximum time to write a snapshot, or the state of a machine that goes on, and to load it.
+const SNAPSHOT_LIMIT: Duration = Duration::from_mins(3);
+/// QEMU writes no more than 128 MiB in a second unless it is told otherwise.
+const BYTES_PER_SECOND: u64 = 1 << 40;
 
 impl Wall for Qemu {
     const KIND: BackendKind = BackendKind::Microvm;
@@ -31,6 +31,8 @@ impl Wall for Qemu {
     const TEMPLATE_LIMIT: Duration = Duration::from_mins(8);
 
     const SENDS_LAYERS: bool = true;
+
+    const OVERHEAD_BYTES: u64 = OVERHEAD_BYTES;
 
     type Control = Qmp;
 
@@ -68,7 +70,8 @@ impl Wall for Qemu {
         written
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;
-        let (owner, control, _) = self.run(config, place, &Files::of(directory), false).await?;
+        let files = Files::of(directory);
+        let (owner, control, _) = self.run(config, place, &files, Memory::Written).await?;
         Ok((owner, control))
     }
 
@@ -78,7 +81,10 @@ impl Wall for Qemu {
         _place: &MachinePlace,
         directory: &Path,
     ) -> Result<(), String> {
-        save(control, &Files::of(directory).state).await
+        ignore_memory(control, true).await?;
+        control.run("stop", json!({})).await?;
+        write(control, &Files::of(directory).state).await?;
+        control.run("quit", json!({})).await.map(drop)
     }
 
     async fn restore(
@@ -86,13 +92,49 @@ impl Wall for Qemu {
         config: &WallConfig,
         _places: &MachinePlaces,
         place: &MachinePlace,
-        snapshot: &Path,
+        origin: Origin<'_>,
     ) -> Result<(MachineOwner, Qmp, UnixStream), String> {
-        let files = Files::of(snapshot);
-        let (owner, mut control, stream) = self.run(config, place, &files, true).await?;
-        let loaded = load(&mut control, &files.state).await;
+        let files = Files::of(origin.snapshot);
+        let (memory, state) = match origin.saved {
+            Some(saved) => (Memory::InState, Files::of(saved).state),
+            None => (Memory::Mapped, files.state.clone()),
+        };
+        let (owner, mut control, stream) = self.run(config, place, &files, memory).await?;
+        let loaded = load(&mut control, &state, memory).await;
         loaded.map_err(|reason| format!("{reason}: {}", owner.last_words()))?;
         Ok((owner, control, stream))
+    }
+
+    async fn save_running(
+        &self,
+        (_, control): (&MachineOwner, &mut Qmp),
+        _place: &MachinePlace,
+        directory: &Path,
+    ) -> Result<(), String> {
+        // Its memory is private, and has to be written, too.
+        ignore_memory(control, false).await?;
+        control.run("stop", json!({})).await?;
+        let written = write(control, &Files::of(directory).state).await;
+        if written.is_err() {
+            control.run("migrate_cancel", json!({})).await?;
+        }
+        control.run("cont", json!({})).await?;
+        written
+    }
+
+    async fn reconnect(
+        &self,
+        config: &WallConfig,
+        (owner, control): (&MachineOwner, &mut Qmp),
+        place: &MachinePlace,
+    ) -> Result<UnixStream, String> {
+        let socket = Sockets::of(place).stream;
+        let listener = listen(&socket)?;
+        let address = json!({"type": "unix", "data": {"path": socket}});
+        let backend = json!({"type": "socket", "data": {"addr": address, "server": false}});
+        let change = json!({"id": STREAM, "backend": backend});
+        control.run("chardev-change", change).await?;
+        connected(&listener, owner, config.options.restore_limit()).await
     }
 }
 
@@ -103,13 +145,13 @@ impl Qemu {
         config: &WallConfig,
         place: &MachinePlace,
         files: &Files,
-        restored: bool,
+        memory: Memory,
     ) -> Result<(MachineOwner, Qmp, UnixStream), String> {
         let sockets = Sockets::of(place);
         let control = listen(&sockets.control)?;
         let stream = listen(&sockets.stream)?;
         let machine = MachineOrder {
-            program: self.command(&sockets, files, &config.limits, restored),
+            program: self.command(&sockets, files, &config.limits, memory),
             cleanup: Vec::new(),
             directory: place.path.clone(),
             namespaces: false,
@@ -148,10 +190,10 @@ impl Sockets {
     }
 }
 
-/// Writes a template's state, except its memory, which is a file already, and ends it.
-async fn save(control: &mut Qmp, state: &Path) -> Result<(), String> {
-    ignore_memory(control).await?;
-    control.run("stop", json!({})).await?;
+/// Writes the state of a machine that is stopped.
+async fn write(control: &mut Qmp, state: &Path) -> Result<(), String> {
+    let parameters = json!({"max-bandwidth": BYTES_PER_SECOND});
+    control.run("migrate-set-parameters", parameters).await?;
     let uri = format!("file:{}", state.display());
     control.run("migrate", json!({"uri": uri})).await?;
     let pending = ["none", "setup", "active", "device", "pre-switchover"];
@@ -159,16 +201,16 @@ async fn save(control: &mut Qmp, state: &Path) -> Result<(), String> {
     if result["status"] != "completed" {
         return Err(format!("QEMU could not write its state: {result}"));
     }
-    control.run("quit", json!({})).await.map(drop)
+    Ok(())
 }
 
-/// Loads a snapshot's state and lets the machine run.
-async fn load(control: &mut Qmp, state: &Path) -> Result<(), String> {
-    ignore_memory(control).await?;
+/// Loads a state and lets the machine run.
+async fn load(control: &mut Qmp, state: &Path, memory: Memory) -> Result<(), String> {
+    ignore_memory(control, memory == Memory::Mapped).await?;
     let uri = format!("file:{}", state.display());
     control.run("migrate-incoming", json!({"uri": uri})).await?;
     let result = control
-        .settled("query-status", &["inmigrate"], LOAD_LIMIT)
+        .settled("query-status", &["inmigrate"], SNAPSHOT_LIMIT)
         .await?;
     match result["status"].as_str() {
         Some("running") => Ok(()),
@@ -177,8 +219,9 @@ async fn load(control: &mut Qmp, state: &Path) -> Result<(), String> {
     }
 }
 
-async fn ignore_memory(control: &mut Qmp) -> Result<(), String> {
-    let capability = json!({"capability": "x-ignore-shared", "state": true});
+/// Leaves the memory out of a state, because it is in a file of its own, or takes it in.
+async fn ignore_memory(control: &mut Qmp, ignored: bool) -> Result<(), String> {
+    let capability = json!({"capability": "x-ignore-shared", "state": ignored});
     let arguments = json!({"capabilities": [capability]});
     control.run("migrate-set-capabilities", arguments).await.map(drop)
 }

@@ -32,6 +32,20 @@ pub(super) enum Accelerator {
     Tcg,
 }
 
+/// Where the memory of a machine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    /// In a file of the snapshot that a template writes.
+    Written,
+    /// In that file, of which a machine changes copies of its own.
+    Mapped,
+    /// In the state that it loads.
+    InState,
+}
+
+/// Name of the stream to the host in QEMU's options.
+const STREAM: &str = "host";
+
 /// A QEMU that was checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Qemu {
@@ -71,33 +85,28 @@ impl Qemu {
         })
     }
 
-    /// Returns the command that starts a machine: a template, or one that waits for a snapshot's state.
-    fn command(&self, sockets: &Sockets, files: &Files, limits: &Limits, restored: bool) -> Vec<String> {
-        let memory = format!("{}M", memory_bytes(limits) / MIB);
-        let sharing = if restored {
-            "share=off,readonly=on,rom=off"
-        } else {
-            "share=on"
+    /// Returns the command that starts a machine: a template, or one that waits for its state.
+    fn command(&self, sockets: &Sockets, files: &Files, limits: &Limits, memory: Memory) -> Vec<String> {
+        let size = format!("{}M", memory_bytes(limits) / MIB);
+        let of_file = |more| format!("file,mem-path={},{more}", escaped(&files.memory));
+        let backend = match memory {
+            Memory::Written => of_file("share=on"),
+            Memory::Mapped => of_file("share=off,readonly=on,rom=off"),
+            Memory::InState => "ram".to_owned(),
         };
         let mut words = self.common();
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
         add("-smp", self.processors(limits).to_string());
-        add("-m", memory.clone());
-        add(
-            "-object",
-            format!(
-                "memory-backend-file,id=ram0,size={memory},mem-path={},{sharing}",
-                escaped(&files.memory)
-            ),
-        );
+        add("-m", size.clone());
+        add("-object", format!("memory-backend-{backend},id=ram0,size={size}"));
         add("-machine", format!("{MACHINE},memory-backend=ram0"));
-        if restored {
-            add("-incoming", "defer".to_owned());
-        } else {
+        if memory == Memory::Written {
             // A restored machine has them in its memory.
             add("-kernel", files.kernel.display().to_string());
             add("-initrd", files.first_tree.display().to_string());
             add("-append", self.parameters("quiet"));
+        } else {
+            add("-incoming", "defer".to_owned());
         }
         add(
             "-drive",
@@ -110,12 +119,12 @@ impl Qemu {
         add("-device", "virtio-serial-device,max_ports=2".to_owned());
         add(
             "-chardev",
-            format!("socket,id=host,path={}", escaped(&sockets.stream)),
+            format!("socket,id={STREAM},path={}", escaped(&sockets.stream)),
         );
         add(
             "-device",
             format!(
-                "virtserialport,chardev=host,nr=1,name={}",
+                "virtserialport,chardev={STREAM},nr=1,name={}",
                 crate::microvm::boot::PORT
             ),
         );
