@@ -22,14 +22,15 @@ use crate::ci::find_program;
 const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end. Those with emulated machines, which leave
 /// little of the processors, are apart.
-const LONGEST: [&str; 15] = [
-    "cellblock-walls microvm",
+const LONGEST: [&str; 16] = [
+    "cellblock-interpreter conformance (microvm)",
     "cellblock ordinary_python",
     "cellblock-interpreter conformance (gvisor)",
-    "cellblock-interpreter containment (microvm)",
     "cellblock-walls firecracker",
-    "cellblock-interpreter containment (gvisor)",
     "cellblock gateway",
+    "cellblock-walls microvm",
+    "cellblock-interpreter containment (gvisor)",
+    "cellblock-interpreter containment (microvm)",
     "cellblock-interpreter containment",
     "cellblock-interpreter conformance",
     "cellblock-interpreter death",
@@ -63,8 +64,8 @@ const PROBES: (&str, &str) = (
     "descriptors,files,information,kernel,network,privileges,processes",
 );
 
-/// All further runs. Emulated machines are too slow for all of the conformance tests beside other programs.
-static VARIANTS: [Variant; 5] = [
+/// All further runs.
+static VARIANTS: [Variant; 6] = [
     Variant {
         program: "cellblock it",
         name: "warm",
@@ -96,6 +97,13 @@ static VARIANTS: [Variant; 5] = [
         variables: &[(BACKEND, "gvisor")],
         only: &[],
         needs: Some("runsc"),
+    },
+    Variant {
+        program: CONFORMANCE,
+        name: "microvm",
+        variables: &[(BACKEND, "microvm")],
+        only: &[],
+        needs: Some("qemu-system-x86_64"),
     },
     Variant {
         program: CONTAINMENT,

@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use tokio_vsock::{VMADDR_CID_ANY, VsockAddr, VsockListener};
 
 use crate::wake::Wake;
-use port::Port;
+use port::SerialPort;
 
 mod port;
 
@@ -42,7 +42,7 @@ pub enum Door {
     /// A socket on which the host will listen.
     Socket(PathBuf),
     /// A serial port, which stays open: closing it would discard what a host has sent.
-    Port(Port),
+    Port(SerialPort),
     /// The host looks for the machine.
     Listener(VsockListener),
 }
@@ -72,7 +72,7 @@ impl HostAddress {
             Self::Vsock(port) => {
                 VsockListener::bind(VsockAddr::new(VMADDR_CID_ANY, *port)).map(Door::Listener)
             }
-            Self::Port(name) => Port::open(name).map(Door::Port),
+            Self::Port(name) => SerialPort::open(name).map(Door::Port),
             Self::Socket(path) => Ok(Door::Socket(path.clone())),
         }
     }

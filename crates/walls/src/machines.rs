@@ -80,7 +80,7 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
         config: &WallConfig,
         places: &MachinePlaces,
         place: &MachinePlace,
-        origin: Origin<'_>,
+        origin: MachineOrigin<'_>,
     ) -> impl Future<Output = Result<(MachineOwner, Self::Control, UnixStream), String>> + Send;
 
     /// Writes the state of a machine that runs code and has no connection to `directory`. It goes on, also after a failure.
@@ -102,7 +102,7 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
 
 /// What a machine is restored from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct MachineOrigin<'a> {
     /// The files of the template's snapshot.
     pub(crate) snapshot: &'a Path,
     /// The files of another machine of this snapshot that ran code, if it goes on with that one's state.
@@ -210,7 +210,7 @@ impl<W: Wall> Machines<W> {
     ) -> Result<(RunningMachine<W>, UnixStream)> {
         let failed = |reason: String| failure::<W>(&format!("restore a machine: {reason}"));
         let place = self.places.machine().map_err(|error| failed(error.to_string()))?;
-        let origin = Origin {
+        let origin = MachineOrigin {
             snapshot: snapshot.path(),
             saved,
         };

@@ -11,6 +11,9 @@ use cellblock_interpreter::walls::WallOptions;
 
 use crate::machine_image::machine_image;
 
+/// What the template of machines imports. Tests of all programs have the same, so that one snapshot is enough.
+const PRELOAD: [&str; 4] = ["numpy", "pandas", "pyarrow.parquet", "matplotlib.pyplot"];
+
 /// Names the backend of a run.
 const VARIABLE: &str = "CELLBLOCK_TEST_BACKEND";
 
@@ -27,15 +30,14 @@ pub(crate) fn is_machine() -> bool {
 /// The home of a run's sandboxes.
 pub(crate) fn home() -> PathBuf {
     if is_machine() {
-        let name = concat!("machines-", env!("CARGO_CRATE_NAME"));
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines-interpreter")
     } else {
         cellblock_testkit::home().unwrap()
     }
 }
 
-/// Sets the backend of this run, if it is one of this machine. The template of machines imports only these libraries.
-pub(crate) async fn over_backend(builder: InterpreterBuilder, preload: &[&str]) -> InterpreterBuilder {
+/// Sets the backend of this run, if it is one of this machine.
+pub(crate) async fn over_backend(builder: InterpreterBuilder) -> InterpreterBuilder {
     if !is_machine() {
         return builder;
     }
@@ -50,7 +52,7 @@ pub(crate) async fn over_backend(builder: InterpreterBuilder, preload: &[&str]) 
         ..PoolConfig::default()
     };
     builder
-        .image(machine_image(&image, &home(), preload))
+        .image(machine_image(&image, &home(), &PRELOAD))
         .pool(pool)
         .backend(backend().parse().unwrap())
         .walls(walls)

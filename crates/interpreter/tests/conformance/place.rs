@@ -9,9 +9,6 @@ use crate::backend::{backend, is_machine, over_backend};
 use crate::remote::{client, serve};
 use crate::support::store;
 
-/// Libraries of most tests.
-const IMPORTED: [&str; 4] = ["numpy", "pandas", "pyarrow.parquet", "matplotlib.pyplot"];
-
 /// Returns from a test, and records it, where the backend of this run lacks one of these.
 macro_rules! needs {
     ($($lack:ident),+) => {
@@ -51,7 +48,7 @@ pub(crate) fn declared() -> &'static [Lack] {
 pub(crate) async fn interpreter(builder: InterpreterBuilder) -> Interpreter {
     match &*backend() {
         "remote" => remote(builder).await,
-        _ => over_backend(builder, &IMPORTED).await.build().await.unwrap(),
+        _ => over_backend(builder).await.build().await.unwrap(),
     }
 }
 

@@ -53,12 +53,7 @@ async fn start() -> Interpreter {
         .image(image().await)
         .demands(demands())
         .store(Store::local(artifacts).unwrap());
-    // What drawing leaves open is part of what is tried.
-    let interpreter = over_backend(builder, &["matplotlib.pyplot"])
-        .await
-        .build()
-        .await
-        .unwrap();
+    let interpreter = over_backend(builder).await.build().await.unwrap();
     interpreter.warmed().await.unwrap();
     interpreter
 }

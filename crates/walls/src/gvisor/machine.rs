@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use super::bundle;
 use super::runsc::Runsc;
 use crate::WallConfig;
-use crate::machines::{Origin, Wall, connected, listen};
+use crate::machines::{MachineOrigin, Wall, connected, listen};
 use crate::owner::MachineOwner;
 use crate::places::{MachinePlace, MachinePlaces};
 use crate::snapshot::Facts;
@@ -71,7 +71,7 @@ impl Wall for Runsc {
         config: &WallConfig,
         places: &MachinePlaces,
         place: &MachinePlace,
-        origin: Origin<'_>,
+        origin: MachineOrigin<'_>,
     ) -> Result<(MachineOwner, (), UnixStream), String> {
         let shared = prepare(config, places, place)?;
         let listener = listen(&shared.join(bundle::SOCKET))?;

@@ -27,13 +27,13 @@ const PORTS: &str = "/sys/class/virtio-ports";
 
 /// A serial port that is open.
 #[derive(Debug)]
-pub struct Port {
+pub struct SerialPort {
     device: File,
     /// What copies between the port and the last stream.
     copying: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Port {
+impl SerialPort {
     pub(super) fn open(name: &str) -> io::Result<Self> {
         Ok(Self {
             device: File::options().read(true).write(true).open(device(name)?)?,
@@ -144,7 +144,7 @@ mod tests {
     async fn what_a_host_sends_after_the_end_is_for_the_next_stream() {
         let (machine, mut host) = std::os::unix::net::UnixStream::pair().unwrap();
         host.set_read_timeout(Some(LIMIT)).unwrap();
-        let port = Port {
+        let port = SerialPort {
             device: File::from(OwnedFd::from(machine)),
             copying: Mutex::default(),
         };

@@ -17,7 +17,11 @@ pub(crate) fn with_preload(image: &OpenImage, home: &Path, preload: &[&str]) -> 
     let mut manifest: Value = serde_json::from_slice(&text).unwrap();
     manifest["preload"] = json!(preload);
     manifest["outputs"] = json!({});
-    fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+    let (path, text) = (folder.join("manifest.json"), manifest.to_string());
+    // Others may be reading it.
+    if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+        fs::write(path, text).unwrap();
+    }
     for entry in fs::read_dir(image.root()).unwrap().flatten() {
         if entry.file_name() != "manifest.json" {
             match symlink(entry.path(), folder.join(entry.file_name())) {

@@ -16,7 +16,7 @@ use super::api::Api;
 use super::stage::{Stage, readable};
 use crate::WallConfig;
 use crate::inside::PAUSE;
-use crate::machines::{Origin, Wall};
+use crate::machines::{MachineOrigin, Wall};
 use crate::microvm::boot::VSOCK_PORT;
 use crate::microvm::files::{self, FORM, Files, HostWay};
 use crate::microvm::size::{MIB, OVERHEAD_BYTES, memory_bytes, processors, total_bytes};
@@ -119,7 +119,7 @@ impl Wall for Firecracker {
         config: &WallConfig,
         _places: &MachinePlaces,
         place: &MachinePlace,
-        origin: Origin<'_>,
+        origin: MachineOrigin<'_>,
     ) -> Result<(MachineOwner, Controls, UnixStream), String> {
         let mut stage = self.stage(config, place, origin.snapshot)?;
         if let Some(saved) = origin.saved {

@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use super::qmp::Qmp;
 use super::{Accelerator, Memory, Qemu, STREAM};
 use crate::WallConfig;
-use crate::machines::{Origin, Wall, connected, listen};
+use crate::machines::{MachineOrigin, Wall, connected, listen};
 use crate::microvm::files::{self, FORM, Files, HostWay};
 use crate::microvm::size::{OVERHEAD_BYTES, total_bytes};
 use crate::owner::MachineOwner;
@@ -22,7 +22,7 @@ use crate::snapshot::Facts;
 
 /// Maximum time to write a snapshot, or the state of a machine that goes on, and to load it.
 const SNAPSHOT_LIMIT: Duration = Duration::from_mins(3);
-/// QEMU writes no more than 128 MiB in a second unless it is told otherwise.
+/// Maximum rate of writing; without it, QEMU writes no more than 128 MiB in a second.
 const BYTES_PER_SECOND: u64 = 1 << 40;
 
 impl Wall for Qemu {
@@ -92,7 +92,7 @@ impl Wall for Qemu {
         config: &WallConfig,
         _places: &MachinePlaces,
         place: &MachinePlace,
-        origin: Origin<'_>,
+        origin: MachineOrigin<'_>,
     ) -> Result<(MachineOwner, Qmp, UnixStream), String> {
         let files = Files::of(origin.snapshot);
         let (memory, state) = match origin.saved {
