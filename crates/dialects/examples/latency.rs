@@ -108,8 +108,8 @@ impl Served {
         let client = json!({"name": "latency", "version": "1"});
         let begin = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begin});
-        let begun = ask(begin).send().await?.error_for_status()?;
-        let session = begun
+        let answer = ask(begin).send().await?.error_for_status()?;
+        let session = answer
             .headers()
             .get("mcp-session-id")
             .context("no session")?
@@ -117,9 +117,17 @@ impl Served {
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let ready = ask(ready).header("mcp-session-id", &session);
         ready.send().await?.error_for_status()?;
-        let call = json!({"name": "run_python", "arguments": {"code": "1+1"}});
-        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call});
-        Ok(ask(call).header("mcp-session-id", session))
+        let call = |tool: &str, arguments: Value| {
+            let call = json!({"name": tool, "arguments": arguments});
+            let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call});
+            ask(call).header("mcp-session-id", &session)
+        };
+        // An event whose data is the answer.
+        let made = call("create_session", json!({})).send().await?.text().await?;
+        let made = made.lines().find_map(|line| line.strip_prefix("data: {"));
+        let made: Value = serde_json::from_str(&format!("{{{}", made.context("no answer")?))?;
+        let own = &made["result"]["structuredContent"]["session"];
+        Ok(call("run_python", json!({"code": "1+1", "session": own})))
     }
 
     async fn ways(&self) -> Result<Vec<(&'static str, Way)>> {

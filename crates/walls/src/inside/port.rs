@@ -53,11 +53,13 @@ impl SerialPort {
         let (mut from_host, mut to_host) = (self.device.try_clone()?, self.device.try_clone()?);
         let (mut from_us, mut to_us) = (theirs.try_clone()?, theirs);
         let reader = spawn(move || {
-            while has_input(&from_host, &to_us) && copy(&mut from_host, &mut to_us) {}
+            let mut buffer = vec![0; BUFFER];
+            while has_input(&from_host, &to_us) && copy(&mut from_host, &mut to_us, &mut buffer) {}
             let _ = to_us.shutdown(Shutdown::Both);
         });
         let writer = spawn(move || {
-            while copy(&mut from_us, &mut to_host) {}
+            let mut buffer = vec![0; BUFFER];
+            while copy(&mut from_us, &mut to_host, &mut buffer) {}
             let _ = from_us.shutdown(Shutdown::Both);
         });
         self.threads().extend([reader, writer]);
@@ -113,9 +115,8 @@ fn has_input(device: &impl AsFd, stream: &impl AsFd) -> bool {
 }
 
 /// Copies what is there; returns whether both are still open.
-fn copy(from: &mut impl Read, to: &mut impl Write) -> bool {
-    let mut buffer = [0; BUFFER];
-    match from.read(&mut buffer) {
+fn copy(from: &mut impl Read, to: &mut impl Write, buffer: &mut [u8]) -> bool {
+    match from.read(buffer) {
         Ok(count @ 1..) => to.write_all(&buffer[..count]).is_ok(),
         _ => false,
     }
