@@ -239,3 +239,44 @@ async fn connect(directory: &Path, name: &str) -> io::Result<UnixStream> {
 fn private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_a_machines_state_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (host, saved, other) = (
+            folder.path().join("machine"),
+            folder.path().join("saved"),
+            folder.path().join("other"),
+        );
+        let stage = Stage {
+            machine: host.clone(),
+            snapshot: folder.path().join(SNAPSHOT),
+            saved: None,
+            user: None,
+            mounts: Vec::new(),
+            command: Vec::new(),
+            host,
+        };
+        let own = stage.own_files();
+        fs::create_dir_all(stage.host.join(OWN)).unwrap();
+        fs::create_dir(&saved).unwrap();
+        fs::write(&other, "not the machine's").unwrap();
+        fs::set_permissions(&other, Permissions::from_mode(0o600)).unwrap();
+        fs::write(&own.state, "state").unwrap();
+        symlink(&other, &own.memory).unwrap();
+        let error = stage.move_own(&saved).unwrap_err().to_string();
+        assert!(error.contains("is not a file"), "{error}");
+        assert_eq!(fs::metadata(&other).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(saved.join("memory")).unwrap();
+        fs::write(&own.state, "state").unwrap();
+        fs::write(&own.memory, "memory").unwrap();
+        stage.move_own(&saved).unwrap();
+        assert_eq!(fs::read_to_string(Files::of(&saved).memory).unwrap(), "memory");
+    }
+}
