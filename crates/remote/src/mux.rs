@@ -409,7 +409,10 @@ async fn read<E: std::fmt::Display>(
             _ = lost.wait_for(Option::is_some) => break String::new(),
         };
         let heard = match message {
-            Ok(Some(Ok(message))) if message.is_empty() => break "the peer closed it".to_owned(),
+            // Another process of this machine may have a stream without an end; clients have none.
+            Ok(Some(Ok(message))) if message.is_empty() && shared.process.is_some() => {
+                break "the peer closed it".to_owned();
+            }
             Ok(Some(Ok(message))) => Wire::decode(message).and_then(|wire| shared.hear(wire, &controls)),
             Ok(Some(Err(error))) => break told(&error.to_string()),
             Ok(None) => break "the peer closed it".to_owned(),
