@@ -63,13 +63,16 @@ pub use skip::{Skipped, expected_skips, lacking, missing};
 pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};
 pub use websocket::{Duplex, Messages, WebSockets};
 
-/// Ends the test here, and records why, when this machine lacks a [`Capability`] variant.
+/// Ends the test here, and records why, when this machine lacks a [`Capability`]: a variant, or a value of it by its path.
 ///
 /// With `CELLBLOCK_REQUIRE_ALL=1` the test fails instead, unless `.ci/expected-skips` lists the capability.
 #[macro_export]
 macro_rules! require {
     ($capability:ident) => {
-        if $crate::missing($crate::Capability::$capability, module_path!()) {
+        $crate::require!($crate::Capability::$capability)
+    };
+    ($capability:path) => {
+        if $crate::missing($capability, module_path!()) {
             return $crate::Skipped::skipped();
         }
     };

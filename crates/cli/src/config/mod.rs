@@ -114,8 +114,8 @@ pub(crate) struct Settings {
     pub(crate) backend: Option<BackendChoice>,
     /// Weakest wall that may be used: `process`, `gvisor` or `microvm`. The server does not start behind a weaker one.
     pub(crate) minimum_backend: Option<BackendKind>,
-    /// Maximum size on disk of the state of a session that is hibernated with its variables, which needs the backend `gvisor` or `microvm`. Default: what
-    /// its sandbox can have in memory.
+    /// Maximum size on disk of the state of a session that is hibernated with its variables, which needs the backend
+    /// `gvisor` or `microvm`. Default: what its sandbox can have in memory.
     pub(crate) hibernated_size: Option<Size>,
     pub(crate) gvisor: GvisorOptions,
     pub(crate) microvm: MicrovmOptions,

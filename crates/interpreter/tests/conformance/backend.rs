@@ -12,6 +12,7 @@ use cellblock_interpreter::walls::WallOptions;
 use crate::machine_image::machine_image;
 
 /// What the template of machines imports. Tests of all programs have the same, so that one snapshot is enough.
+/// It draws, because what drawing leaves open is part of what containment tries.
 const PRELOAD: [&str; 4] = ["numpy", "pandas", "pyarrow.parquet", "matplotlib.pyplot"];
 
 /// Names the backend of a run.

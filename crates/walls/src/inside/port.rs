@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, spawn};
 
 use cellblock_remote::END;
@@ -29,7 +29,7 @@ const PORTS: &str = "/sys/class/virtio-ports";
 #[derive(Debug)]
 pub struct SerialPort {
     device: File,
-    /// What copies between the port and the last stream.
+    /// What copies between the port and its streams, until the last one ends.
     copying: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -81,7 +81,7 @@ impl SerialPort {
         .await?
     }
 
-    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Dormant, Suspension};
 use cellblock_sandbox::pool::{Lease, create};
+use cellblock_testkit::require;
 use cellblock_testkit::wait::until;
-use cellblock_testkit::{missing, require};
 use tokio::sync::Mutex;
 
 use crate::full_disk::Small;
 use crate::support::{
-    CAPABILITY, NAME, block_on, config, execute, home, image_in, lease, share_snapshot, shows, start_backend,
+    self, NAME, block_on, config, execute, home, image_in, lease, share_snapshot, shows, start_backend,
 };
 
 /// One test at a time writes states in the shared home, so that it knows which are its own.
@@ -52,9 +52,7 @@ async fn refused(mut lease: Lease) -> String {
 
 #[test]
 fn a_suspended_machine_is_in_a_private_directory_until_it_is_restored() {
-    if missing(CAPABILITY, module_path!()) {
-        return;
-    }
+    require!(support::CAPABILITY);
     block_on(async {
         let _alone = ALONE.lock().await;
         let home = home();
@@ -93,9 +91,7 @@ fn a_suspended_machine_is_in_a_private_directory_until_it_is_restored() {
 
 #[test]
 fn machines_that_branch_have_the_same_state_and_other_names() {
-    if missing(CAPABILITY, module_path!()) {
-        return;
-    }
+    require!(support::CAPABILITY);
     block_on(async {
         let _alone = ALONE.lock().await;
         let mut lease = lease().await;
@@ -119,9 +115,7 @@ fn machines_that_branch_have_the_same_state_and_other_names() {
 
 #[test]
 fn a_machine_that_is_too_large_or_has_no_room_on_disk_goes_on() {
-    if missing(CAPABILITY, module_path!()) {
-        return;
-    }
+    require!(support::CAPABILITY);
     require!(Root);
     block_on(async {
         let folder = tempfile::tempdir().unwrap();

@@ -87,10 +87,7 @@ impl Wall for Firecracker {
             .await
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;
-        let mut stage = self.stage(config, place, directory)?;
-        stage
-            .write_to(directory)
-            .map_err(|error| format!("give `{}` to the jail: {error}", directory.display()))?;
+        let stage = self.stage(config, place, directory, true)?;
         let (owner, mut control) = self.run(config, place, stage).await?;
         let booted = self.boot(config, &mut control).await;
         booted.map_err(|reason| told(&reason, &owner))?;
@@ -121,7 +118,7 @@ impl Wall for Firecracker {
         place: &MachinePlace,
         origin: MachineOrigin<'_>,
     ) -> Result<(MachineOwner, Controls, UnixStream), String> {
-        let mut stage = self.stage(config, place, origin.snapshot)?;
+        let mut stage = self.stage(config, place, origin.snapshot, false)?;
         if let Some(saved) = origin.saved {
             let shown = stage.show(saved);
             shown.map_err(|error| format!("show `{}` to the jail: {error}", saved.display()))?;
@@ -167,8 +164,14 @@ impl Wall for Firecracker {
 }
 
 impl Firecracker {
-    fn stage(&self, config: &WallConfig, place: &MachinePlace, snapshot: &Path) -> Result<Stage, String> {
-        let stage = Stage::set(self, config.image.home().root(), place, snapshot);
+    fn stage(
+        &self,
+        config: &WallConfig,
+        place: &MachinePlace,
+        snapshot: &Path,
+        writable: bool,
+    ) -> Result<Stage, String> {
+        let stage = Stage::set(self, config.image.home().root(), place, snapshot, writable);
         stage.map_err(|error| format!("prepare `{}`: {error}", place.path.display()))
     }
 

@@ -57,12 +57,13 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Prepares the directories of a machine of a snapshot.
+    /// Prepares the directories of a machine of a snapshot. A template writes to the directory of its snapshot.
     pub(super) fn set(
         vmm: &Firecracker,
         home: &Path,
         place: &MachinePlace,
         snapshot: &Path,
+        writable: bool,
     ) -> io::Result<Self> {
         let program = vmm.path.display().to_string();
         let Some(jailer) = &vmm.jailer else {
@@ -75,7 +76,7 @@ impl Stage {
             return Ok(Self {
                 host: place.path.clone(),
                 mounts: vec![
-                    mount(snapshot, inside.clone(), false),
+                    mount(snapshot, inside.clone(), writable),
                     mount(&place.path, machine.clone(), true),
                 ],
                 machine,
@@ -95,6 +96,9 @@ impl Stage {
         private(&own)?;
         let user = user();
         chown(&own, Some(user), Some(user))?;
+        if writable {
+            chown(snapshot, Some(user), Some(user))?;
+        }
         fs::set_permissions(snapshot, Permissions::from_mode(0o711))?;
         let (id, jailer) = (user.to_string(), jailer.display().to_string());
         let command = [
@@ -120,18 +124,9 @@ impl Stage {
             snapshot: Path::new("/").join(SNAPSHOT),
             saved: None,
             user: Some(user),
-            mounts: vec![mount(snapshot, target, false)],
+            mounts: vec![mount(snapshot, target, writable)],
             command: command.into(),
         })
-    }
-
-    /// Lets a template write to the directory of its snapshot.
-    pub(super) fn write_to(&mut self, snapshot: &Path) -> io::Result<()> {
-        for mount in self.mounts.iter_mut().filter(|it| it.source == snapshot) {
-            mount.writable = true;
-        }
-        self.user
-            .map_or(Ok(()), |user| chown(snapshot, Some(user), Some(user)))
     }
 
     /// Shows it the state of another machine.
