@@ -20,7 +20,9 @@ use cellblock_sandbox::{Error, Result};
 /// Maximum time for a server to introduce itself.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
-type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Answer, RemoteRefusal>>>>>;
+/// The callers that wait for a response, by request; `None` once no more will come.
+type Waiting = Arc<Mutex<Option<HashMap<u64, Caller>>>>;
+type Caller = oneshot::Sender<Result<Answer, RemoteRefusal>>;
 
 /// A connection to a server. Dropping it ends everything that the server holds for it.
 pub(super) struct Link {
@@ -78,7 +80,7 @@ impl Link {
                 ),
             ));
         }
-        let waiting = Waiting::default();
+        let waiting = Waiting::new(Mutex::new(Some(HashMap::new())));
         let keep = Keep::default();
         let listening = listen(heard, Arc::clone(&waiting), Arc::clone(&mux));
         let kept = Arc::clone(&keep);
@@ -154,18 +156,16 @@ impl Link {
     pub(super) async fn ask(&self, ask: Ask, action: &'static str, limit: Duration) -> Result<Answer> {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answered) = oneshot::channel();
-        lock(&self.waiting).insert(id, sender);
-        if let Err(error) = self.tell(&ToServer::Ask { id, ask }).await {
-            lock(&self.waiting).remove(&id);
-            return Err(error);
-        }
-        // The listener drops all waiting requests after it has marked the connection as lost, so
-        // that each request is seen by one of the two.
-        if self.mux.is_lost() {
-            return Err(self.mux.lost());
-        }
+        match &mut *lock(&self.waiting) {
+            Some(waiting) => waiting.insert(id, sender),
+            None => return Err(self.mux.lost()),
+        };
+        self.tell(&ToServer::Ask { id, ask }).await.inspect_err(|_| {
+            take(&self.waiting, id);
+        })?;
+        // A server may close the connection behind its response, so only the listener knows that none comes.
         let answer = timeout(limit, answered).await.map_err(|_| {
-            lock(&self.waiting).remove(&id);
+            take(&self.waiting, id);
             Error::too_late("the remote's response", limit)
         })?;
         answer
@@ -192,13 +192,16 @@ async fn listen(mut heard: mpsc::Receiver<Bytes>, waiting: Waiting, mux: Arc<Mux
                 break;
             }
         };
-        let asked = lock(&waiting).remove(&id);
-        if let Some(asked) = asked {
+        if let Some(asked) = take(&waiting, id) {
             let _ = asked.send(answer);
         }
     }
-    // Waiting callers learn that no response comes.
-    lock(&waiting).clear();
+    // Waiting callers learn that no response comes, and later ones are refused.
+    drop(lock(&waiting).take());
+}
+
+fn take(waiting: &Waiting, id: u64) -> Option<Caller> {
+    lock(waiting).as_mut()?.remove(&id)
 }
 
 /// Describes an unreadable message without its content, which may be anything.
@@ -217,4 +220,46 @@ pub(super) fn unexpected() -> Error {
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use cellblock_sandbox::jail::protection::Report;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::error::is_lost;
+    use crate::framed;
+
+    /// A server that closes the connection behind its first response.
+    async fn answer_and_close(stream: UnixStream) {
+        let (mux, mut asked) = Mux::start(framed(stream), Pulse::default(), None);
+        let hello = ToClient::Hello(Hello {
+            generation: GENERATION,
+            frames: cellblock_protocol::GENERATION,
+            image: String::new(),
+            report: Report::default(),
+        });
+        mux.tell(&hello).await.unwrap();
+        asked.recv().await.unwrap();
+        let answer = Answer::Done {};
+        mux.tell(&ToClient::Answer { id: 1, answer }).await.unwrap();
+        mux.close();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_response_before_the_end_is_returned_and_later_requests_are_refused() {
+        for turn in 0..2000 {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let server = tokio::spawn(answer_and_close(theirs));
+            let started = Link::start(framed(ours), Pulse::default(), None).await;
+            let (link, _) = started.unwrap();
+            let answered = link.ask(Ask::Suspend {}, "suspend", HELLO_LIMIT).await;
+            assert!(matches!(answered, Ok(Answer::Done {})), "{turn}: {answered:?}");
+            link.ended().await;
+            let refused = link.ask(Ask::Usage {}, "ask", HELLO_LIMIT).await.unwrap_err();
+            assert!(is_lost(&refused), "{turn}: {refused}");
+            server.await.unwrap();
+        }
+    }
 }

@@ -437,7 +437,8 @@ async fn write<E: std::fmt::Display>(
         let wire = tokio::select! {
             biased;
             wire = timeout(pulse.every, queue.recv()) => wire,
-            _ = ended.wait_for(Option::is_some) => break,
+            // The last message and the end may both have come since the queue was empty.
+            _ = ended.wait_for(Option::is_some) => Ok(queue.try_recv().ok()),
         };
         let wire = match wire {
             Ok(Some(wire)) => wire,
