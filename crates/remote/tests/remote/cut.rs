@@ -88,6 +88,8 @@ fn a_pool_replaces_remote_sandboxes_that_lost_their_connection() {
         until("filled", || pool.ready() == 2).await;
         pair.server.cut();
         until("noticed", || pair.site.lent.lock().unwrap().is_empty()).await;
+        // The client hears of it while it makes another sandbox.
+        let _other = lease(&pair).await;
         let mut lease = pool.acquire(&Limits::default()).await.unwrap();
         assert_eq!(
             crate::support::execute(&mut lease.kernel, "6 * 7").await,
