@@ -1,8 +1,9 @@
 //! Starts the control plane of `CELLBLOCK_TEST_KUBE` with a warm pool, measures claims in it, and keeps it until standard input ends, for
-//! trials by hand. With `--serve`, pods are `cellblock serve` processes at addresses of their own, port 18080; otherwise they are nothing.
+//! trials by hand. With `--serve`, pods are `cellblock serve` processes at addresses of their own, port 18080, and first cells in them are
+//! measured, too; otherwise they are nothing.
 //!
 //! ```console
-//! CELLBLOCK_TEST_KUBE=DIR cargo run -p cellblock-kubernetes --example plane < /dev/null
+//! CELLBLOCK_TEST_KUBE=DIR CELLBLOCK_BIN=target/release/cellblock cargo run --release -p cellblock-kubernetes --example plane -- --serve < /dev/null
 //! ```
 
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]
@@ -13,7 +14,13 @@ use std::path::Path;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use cellblock_kubernetes::{Claims, KubernetesOptions, SandboxClaim, VERBS};
+use cellblock_kubernetes::{Claims, KubernetesOptions, PodAccess, SandboxClaim, VERBS};
+use cellblock_protocol::{CellMode, FromKernel, Language, ToKernel};
+use cellblock_sandbox::Limits;
+use cellblock_sandbox::backend::Kernel;
+use cellblock_sandbox::channel::write_frame;
+use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::pool::create;
 use cellblock_testkit::kubernetes::{ADMIN, GATEWAY, Plane, PretendedPods, ServePods, TestCluster};
 use cellblock_testkit::wait::until;
 use futures_util::StreamExt as _;
@@ -33,7 +40,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Plane::start();
     println!("the plane answers after {:.1?}", began.elapsed());
     let connection = plane.connection();
-    let cluster = if std::env::args().any(|arg| arg == "--serve") {
+    let serves = std::env::args().any(|arg| arg == "--serve");
+    let cluster = if serves {
         let pods = ServePods {
             config: "remote: {serve: true}\npool: {ready: 1}".to_owned(),
             args: vec!["--no-model".to_owned()],
@@ -52,14 +60,27 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let file = Kubeconfig::read_from(&kubeconfig)?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     let api = Api::default_namespaced(Client::try_from(config)?);
-    let claims = Claims::start(&KubernetesOptions {
+    let options = KubernetesOptions {
         kubeconfig: Some(kubeconfig.clone()),
         warm_pool: Some(POOL.to_owned()),
         port: PORT,
         ..KubernetesOptions::default()
-    })
-    .await?;
-    let (mut own, mut ours) = (Vec::new(), Vec::new());
+    };
+    let claims = Claims::start(&options).await?;
+    let backend = if serves {
+        let access = PodAccess {
+            key: None,
+            allow_http: true,
+        };
+        let options = KubernetesOptions {
+            owner: "of-the-cells".to_owned(),
+            ..options.clone()
+        };
+        Some(cellblock_kubernetes::start(&options, access, Demands::default()).await?)
+    } else {
+        None
+    };
+    let (mut own, mut ours, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
         own.push(claim(&api).await?);
         filled(&cluster).await;
@@ -68,10 +89,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ours.push(began.elapsed());
         drop(pod);
         filled(&cluster).await;
+        let Some(backend) = &backend else { continue };
+        let began = Instant::now();
+        let mut lease = create(backend, &Limits::default()).await?;
+        first_cell(&mut lease.kernel).await?;
+        cells.push(began.elapsed());
+        lease.sandbox.destroy().await?;
+        filled(&cluster).await;
     }
     print("claim to Ready, kube's client alone", own);
     print("claim to Ready, Claims::claim", ours);
-    drop(claims);
+    if serves {
+        print("claim to the end of the first cell", cells);
+    }
+    drop((claims, backend));
     until("nothing is left", || {
         cluster.counts() == (0, REPLICAS as usize, REPLICAS as usize)
     })
@@ -131,6 +162,30 @@ async fn claim(api: &Api<SandboxClaim>) -> Result<Duration, Box<dyn Error>> {
     let elapsed = began.elapsed();
     api.delete(&name, &DeleteParams::background()).await?;
     Ok(elapsed)
+}
+
+async fn first_cell(kernel: &mut Kernel) -> Result<(), Box<dyn Error>> {
+    let message = ToKernel::Execute {
+        cell: 1,
+        name: "<cell>".to_owned(),
+        code: "1 + 1".to_owned(),
+        line: 1,
+        language: Language::Python,
+        mode: CellMode::Exec,
+        echo: true,
+        store: true,
+        last: false,
+        references: Vec::new(),
+        report_names: false,
+        grace_ms: None,
+    };
+    write_frame(&mut kernel.writer, &message, &[]).await?;
+    while let Some(frame) = kernel.frames.next().await? {
+        if let FromKernel::Done { .. } = frame.message {
+            return Ok(());
+        }
+    }
+    Err("the kernel ended".into())
 }
 
 fn print(what: &str, mut times: Vec<Duration>) {

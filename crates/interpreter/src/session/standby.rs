@@ -78,7 +78,8 @@ impl Standby {
                 self.author = Author::Setup;
             }
             ToKernel::Configure { .. } | ToKernel::Reset { .. } => self.changes += 1,
-            ToKernel::Get { .. }
+            ToKernel::Restored {}
+            | ToKernel::Get { .. }
             | ToKernel::Check { .. }
             | ToKernel::Variables { .. }
             | ToKernel::Answer { .. }

@@ -14,8 +14,10 @@ use super::super::refusal::RemoteRefusal;
 use super::super::wire::{Answer, Ask, GUEST};
 use super::pump::{Orders, Pump};
 use super::{Host, Signalled, guest};
+use cellblock_protocol::ToKernel;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Kernel, Sandbox};
+use cellblock_sandbox::channel::write_frame;
 use cellblock_sandbox::error::{Blame, Retry};
 
 type Served = Result<Answer, RemoteRefusal>;
@@ -163,7 +165,11 @@ impl Room {
                 "the requested limits exceed the maximum: {above}"
             )));
         }
-        let lease = self.host.lease(&limits).await?;
+        let mut lease = self.host.lease(&limits).await?;
+        if self.is_machine {
+            // Nothing is lost if it cannot be sent: the kernel's end shows later.
+            let _ = write_frame(&mut lease.kernel.writer, &ToKernel::Restored {}, &[]).await;
+        }
         let id = lease.sandbox.id().to_owned();
         let sandbox = self.sandbox.insert(lease.sandbox);
         self.ready = Some(lease.kernel);

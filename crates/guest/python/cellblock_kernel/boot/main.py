@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
+from typing import Any
 
 from cellblock_kernel.cell import interactive
 from cellblock_kernel.cell.channel import BrokenFrame, Channel, Closed
@@ -18,11 +19,15 @@ from cellblock_kernel.rescue.standby import Standby
 
 GENERATION = 5
 
+Message = tuple[dict[str, Any], list[bytes]]
+
 _getpid, _mask = os.getpid, pthread_sigmask
 _version = "{}.{}.{}".format(*sys.version_info)
 
 # Time that a new kernel waits for its first message before it starts to warm up.
 _IDLE_MS = 5
+# The same in a machine that was just restored, whose host still connects when somebody waits for it.
+_RESTORED_IDLE_MS = 100
 
 
 def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], None] | None = None) -> None:
@@ -38,26 +43,38 @@ def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], No
     channel = Channel(channel_fd, gate)
     _hello(channel)
     if not channel.ready(_IDLE_MS):
-        from cellblock_kernel.boot import rehearsal
-
-        # No request waits for this kernel yet: touch the memory that the first cell will use. An
-        # interrupt of that cell must not arrive here.
-        before = _mask(SIG_BLOCK, {SIGINT})
-        rehearsal.rehearse(answer, rehearsal.CELLS)
-        gate.install()
-        _mask(SIG_SETMASK, before)
+        _rehearse(gate)
+    first = None
     if refresh is not None:
         channel.wait()
         refresh()
-    answer(channel, gate, spare_fd)
+        try:
+            first = channel.receive()
+        except Closed:
+            return
+        if first[0]["type"] == "restored" and not channel.ready(_RESTORED_IDLE_MS):
+            # What was rehearsed before is in the snapshot, but not in memory.
+            _rehearse(gate)
+    answer(channel, gate, spare_fd, first)
+
+
+def _rehearse(gate: Gate) -> None:
+    """Touches the memory that the first cell will use, while no request waits for this kernel."""
+    from cellblock_kernel.boot import rehearsal
+
+    # An interrupt of that cell must not arrive here.
+    before = _mask(SIG_BLOCK, {SIGINT})
+    rehearsal.rehearse(answer, rehearsal.CELLS)
+    gate.install()
+    _mask(SIG_SETMASK, before)
 
 
 def _hello(channel: Channel) -> None:
     channel.send({"type": "hello", "generation": GENERATION, "pid": _getpid(), "python": _version})
 
 
-def answer(channel: Channel, gate: Gate, spare_fd: int | None = None) -> None:
-    """Answers messages until the channel is closed."""
+def answer(channel: Channel, gate: Gate, spare_fd: int | None = None, first: Message | None = None) -> None:
+    """Answers messages until the channel is closed; the first one may have been received already."""
     if "matplotlib" not in sys.modules:
         os.environ.setdefault("MPLBACKEND", "module://cellblock_kernel.outputs.pyplot_backend")
     if "" not in sys.path:
@@ -73,10 +90,11 @@ def answer(channel: Channel, gate: Gate, spare_fd: int | None = None) -> None:
             checkpoints.settle()
             while standby.settle():
                 checkpoints.settle()
-            message, blobs = kernel.broker.receive()
+            message, blobs = first or kernel.broker.receive()
+            first = None
             if message["type"] == "checkpoint":
                 checkpoints.keep(message["cell"])
-            else:
+            elif message["type"] != "restored":
                 kernel.handle(message, blobs)
     except (Closed, OSError):
         streams.flush()
