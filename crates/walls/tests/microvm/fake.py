@@ -64,7 +64,7 @@ def run(words: list[str]) -> None:
         command = asked["execute"]
         if restored and BEHAVIOR.get("deaf"):
             continue
-        reply = {"return": answer(command, asked.get("arguments") or {})}
+        reply = {"return": answer(command, asked.get("arguments") or {}), "id": asked["id"]}
         control.sendall(json.dumps(reply).encode() + b"\n")
         if command == "quit":
             return

@@ -15,6 +15,10 @@ const LINE: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Qmp {
     stream: BufReader<UnixStream>,
+    /// The start of a line whose rest was not there in time.
+    begun: Vec<u8>,
+    /// Number of the last command. Its answer has the same; one that came too late has another.
+    last: u64,
     /// Maximum time for one answer.
     limit: Duration,
 }
@@ -24,6 +28,8 @@ impl Qmp {
     pub(super) async fn start(stream: UnixStream, limit: Duration) -> Result<Self, String> {
         let mut qmp = Self {
             stream: BufReader::new(stream),
+            begun: Vec::new(),
+            last: 0,
             limit,
         };
         let greeting = qmp.line().await?;
@@ -36,17 +42,20 @@ impl Qmp {
 
     /// Runs a command and returns its result.
     pub(super) async fn run(&mut self, command: &str, arguments: Value) -> Result<Value, String> {
-        let mut line = json!({"execute": command, "arguments": arguments}).to_string();
+        self.last += 1;
+        let mut line = json!({"execute": command, "arguments": arguments, "id": self.last}).to_string();
         line.push('\n');
         let written = self.stream.get_mut().write_all(line.as_bytes()).await;
         written.map_err(|error| format!("send `{command}` to QEMU: {error}"))?;
         loop {
             let mut answer = self.line().await?;
+            if answer["id"] != self.last {
+                continue;
+            }
             if let Some(error) = answer.get("error") {
                 let reason = error.get("desc").and_then(Value::as_str).unwrap_or("unknown");
                 return Err(format!("QEMU rejected `{command}`: {reason}"));
             }
-            // Others are events.
             if let Some(result) = answer.get_mut("return") {
                 return Ok(result.take());
             }
@@ -76,9 +85,8 @@ impl Qmp {
     }
 
     async fn line(&mut self) -> Result<Value, String> {
-        let mut line = Vec::new();
         let mut limited = tokio::io::AsyncReadExt::take(&mut self.stream, LINE);
-        let read = tokio::time::timeout(self.limit, limited.read_until(b'\n', &mut line)).await;
+        let read = tokio::time::timeout(self.limit, limited.read_until(b'\n', &mut self.begun)).await;
         match read {
             Err(_) => Err(format!(
                 "QEMU did not answer within {} s",
@@ -87,6 +95,7 @@ impl Qmp {
             Ok(Err(error)) => Err(format!("read QEMU's answer: {error}")),
             Ok(Ok(0)) => Err("QEMU closed its control socket".to_owned()),
             Ok(Ok(_)) => {
+                let line = std::mem::take(&mut self.begun);
                 serde_json::from_slice(&line).map_err(|error| format!("QEMU's answer is not JSON: {error}"))
             }
         }
@@ -99,24 +108,36 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    async fn with_answers(answers: &'static str) -> Result<Qmp, String> {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        theirs.write_all(answers.as_bytes()).await.unwrap();
+    /// Starts with a peer that says each text once it has read that many commands.
+    async fn with_answers(answers: &'static [(usize, &'static str)]) -> Result<Qmp, String> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
         tokio::spawn(async move {
-            let mut commands = BufReader::new(theirs).lines();
-            while let Ok(Some(_)) = commands.next_line().await {}
+            let mut peer = BufReader::new(theirs);
+            let mut commands = 0;
+            for (after, text) in answers {
+                while commands < *after {
+                    peer.read_until(b'\n', &mut Vec::new()).await.unwrap();
+                    commands += 1;
+                }
+                peer.get_mut().write_all(text.as_bytes()).await.unwrap();
+            }
+            while let Ok(1..) = peer.read_until(b'\n', &mut Vec::new()).await {}
         });
         Qmp::start(ours, LIMIT).await
     }
 
     #[tokio::test]
     async fn events_are_skipped_and_errors_name_the_command() {
-        let mut qmp = with_answers(
-            "{\"QMP\": {}}\n{\"return\": {}}\n{\"event\": \"STOP\"}\n{\"return\": {\"status\": \"active\"}}\n\
-             {\"return\": {\"status\": \"completed\"}}\n{\"error\": {\"desc\": \"no such thing\"}}\n",
-        )
-        .await
-        .unwrap();
+        let answers = &[
+            (
+                0,
+                "{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"event\": \"STOP\"}\n",
+            ),
+            (2, "{\"return\": {\"status\": \"active\"}, \"id\": 2}\n"),
+            (3, "{\"return\": {\"status\": \"completed\"}, \"id\": 3}\n"),
+            (4, "{\"error\": {\"desc\": \"no such thing\"}, \"id\": 4}\n"),
+        ];
+        let mut qmp = with_answers(answers).await.unwrap();
         let settled = qmp.settled("query-migrate", &["active"], LIMIT).await;
         assert_eq!(settled.unwrap()["status"], "completed");
         let error = qmp.run("cont", json!({})).await.unwrap_err();
@@ -124,8 +145,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_answer_that_comes_too_late_is_not_that_of_the_next_command() {
+        let answers = &[
+            (0, "{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"return\": \"la"),
+            (3, "te\", \"id\": 2}\n{\"return\": \"in time\", \"id\": 3}\n"),
+        ];
+        let mut qmp = with_answers(answers).await.unwrap();
+        qmp.limit = Duration::from_millis(50);
+        let error = qmp.run("stop", json!({})).await.unwrap_err();
+        assert!(error.contains("did not answer within"), "{error}");
+        qmp.limit = LIMIT;
+        assert_eq!(qmp.run("cont", json!({})).await.unwrap(), "in time");
+    }
+
+    #[tokio::test]
     async fn a_program_that_is_not_qemu_is_an_error() {
-        for (said, expected) in [("{}\n", "is not QEMU"), ("hello\n", "is not JSON")] {
+        let others: [(&[_], _); 2] = [
+            (&[(0, "{}\n")], "is not QEMU"),
+            (&[(0, "hello\n")], "is not JSON"),
+        ];
+        for (said, expected) in others {
             let error = with_answers(said).await.unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
