@@ -78,7 +78,8 @@ async fn remove(
     to_its_end(&gateway, async move {
         let mut state = held.state.lock().await;
         held.session.drop_checkpoint(wanted).await?;
-        forget_others(&held, &mut state).await
+        forget_others(&held, &mut state).await?;
+        Ok(())
     })
     .await?;
     Ok(Json(deleted(&checkpoint, "container.checkpoint.deleted")))
@@ -114,7 +115,11 @@ async fn events(
     Ok(Json(Listed::new(held.session.events())))
 }
 
-async fn find(gateway: &Gateway, caller: &Caller, container: &str) -> Result<HeldContainer, Problem> {
+pub(super) async fn find(
+    gateway: &Gateway,
+    caller: &Caller,
+    container: &str,
+) -> Result<HeldContainer, Problem> {
     let owner = &caller.owner;
     if gateway.records.container(owner, container).await?.is_none() {
         return Err(unknown(container).into());
@@ -124,13 +129,11 @@ async fn find(gateway: &Gateway, caller: &Caller, container: &str) -> Result<Hel
 }
 
 /// Does something to its end, whether or not the client still waits.
-async fn to_its_end<T: Send + 'static>(
+pub(super) async fn to_its_end<T: Send + 'static>(
     gateway: &Gateway,
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
-    let done = attended(gateway, "finish the request", |_| async move {
-        Some(work.await.map_err(Problem::from))
-    });
+    let done = attended(gateway, "finish the request", |_| async move { Some(work.await) });
     done.await
 }
 

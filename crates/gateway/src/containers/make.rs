@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cellblock_agent::wire::{ApiError, ErrorKind, Ids};
+use cellblock_interpreter::Session;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
@@ -14,7 +15,8 @@ use super::run;
 use crate::clock::now_ms;
 use crate::records::ContainerRow;
 use crate::state::Gateway;
-use crate::state::containers::{ContainerState, HeldContainer, LiveContainer, memory, room};
+use crate::state::containers::room::{self, RoomPermit};
+use crate::state::containers::{ContainerState, HeldContainer, LiveContainer, memory};
 
 /// The memory that clients can ask for, in GiB.
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];
@@ -84,9 +86,9 @@ impl New {
         } else {
             Some(room::try_enter(gateway, owner).await?)
         };
-        let (id, revived) = match self.revives {
-            Some(row) => (row.id, true),
-            None => (Ids::random().mint("cntr"), false),
+        let id = match &self.revives {
+            Some(row) => row.id.clone(),
+            None => mint(),
         };
         let project = options.project.as_deref().map(|name| {
             let store = gateway.store.clone();
@@ -113,6 +115,20 @@ impl New {
             options_of_session.prelude.push(DERIVATION.to_owned());
         }
         let session = gateway.interpreter()?.session(options_of_session);
+        self.host(gateway, owner, (id, session), room).await
+    }
+
+    /// Puts the container of a session at hand, with its place for a sandbox, and remembers it.
+    pub(super) async fn host(
+        self,
+        gateway: &Gateway,
+        owner: &str,
+        (id, session): (String, Session),
+        room: Option<RoomPermit>,
+    ) -> Result<HeldContainer, ApiError> {
+        let options = &gateway.options.containers;
+        let idle = self.idle.unwrap_or(options.idle_timeout);
+        let revived = self.revives.is_some();
         let live = LiveContainer {
             auto: self.auto,
             memory_limit: self.memory_limit.clone(),
@@ -158,6 +174,11 @@ impl New {
         }
         Ok(held)
     }
+}
+
+/// Returns the ID of a new container.
+pub(super) fn mint() -> String {
+    Ids::random().mint("cntr")
 }
 
 /// The bytes of a memory limit, if this gateway gives that much.

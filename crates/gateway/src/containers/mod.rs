@@ -7,6 +7,7 @@ mod checkpoint_routes;
 mod derive;
 mod elsewhere;
 mod file_routes;
+mod fork;
 mod make;
 mod object;
 mod place;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::routing::get;
+use axum::routing::{get, post};
 use cellblock_agent::wire::{ApiError, Ids};
 use serde_json::Value;
 
 use super::make::New;
 use super::object::{self, Create};
-use super::{checkpoint_routes, file_routes, run, sweep, unknown};
+use super::{checkpoint_routes, file_routes, fork, run, sweep, unknown};
 use crate::clock::now_ms;
 use crate::files::attach::Attachments;
 use crate::json::{Json, deleted};
@@ -26,6 +26,7 @@ pub(crate) fn routes() -> Router<Gateway> {
     Router::new()
         .route("/v1/containers", get(list).post(create))
         .route("/v1/containers/{container}", get(retrieve).delete(remove))
+        .route("/v1/containers/{container}/fork", post(fork::fork))
         .merge(file_routes::routes())
         .merge(checkpoint_routes::routes())
 }

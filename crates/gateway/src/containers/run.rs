@@ -112,18 +112,13 @@ pub(super) async fn furnish(
         state.placed.clear();
         state.sandbox = Some(prepared.sandbox);
     }
-    let every = Page {
-        after: None,
-        limit: usize::MAX >> 1,
-        ascending: true,
-    };
     let failed = |error: &(dyn std::error::Error + 'static)| {
         tracing::error!(error, "put files into a container");
         Error::Request("put the user's files into the sandbox; the gateway's log says why".to_owned())
     };
     let files = gateway
         .records
-        .container_files(&held.owner, &held.id, every)
+        .container_files(&held.owner, &held.id, Page::all())
         .await;
     let files = files
         .map_err(|error| failed(&error))?

@@ -13,6 +13,17 @@ pub(crate) struct Page {
     pub(crate) ascending: bool,
 }
 
+impl Page {
+    /// All of a list, the oldest first.
+    pub(crate) const fn all() -> Self {
+        Self {
+            after: None,
+            limit: usize::MAX >> 1,
+            ascending: true,
+        }
+    }
+}
+
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paged<T> {

@@ -40,6 +40,17 @@ impl Default for ForkRequest {
     }
 }
 
+impl ForkRequest {
+    /// Returns how to fork, with IDs for the new sessions.
+    pub(crate) fn options(&self, mint: impl Fn() -> String) -> Result<ForkOptions, Error> {
+        let mut options = ForkOptions::new(self.count);
+        options.reseed = self.reseed;
+        options.check()?;
+        options.ids = (0..self.count).map(|_| mint()).collect();
+        Ok(options)
+    }
+}
+
 /// The sessions of a fork.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ForkAnswer {
@@ -75,12 +86,7 @@ pub(crate) async fn fork(
 ) -> Result<(StatusCode, Json<ForkAnswer>), Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
-    let mut options = ForkOptions::new(request.count);
-    options.reseed = request.reseed;
-    options.check().map_err(Error::from)?;
-    options.ids = (0..request.count)
-        .map(|_| replicas::mint_session(&gateway))
-        .collect();
+    let options = request.options(|| replicas::mint_session(&gateway))?;
     let ids = options.ids.clone();
     // Every place is taken before anything is made. Those that stay empty are free again.
     let mut places = Vec::new();

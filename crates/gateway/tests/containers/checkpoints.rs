@@ -1,4 +1,4 @@
-//! Checkpoints of containers, and rollbacks to them.
+//! Checkpoints of containers, rollbacks to them, and forks.
 
 use serde_json::json;
 
@@ -71,5 +71,66 @@ fn a_container_is_rolled_back_to_a_checkpoint() {
             let refused = other.post(&path(rest), &body).await;
             assert_eq!(refused.error(), (404, "container_not_found"));
         }
+    });
+}
+
+#[test]
+fn a_container_is_forked_with_its_variables_and_files() {
+    block_on(async {
+        let bench = bench().await.of("fay");
+        let id = bench.container().await;
+        let path = |id: &str, rest: &str| format!("containers/{id}/{rest}");
+        bench
+            .upload(&path(&id, "files"), "data.csv", b"a\n1\n", &[])
+            .await
+            .ok();
+        bench.run(&id, "x = [41]\nopen('made', 'w').write('once')").await;
+        let forked = bench.post(&path(&id, "fork"), &json!({"count": 2})).await;
+        assert_eq!(forked.status, 201, "{}", forked.body);
+        let forked = forked.body;
+        assert_eq!(
+            (&forked["object"], &forked["parent"]),
+            (&json!("container.fork"), &json!(id))
+        );
+        let ids: Vec<_> = forked["ids"].as_array().unwrap().iter().collect();
+        assert_eq!(ids.len(), 2);
+        // What one of them does, no other sees.
+        let code = "x.append(1)\nprint(sum(x), open('data.csv').read().split(), open('made').read())\nopen('made', 'w').write('changed')";
+        for fork in &ids {
+            let call = bench.run(fork.as_str().unwrap(), code).await;
+            assert!(logs(&call).contains("42 ['a', '1'] once"), "{call}");
+        }
+        let call = bench.run(&id, "print(sum(x), open('made').read())").await;
+        assert!(logs(&call).contains("41 once"), "{call}");
+        // Their files are their own: one can be removed without the others.
+        let fork = ids[0].as_str().unwrap();
+        let files = bench.get(&path(fork, "files")).await.ok();
+        let file = files["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|file| file["path"] == "/mnt/data/data.csv");
+        let file = file.unwrap_or_else(|| panic!("{files}"));
+        assert_eq!(
+            (&file["container_id"], &file["source"]),
+            (&json!(fork), &json!("user"))
+        );
+        bench.delete(&format!("containers/{fork}")).await.ok();
+        let files = bench.get(&path(&id, "files")).await.ok();
+        assert_eq!(files["data"].as_array().unwrap().len(), 2, "{files}");
+        let events = bench.get(&path(&id, "events")).await.ok();
+        assert_eq!(events["data"][0]["event"], "forked");
+
+        let too_many = bench.post(&path(&id, "fork"), &json!({"count": 17})).await;
+        assert_eq!(too_many.status, 400, "{}", too_many.body);
+        bench
+            .run(&id, "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()")
+            .await;
+        let refused = bench.post(&path(&id, "fork"), &json!({})).await;
+        assert_eq!(refused.status, 409, "{}", refused.body);
+        let list = bench.get("containers").await.ok();
+        assert_eq!(list["data"].as_array().unwrap().len(), 2, "{list}");
+        let refused = bench.of("eve").post(&path(&id, "fork"), &json!({})).await;
+        assert_eq!(refused.error(), (404, "container_not_found"));
     });
 }
