@@ -45,22 +45,28 @@ import json, os, socket, sys, threading, time
 from cellblock_kernel.boot import main, rehearsal
 from cellblock_kernel.cell.channel import frame
 did, sent = [], []
-rehearsal.rehearse = lambda *_: did.append("rehearse")
+arrived = threading.Event()
+def rehearse(*_):
+    did.append("rehearse")
+    if did.count("rehearse") == 3:
+        arrived.wait()
+rehearsal.rehearse = rehearse
 ours, theirs = socket.socketpair()
-at_once, later = ([frame(message) for message in json.loads(messages)] for messages in sys.argv[1:])
+at_once, later = ([frame(message) for message in json.loads(messages)] for messages in sys.argv[1:3])
 def host():
     while not did:
         time.sleep(0.001)
     ours.sendall(b"".join(at_once))
-    while later and did.count("rehearse") < 2:
+    while later and did.count("rehearse") < 3:
         time.sleep(0.001)
     ours.sendall(b"".join(later))
     ours.shutdown(socket.SHUT_WR)
+    arrived.set()
     while received := ours.recv(1 << 16):
         sent.append(received)
 thread = threading.Thread(target=host)
 thread.start()
-main.serve(theirs.detach(), None, lambda: did.append("refresh"))
+main.serve(theirs.detach(), None, lambda: did.append("refresh"), sys.argv[3] == "again")
 ours.shutdown(socket.SHUT_RD)
 thread.join()
 os.write(2, json.dumps([did, b"".join(sent).decode("latin").count('"completed"')]).encode())
@@ -136,14 +142,16 @@ class Template(unittest.TestCase):
             {"type": "restored"},
             {"type": "execute", "cell": 1, "code": "1", "name": "c", "mode": "exec", "echo": True, "store": True},
         )
-        for at_once, later, expected in (
-            ([restored], [cell], [["rehearse", "refresh", "rehearse"], 1]),
-            ([restored, cell], [], [["rehearse", "refresh"], 1]),
-            ([cell], [], [["rehearse", "refresh"], 1]),
-            ([], [], [["rehearse", "refresh"], 0]),
+        for at_once, later, again, expected in (
+            # Each of its cells by itself, until one of the host comes.
+            ([restored], [cell], "again", [["rehearse", "refresh", "rehearse", "rehearse"], 1]),
+            ([restored, cell], [], "again", [["rehearse", "refresh"], 1]),
+            ([restored, cell], [], "once", [["rehearse", "refresh"], 1]),
+            ([cell], [], "again", [["rehearse", "refresh"], 1]),
+            ([], [], "again", [["rehearse", "refresh"], 0]),
         ):
             done = subprocess.run(
-                [sys.executable, "-c", RESTORED, json.dumps(at_once), json.dumps(later)],
+                [sys.executable, "-c", RESTORED, json.dumps(at_once), json.dumps(later), again],
                 cwd=PACKAGE,
                 capture_output=True,
                 text=True,

@@ -32,7 +32,7 @@ def run(moved: dict[str, str], preload: list[str]) -> NoReturn:
         failed = warm.warm(preload)
         if preload:
             _prepare(failed)
-        main.serve(_CHANNEL, refresh=after_fork.refresh if preload else None)
+        main.serve(_CHANNEL, refresh=after_fork.refresh if preload else None, again=True)
         status = 0
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else 1

@@ -30,11 +30,11 @@ _IDLE_MS = 5
 _RESTORED_IDLE_MS = 100
 
 
-def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], None] | None = None) -> None:
+def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], None] | None = None, again: bool = False) -> None:
     """Sends hello and answers messages until the host closes the channel. The spare channel is for a standby.
 
     `refresh` runs when the first message arrives: a snapshot may have been taken until then, and every machine that is restored
-    from it needs generators of its own.
+    from it needs generators of its own. `again` says whether it is worth to rehearse again in a restored machine.
 
     Descriptors 1 and 2 are pipes to the host, 0 is empty. Returns when the channel is closed; the caller then leaves by `os._exit`.
     """
@@ -42,29 +42,39 @@ def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], No
     gate.install()
     channel = Channel(channel_fd, gate)
     _hello(channel)
-    if not channel.ready(_IDLE_MS):
-        _rehearse(gate)
     first = None
+    if not channel.ready(_IDLE_MS):
+        from cellblock_kernel.boot import rehearsal
+
+        # No request waits for this kernel yet.
+        _rehearse(gate, rehearsal.CELLS)
     if refresh is not None:
         channel.wait()
         refresh()
+    # Received here only where it is there already: the kernel prepares for one that comes later.
+    if again and (refresh is not None or channel.ready(0)):
         try:
             first = channel.receive()
         except Closed:
             return
         if first[0]["type"] == "restored" and not channel.ready(_RESTORED_IDLE_MS):
-            # What was rehearsed before is in the snapshot, but not in memory.
-            _rehearse(gate)
+            from cellblock_kernel.boot import rehearsal
+
+            # What was rehearsed before is in the snapshot, but not in memory. A cell that comes now waits for at most one.
+            for cell in rehearsal.CELLS:
+                _rehearse(gate, (cell,))
+                if channel.ready(0):
+                    break
     answer(channel, gate, spare_fd, first)
 
 
-def _rehearse(gate: Gate) -> None:
-    """Touches the memory that the first cell will use, while no request waits for this kernel."""
+def _rehearse(gate: Gate, cells: tuple[str, ...]) -> None:
+    """Touches the memory that the first cell will use."""
     from cellblock_kernel.boot import rehearsal
 
     # An interrupt of that cell must not arrive here.
     before = _mask(SIG_BLOCK, {SIGINT})
-    rehearsal.rehearse(answer, rehearsal.CELLS)
+    rehearsal.rehearse(answer, cells)
     gate.install()
     _mask(SIG_SETMASK, before)
 
