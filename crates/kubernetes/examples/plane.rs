@@ -33,6 +33,7 @@ const POOL: &str = "python";
 const REPLICAS: u32 = 4;
 const PORT: u16 = 18080;
 const RUNS: usize = 20;
+const REST: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -90,6 +91,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         drop(pod);
         filled(&cluster).await;
         let Some(backend) = &backend else { continue };
+        // A pod is ready before its server has imported the image's libraries.
+        tokio::time::sleep(REST).await;
         let began = Instant::now();
         let mut lease = create(backend, &Limits::default()).await?;
         first_cell(&mut lease.kernel).await?;
