@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,6 +24,8 @@ use cellblock_sandbox::{Error, Result};
 
 /// Maximum time for a server to create or end a sandbox, or to start a kernel.
 pub(super) const LIFE_LIMIT: Duration = Duration::from_secs(90);
+/// The stream of a sandbox's first kernel.
+const FIRST_KERNEL: u32 = GUEST + 1;
 /// Maximum time for a server to report the usage.
 const USAGE_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum time to transfer a dataset.
@@ -39,6 +41,8 @@ pub(super) struct RemoteSandbox {
     pub(super) local: Option<LocalConfig>,
     /// Number of the last stream; 0 is the guest's.
     last: AtomicU32,
+    /// The kernel that was requested together with the sandbox, until somebody wants one.
+    first: Mutex<Option<Result<Kernel>>>,
 }
 
 impl RemoteSandbox {
@@ -63,7 +67,17 @@ impl RemoteSandbox {
     async fn take(link: Link, id: String, ask: Ask, local: Option<LocalConfig>) -> Result<Self> {
         let link = Arc::new(link);
         let (sending, receiving) = link.open(GUEST);
-        let Answer::Sandbox { id: there } = link.ask(ask, "make a sandbox", LIFE_LIMIT).await? else {
+        // In one round trip: the server answers one request after the other, and refuses a kernel without a sandbox.
+        let (made, kernel) = tokio::join!(
+            link.ask(ask, "make a sandbox", LIFE_LIMIT),
+            start(
+                &link,
+                FIRST_KERNEL,
+                Ask::StartKernel { stream: FIRST_KERNEL },
+                "start a kernel"
+            ),
+        );
+        let Answer::Sandbox { id: there } = made? else {
             return Err(unexpected());
         };
         tracing::debug!(
@@ -78,7 +92,8 @@ impl RemoteSandbox {
             link,
             guest: Guest::new(ours)?,
             local,
-            last: AtomicU32::new(GUEST),
+            last: AtomicU32::new(FIRST_KERNEL),
+            first: Mutex::new(Some(kernel)),
         })
     }
 
@@ -87,16 +102,16 @@ impl RemoteSandbox {
     }
 
     async fn kernel(&self, rescued: Option<u32>) -> Result<Kernel> {
+        let first = { self.first.lock().unwrap_or_else(PoisonError::into_inner).take() };
+        if let (None, Some(first)) = (rescued, first) {
+            return first;
+        }
         let stream = self.stream();
-        let halves = self.link.open(stream);
         let (ask, action) = match rescued {
             None => (Ask::StartKernel { stream }, "start a kernel"),
             Some(pid) => (Ask::Rescue { stream, pid }, "let a standby take over"),
         };
-        match self.link.ask(ask, action, LIFE_LIMIT).await? {
-            Answer::Kernel { pid } => kernel(&self.link, stream, halves, pid),
-            _ => Err(unexpected()),
-        }
+        start(&self.link, stream, ask, action).await
     }
 
     /// Sends a file, about which `ask` then says what to do with it.
@@ -132,6 +147,15 @@ impl RemoteSandbox {
             answer = &mut mounted => return answer.map(drop),
         }
         mounted.await.map(drop)
+    }
+}
+
+/// Asks for a kernel, which communicates over a stream.
+async fn start(link: &Arc<Link>, stream: u32, ask: Ask, action: &'static str) -> Result<Kernel> {
+    let halves = link.open(stream);
+    match link.ask(ask, action, LIFE_LIMIT).await? {
+        Answer::Kernel { pid } => kernel(link, stream, halves, pid),
+        _ => Err(unexpected()),
     }
 }
 
