@@ -1,9 +1,12 @@
 //! Checkpoints: a session goes back to its variables and files of an earlier moment.
 
+use std::time::Duration;
+
 use cellblock_interpreter::execution::{Outcome, VariablesState};
 use cellblock_interpreter::session::checkpoints::{CheckpointError, MAX_CHECKPOINTS};
 use cellblock_interpreter::session::processes::ProcessOrder;
 use cellblock_interpreter::{Error, Session};
+use tokio::time::sleep;
 
 use crate::limited::{MIB, limited, rescuing, unrescued};
 use crate::support::{block_on, run, session, value};
@@ -234,6 +237,28 @@ fn what_a_checkpoint_cannot_hold_is_named_and_nothing_is_kept() {
             assert_eq!(refused(&session).await, obstacle, "{code}");
             assert_eq!(session.checkpoints().await.unwrap(), []);
             assert_eq!(value(&session, "1 + 1").await, 2);
+        }
+    });
+}
+
+#[test]
+fn a_session_that_has_checkpoints_looks_for_obstacles_after_each_cell() {
+    needs!(Checkpoints);
+    block_on(async {
+        let session = session().await;
+        // Long enough for a standby, whose mappings are looked at ahead, or too short for it.
+        for pause in [Duration::from_millis(300), Duration::ZERO] {
+            run(&session, "import mmap\nmemory = None").await;
+            sleep(pause).await;
+            session.checkpoint(None).await.unwrap();
+            sleep(Duration::from_millis(300)).await;
+            run(&session, "memory = mmap.mmap(-1, 4096)").await;
+            sleep(pause).await;
+            assert_eq!(refused(&session).await, "shared memory", "{pause:?}");
+            sleep(Duration::from_millis(300)).await;
+            run(&session, "memory.close()").await;
+            sleep(pause).await;
+            session.checkpoint(None).await.unwrap();
         }
     });
 }

@@ -55,8 +55,10 @@ class Standby:
         self.is_asked: Any = bool
         self._pid = 0
         # To the standby of this very state.
-        self._link: _socket.socket | None = None
+        self.link: _socket.socket | None = None
         self.keep: Any = bool
+        # What else is worth to be found out while the kernel is idle.
+        self.look_ahead: Any = bool
         self._changes = 0
         self._touched = False
         self._places: dict[int, Any] = {}
@@ -118,7 +120,7 @@ class Standby:
             # copy.
             before = _mask(signal.SIG_BLOCK, _valid())
             try:
-                self._link, link = _socket.socketpair()
+                self.link, link = _socket.socketpair()
                 pid = clone()
             except OSError as error:
                 self.part()
@@ -132,6 +134,8 @@ class Standby:
             _mask(signal.SIG_SETMASK, before)
         self._pid = pid or 0
         self._report(pid, refused)
+        if pid and not self._channel.ready(0):
+            self.look_ahead()
         return False
 
     def _report(self, pid: int | None, refused: str | None) -> None:
@@ -139,13 +143,13 @@ class Standby:
 
     def part(self) -> None:
         """Closes the socket to the standby, which is not of this very state any more."""
-        link, self._link = self._link, None
+        link, self.link = self.link, None
         if link is not None:
             link.close()
 
     def give(self, message: Any, socket: int) -> int:
         """Gives the standby away if it is of this very state, as a copy that waits on a socket; returns its pid, or 0."""
-        pid, link = self._pid, self._link
+        pid, link = self._pid, self.link
         if not pid or link is None:
             return 0
         content = frame(message)
@@ -174,7 +178,7 @@ class Standby:
         if self._spare is None:
             return "no spare channel"
         try:
-            linked = () if self._link is None else (self._link.fileno(),)
+            linked = () if self.link is None else (self.link.fileno(),)
             own = {self._identity(number) for number in (1, 2, self._spare, self._channel.fileno(), *linked, *handed)}
             obstacle = soundness.thread_obstacle() or soundness.child_obstacle()
             if obstacle is None:
