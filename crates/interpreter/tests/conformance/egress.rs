@@ -302,7 +302,7 @@ for root in ('/tmp', '/workspace'):
                         places.append(os.path.join(folder, name))
             except OSError:
                 pass
-str((places, searched > 30_000_000))"
+str((places, searched > 50_000_000))"
         );
         assert_eq!(value(&session, &search).await, "([], True)");
         session.close().await.unwrap();

@@ -42,39 +42,33 @@ def serve(channel_fd: int, spare_fd: int | None = None, refresh: Callable[[], No
     gate.install()
     channel = Channel(channel_fd, gate)
     _hello(channel)
-    first = None
-    if not channel.ready(_IDLE_MS):
-        from cellblock_kernel.boot import rehearsal
-
-        # No request waits for this kernel yet.
-        _rehearse(gate, rehearsal.CELLS)
+    _rehearse(channel, gate, _IDLE_MS)
     if refresh is not None:
         channel.wait()
         refresh()
+    first = None
     # Received here only where it is there already: the kernel prepares for one that comes later.
     if again and (refresh is not None or channel.ready(0)):
         try:
             first = channel.receive()
         except Closed:
             return
-        if first[0]["type"] == "restored" and not channel.ready(_RESTORED_IDLE_MS):
-            from cellblock_kernel.boot import rehearsal
-
-            # What was rehearsed before is in the snapshot, but not in memory. A cell that comes now waits for at most one.
-            for cell in rehearsal.CELLS:
-                _rehearse(gate, (cell,))
-                if channel.ready(0):
-                    break
+        if first[0]["type"] == "restored":
+            # What was rehearsed before is in the snapshot, but not in memory.
+            _rehearse(channel, gate, _IDLE_MS if refresh is None else _RESTORED_IDLE_MS)
     answer(channel, gate, spare_fd, first)
 
 
-def _rehearse(gate: Gate, cells: tuple[str, ...]) -> None:
-    """Touches the memory that the first cell will use."""
+def _rehearse(channel: Channel, gate: Gate, idle_ms: int) -> None:
+    """Touches the memory that the first cell will use, unless a request comes in that time. One that comes later waits for at
+    most one throwaway cell."""
+    if channel.ready(idle_ms):
+        return
     from cellblock_kernel.boot import rehearsal
 
-    # An interrupt of that cell must not arrive here.
+    # An interrupt of that request must not arrive here.
     before = _mask(SIG_BLOCK, {SIGINT})
-    rehearsal.rehearse(answer, cells)
+    rehearsal.rehearse(answer, rehearsal.CELLS, lambda: channel.ready(0))
     gate.install()
     _mask(SIG_SETMASK, before)
 

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from cellblock_kernel.cell.channel import Channel, encode
+from cellblock_kernel.cell.channel import Channel, Closed
 from cellblock_kernel.cell.interrupt import Gate
 
 CELLS = ("1 + 1", "import sys", "def f(x):\n    return x\nf(2)", "print(end='')", "[][0]")
@@ -22,25 +22,17 @@ LIBRARY_CELLS = (
 )
 
 
-def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) -> None:
-    """Lets a separate kernel answer some cells; all its changes to the process are undone."""
+def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...], enough: Callable[[], bool] = bool) -> None:
+    """Lets a separate kernel answer cells until there was `enough`; all its changes to the process are undone."""
     ours, theirs = _socket.socketpair()
-    messages = [{"type": "configure", "prelude": ["analysis", "documents"], "guard": "off", "limits": {}, "sys_path": []}]
-    for number, code in enumerate(cells):
-        messages.append(
-            {"type": "execute", "cell": number, "code": code, "name": "<cell>", "mode": "exec", "echo": True, "store": True}
-        )
-    for message in messages:
-        body = encode(message)
-        ours.sendall((4 + len(body)).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body)
-    ours.shutdown(_socket.SHUT_WR)
-    reader = threading.Thread(target=_drain, args=(ours,))
+    host = Channel(ours.detach(), Gate())
+    feeder = threading.Thread(target=_feed, args=(host, cells, enough))
     try:
-        reader.start()
+        feeder.start()
     except RuntimeError:
         # The process limit is reached. Cells do not depend on a rehearsal: the first one just takes
         # longer.
-        ours.close()
+        host.release()
         theirs.close()
         return
     module = sys
@@ -61,13 +53,24 @@ def rehearse(answer: Callable[[Channel, Gate], None], cells: tuple[str, ...]) ->
         os.environ.clear()
         os.environ.update(environment)
         signal.signal(signal.SIGINT, handler)
-        # Other processes may still hold the other end; this ends the reader in any case.
-        ours.shutdown(_socket.SHUT_RD)
-        reader.join()
-        ours.close()
+        # Other processes may still hold the other end; this ends the feeder in any case.
+        host.end(_socket.SHUT_RD)
+        feeder.join()
+        host.release()
 
 
-def _drain(answers: _socket.socket) -> None:
-    """Reads the throwaway kernel's messages, so that it never waits for a reader."""
-    while answers.recv(1 << 16):
+def _feed(host: Channel, cells: tuple[str, ...], enough: Callable[[], bool]) -> None:
+    """Sends the throwaway kernel one cell after another."""
+    try:
+        host.send({"type": "configure", "prelude": ["analysis", "documents"], "guard": "off", "limits": {}, "sys_path": []})
+        for number, code in enumerate(cells):
+            if enough():
+                break
+            host.send(
+                {"type": "execute", "cell": number, "code": code, "name": "<cell>", "mode": "exec", "echo": True, "store": True}
+            )
+            while host.read()[0]["type"] != "done":
+                pass
+        host.end(_socket.SHUT_WR)
+    except (Closed, OSError):
         pass

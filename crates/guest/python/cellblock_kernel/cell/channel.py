@@ -118,6 +118,10 @@ class Channel:
         """Closes this process's copy of the socket."""
         self._socket.close()
 
+    def end(self, how: int) -> None:
+        """Ends one direction of the stream, for all processes that hold it."""
+        self._socket.shutdown(how)
+
     @property
     def mine(self) -> bool:
         """Returns whether this process may write: a child that a cell forked may not."""
