@@ -1,4 +1,5 @@
 //! Measures what the dialects cost: a warm `1+1` over each of them, over MCP and over REST, in turns, and the first result of a new sandbox of E2B.
+//! Names after the number of rounds select some of them; `REST` alone runs cell after cell.
 //!
 //! ```sh
 //! cellblock serve --no-model --config tests/judges/cellblock.yaml --listen 127.0.0.1:8080 &
@@ -195,6 +196,9 @@ async fn main() -> Result<()> {
         url: url.trim_end_matches('/').to_owned(),
     };
     let mut ways = served.ways().await?;
+    // REST, which the others are compared with, is always among them.
+    let named = arguments.get(2..).unwrap_or_default();
+    ways.retain(|(name, _)| named.is_empty() || *name == REST || named.iter().any(|it| it == name));
     let mut measured = vec![Vec::new(); ways.len()];
     for round in 0..rounds + 10 {
         for ((name, way), measured) in ways.iter_mut().zip(&mut measured) {
