@@ -46,7 +46,7 @@ class Checkpoints:
         self._left: int | None = None
         self._opened: dict[int, Opened] = {}
         self._belongings = Belongings()
-        # What stands in the way of a checkpoint among the mappings of the very state of a standby.
+        # What forbids a checkpoint among the mappings of the very state of a standby.
         self._seen: tuple[Any, str | None] = (None, None)
         standby.keep = self._given
 
@@ -67,7 +67,6 @@ class Checkpoints:
         for descriptor in handed:
             _close(descriptor)
         self._channel.send({"type": "kept", "cell": cell, "pid": pid, "refused": refused, "bytes": size, "bound": bound})
-        # Who keeps one checkpoint will keep more.
         self._standby.look_ahead = self._look_ahead
 
     def settle(self) -> None:
@@ -171,6 +170,8 @@ class Checkpoints:
             _exit(70)
 
     def _stay(self, socket: int) -> None:
+        # A session that has kept one checkpoint will keep more.
+        self._standby.look_ahead = self._look_ahead
         # Nor may this process take an order to the standby.
         self._standby.release()
         order = await_order(socket, 2, self._belongings.prepare)
