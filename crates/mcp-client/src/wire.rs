@@ -41,6 +41,10 @@ struct State {
     awaited: HashMap<RequestId, Awaited>,
     /// Requests that were canceled before they were sent.
     forgotten: HashSet<RequestId>,
+    /// The last request for the newest revision, which may be answered after the library has gone on with the previous one.
+    probe: Option<RequestId>,
+    /// Whether the library has gone on.
+    initializes: bool,
     /// Number of the server's unanswered requests.
     asked: usize,
     /// The reason why no more messages arrive.
@@ -86,12 +90,20 @@ impl Wire {
     pub(super) fn sending(&self, message: &ClientJsonRpcMessage) {
         match message {
             ClientJsonRpcMessage::Request(request) => {
+                let mut state = self.state();
                 let listing = match request.request {
                     ClientRequest::ListToolsRequest(_) => true,
                     ClientRequest::CallToolRequest(_) => false,
+                    ClientRequest::DiscoverRequest(_) => {
+                        state.probe = Some(request.id.clone());
+                        return;
+                    }
+                    ClientRequest::InitializeRequest(_) => {
+                        state.initializes = true;
+                        return;
+                    }
                     _ => return,
                 };
-                let mut state = self.state();
                 if !state.forgotten.remove(&request.id) {
                     let awaited = Awaited {
                         listing,
@@ -162,6 +174,10 @@ impl Wire {
                 Ok(None)
             }
             MessageShape::Request { id, method } => self.asked(&id, method).map(Some),
+            // The library would take it for a wrong answer to what it asked next.
+            MessageShape::Result { id, .. } | MessageShape::Error { id: Some(id) } if self.is_late(&id) => {
+                Ok(None)
+            }
             MessageShape::Result { id, result } => self.result(id, result, text).map(Some),
             MessageShape::Error { id } => {
                 let mut message = small(text)?;
@@ -172,6 +188,12 @@ impl Wire {
                 Ok(Some(message))
             }
         }
+    }
+
+    /// Whether a response comes after its request was given up.
+    fn is_late(&self, id: &RequestId) -> bool {
+        let state = self.state();
+        state.initializes && state.probe.as_ref() == Some(id)
     }
 
     /// Handles a request of the server. Its parameters stay here: every request is rejected.
@@ -259,7 +281,10 @@ fn with_headers(id: &RequestId, result: &RawValue) -> Option<ServerJsonRpcMessag
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{CallToolRequest, CallToolRequestParams, ListToolsRequest};
+    use rmcp::model::{
+        CallToolRequest, CallToolRequestParams, DiscoverRequest, DiscoverRequestParams, InitializeRequest,
+        InitializeRequestParams, ListToolsRequest,
+    };
 
     use super::*;
 
@@ -306,6 +331,28 @@ mod tests {
         wire.sending(&call(8));
         wire.read(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#).unwrap();
         assert!(wire.take(&RequestId::Number(8)).0.is_none());
+    }
+
+    #[test]
+    fn a_late_response_does_not_disturb_the_handshake_that_goes_on() {
+        let wire = Wire::new(1 << 20);
+        let discover = DiscoverRequest::new(DiscoverRequestParams {});
+        let initialize = InitializeRequest::new(InitializeRequestParams::default());
+        let answers = [
+            r#"{"jsonrpc":"2.0","id":0,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"Method not found"}}"#,
+        ];
+        let send = |request, id| wire.sending(&ClientJsonRpcMessage::request(request, RequestId::Number(id)));
+        send(ClientRequest::DiscoverRequest(discover), 0);
+        for answer in answers {
+            assert!(wire.read(answer).unwrap().is_some(), "{answer}");
+        }
+        send(ClientRequest::InitializeRequest(initialize), 1);
+        for answer in answers {
+            assert!(wire.read(answer).unwrap().is_none(), "{answer}");
+        }
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        assert!(wire.read(answer).unwrap().is_some());
     }
 
     #[test]
