@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -68,16 +69,16 @@ impl RemoteSandbox {
         let link = Arc::new(link);
         let (sending, receiving) = link.open(GUEST);
         // In one round trip: the server answers one request after the other, and refuses a kernel without a sandbox.
-        let (made, kernel) = tokio::join!(
+        let stream = FIRST_KERNEL;
+        let asked = Ask::StartKernel { stream };
+        let kernel = start(&link, stream, asked, "start a kernel", 2 * LIFE_LIMIT);
+        let (made, kernel) = tokio::try_join!(
+            biased;
             link.ask(ask, "make a sandbox", LIFE_LIMIT),
-            start(
-                &link,
-                FIRST_KERNEL,
-                Ask::StartKernel { stream: FIRST_KERNEL },
-                "start a kernel"
-            ),
-        );
-        let Answer::Sandbox { id: there } = made? else {
+            // Its failure is the caller's who wants the kernel.
+            kernel.map(Ok),
+        )?;
+        let Answer::Sandbox { id: there } = made else {
             return Err(unexpected());
         };
         tracing::debug!(
@@ -111,7 +112,7 @@ impl RemoteSandbox {
             None => (Ask::StartKernel { stream }, "start a kernel"),
             Some(pid) => (Ask::Rescue { stream, pid }, "let a standby take over"),
         };
-        start(&self.link, stream, ask, action).await
+        start(&self.link, stream, ask, action, LIFE_LIMIT).await
     }
 
     /// Sends a file, about which `ask` then says what to do with it.
@@ -151,9 +152,15 @@ impl RemoteSandbox {
 }
 
 /// Asks for a kernel, which communicates over a stream.
-async fn start(link: &Arc<Link>, stream: u32, ask: Ask, action: &'static str) -> Result<Kernel> {
+async fn start(
+    link: &Arc<Link>,
+    stream: u32,
+    ask: Ask,
+    action: &'static str,
+    limit: Duration,
+) -> Result<Kernel> {
     let halves = link.open(stream);
-    match link.ask(ask, action, LIFE_LIMIT).await? {
+    match link.ask(ask, action, limit).await? {
         Answer::Kernel { pid } => kernel(link, stream, halves, pid),
         _ => Err(unexpected()),
     }
