@@ -5,7 +5,6 @@
 //! other is compared.
 
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 
 use cellblock_jail::error::During;
 use cellblock_jail::{Error, Result};
@@ -17,7 +16,7 @@ use super::tracee::Tracee;
 const PAGE: usize = 4096;
 /// The same, for addresses.
 const STEP: u64 = PAGE as u64;
-/// Number of pages that are looked at, and copied, at once.
+/// Number of pages that are looked at, and copied, at once: those of a large page.
 const PART: usize = 512;
 
 /// Bits of an entry of `pagemap`.
@@ -49,7 +48,7 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
         }
         let mut at = area.start;
         while at < area.end {
-            let count = usize::try_from((area.end - at) / STEP).map_or(PART, |count| count.min(PART));
+            let count = pages_of_part(at, area.end);
             for (pagemap, entries) in pagemaps.iter().zip(&mut entries) {
                 read_entries(pagemap, at, &mut entries[..count])?;
             }
@@ -62,6 +61,14 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
                     _ => Step::Copy,
                 })
                 .collect();
+            let new = |entry: &u64| entry & (PRESENT | SWAPPED) == 0;
+            if count == PART
+                && area.backing == Backing::Memory
+                && steps.iter().all(|it| *it == Step::Copy)
+                && entries[1].iter().all(new)
+            {
+                to.back_by_large_page(at, PART * PAGE)?;
+            }
             let mut first = 0;
             while first < count {
                 let kind = steps[first];
@@ -70,16 +77,16 @@ pub(super) fn copy(from: &Tracee, to: &Tracee, areas: &[Area], shown: Option<&[O
                 match kind {
                     Step::Skip => {}
                     Step::Copy => {
-                        read(from, start, &mut content[..size])?;
-                        write(to, start, &content[..size])?;
+                        from.read(start, &mut content[..size])?;
+                        to.write(start, &content[..size])?;
                     }
                     Step::Compare => {
-                        read(from, start, &mut content[..size])?;
-                        read(to, start, &mut other[..size])?;
+                        from.read(start, &mut content[..size])?;
+                        to.read(start, &mut other[..size])?;
                         let pairs = content[..size].chunks(PAGE).zip(other[..size].chunks(PAGE));
                         for (index, (one, two)) in pairs.enumerate() {
                             if one != two {
-                                write(to, start + index as u64 * STEP, one)?;
+                                to.write(start + index as u64 * STEP, one)?;
                             }
                         }
                     }
@@ -116,7 +123,7 @@ pub(super) fn compare(from: &Tracee, to: &Tracee, areas: &[Area]) -> Result<()> 
                 continue;
             }
             for (process, content) in [from, to].into_iter().zip(&mut contents) {
-                read(process, at, &mut content[..size])?;
+                process.read(at, &mut content[..size])?;
             }
             if contents[0][..size] != contents[1][..size] {
                 return Err(Error::Child(format!("the memory at {at:x} was not moved")));
@@ -164,20 +171,25 @@ fn read_entries(pagemap: &OwnedFd, at: u64, entries: &mut [u64]) -> Result<()> {
     Ok(())
 }
 
-fn read(process: &Tracee, at: u64, content: &mut [u8]) -> Result<()> {
-    process.memory.read_exact_at(content, at).during("read memory")
-}
-
-fn write(process: &Tracee, at: u64, content: &[u8]) -> Result<()> {
-    process
-        .memory
-        .write_all_at(content, at)
-        .during("write memory (is it larger than the limit of the sandbox?)")
+/// Returns how many pages of an area are looked at from an address on: at most to where the next large page can begin.
+fn pages_of_part(at: u64, end: u64) -> usize {
+    let part = PART as u64;
+    let pages = ((end - at) / STEP).min(part - at / STEP % part);
+    usize::try_from(pages).unwrap_or(PART)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_an_area_end_where_large_pages_begin() {
+        let large = PART as u64 * STEP;
+        let end = 4 * large + STEP;
+        assert_eq!(pages_of_part(large - 3 * STEP, end), 3);
+        assert_eq!(pages_of_part(large, end), PART);
+        assert_eq!(pages_of_part(4 * large, end), 1);
+    }
 
     #[test]
     fn only_what_is_surely_the_same_page_is_skipped() {

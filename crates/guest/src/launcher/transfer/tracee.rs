@@ -167,6 +167,40 @@ impl Tracee {
         result.map_err(io::Error::from_raw_os_error).during(action)
     }
 
+    /// Reads memory. Through its file, because `process_vm_readv` makes Linux copy a page first that the process shares with another.
+    pub(super) fn read(&self, at: u64, content: &mut [u8]) -> Result<()> {
+        self.memory.read_exact_at(content, at).during("read memory")
+    }
+
+    /// Writes memory, whatever the process itself may do with it.
+    pub(super) fn write(&self, at: u64, content: &[u8]) -> Result<()> {
+        let length = content.len();
+        let here = libc::iovec {
+            iov_base: content.as_ptr().cast_mut().cast(),
+            iov_len: length,
+        };
+        let there = libc::iovec {
+            iov_base: std::ptr::without_provenance_mut(usize::try_from(at).unwrap_or_default()),
+            iov_len: length,
+        };
+        // SAFETY: the call reads the bytes of `content`, which outlives it. Linux checks the addresses of the other process.
+        let written =
+            unsafe { libc::process_vm_writev(self.pid, &raw const here, 1, &raw const there, 1, 0) };
+        if usize::try_from(written) == Ok(length) {
+            return Ok(());
+        }
+        // Only its file leads to memory that the process itself cannot write; on that way, Linux copies everything twice.
+        let written = self.memory.write_all_at(content, at);
+        written.during("write memory (is it larger than the limit of the sandbox?)")
+    }
+
+    /// Lets Linux back untouched memory by a large page, if it has them: that is one fault, and not hundreds.
+    pub(super) fn back_by_large_page(&self, at: u64, length: usize) -> Result<()> {
+        let advice = u64::from(libc::MADV_HUGEPAGE.cast_unsigned());
+        let _unavailable = self.call(libc::SYS_madvise, [at, length as u64, advice, 0, 0, 0])?;
+        Ok(())
+    }
+
     /// Returns how many filters of system calls it has.
     pub(super) fn filters(&self) -> Result<Option<u32>> {
         self.status("Seccomp_filters:")
