@@ -10,7 +10,7 @@ use super::kernel::Kernel;
 use crate::WallConfig;
 
 /// Number of the way in which templates are made; another one makes snapshots anew.
-pub(super) const FORM: &str = "7";
+pub(super) const FORM: &str = "8";
 
 /// Files of a snapshot.
 pub(super) struct Files {
