@@ -280,7 +280,8 @@ impl Guest {
         result.map(|()| written)
     }
 
-    /// Writes part after part, and counts the written bytes.
+    /// Writes part after part, and counts the bytes. The guest writes one while the next is read, except for the first: until there is the
+    /// answer to that, the file is not ours.
     async fn write_parts(
         &self,
         path: &str,
@@ -288,6 +289,7 @@ impl Guest {
         content: &mut (impl Read + Send),
         written: &mut u64,
     ) -> Result<()> {
+        let mut before = None;
         loop {
             let mut part = Vec::with_capacity(CHUNK);
             Read::take(&mut *content, CHUNK as u64)
@@ -296,21 +298,29 @@ impl Guest {
                     action: "read an input",
                     source,
                 })?;
-            let (append, last) = (*written > 0, part.len() < CHUNK);
-            if append && part.is_empty() {
-                return Ok(());
+            let (append, length) = (*written > 0, part.len());
+            if !append || length > 0 {
+                let message = ToGuest::Write {
+                    request: 0,
+                    path: path.to_owned(),
+                    mode,
+                    append,
+                    keep: false,
+                    expect: None,
+                };
+                let (answer, answered) = oneshot::channel();
+                self.send(message, Some(part), Answer::Once(answer)).await?;
+                if let Some(before) = before.replace(answered) {
+                    answered_within(before, ANSWER_LIMIT, "write", path).await?;
+                }
             }
-            let length = part.len() as u64;
-            let message = ToGuest::Write {
-                request: 0,
-                path: path.to_owned(),
-                mode,
-                append,
-                keep: false,
-                expect: None,
-            };
-            self.ask(message, Some(part), "write", path).await?;
-            *written += length;
+            let last = length < CHUNK;
+            if (last || !append)
+                && let Some(answered) = before.take()
+            {
+                answered_within(answered, ANSWER_LIMIT, "write", path).await?;
+            }
+            *written += length as u64;
             if last {
                 return Ok(());
             }
