@@ -32,7 +32,7 @@ use serde_json::json;
 const POOL: &str = "python";
 const REPLICAS: u32 = 4;
 const PORT: u16 = 18080;
-const RUNS: usize = 20;
+const RUNS: usize = 60;
 const REST: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
@@ -77,7 +77,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
             owner: "of-the-cells".to_owned(),
             ..options.clone()
         };
-        Some(cellblock_kubernetes::start(&options, access, Demands::default()).await?)
+        let backend = cellblock_kubernetes::start(&options, access, Demands::default()).await?;
+        // The pod that it claimed to learn about the image.
+        let lease = create(&backend, &Limits::default()).await?;
+        lease.sandbox.destroy().await?;
+        filled(&cluster).await;
+        Some(backend)
     } else {
         None
     };
