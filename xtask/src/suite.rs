@@ -23,16 +23,16 @@ const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end. Those with emulated machines, which leave
 /// little of the processors, are apart.
 const LONGEST: [&str; 16] = [
-    "cellblock-walls microvm",
+    "cellblock-interpreter conformance (microvm)",
     "cellblock ordinary_python",
     "cellblock-interpreter conformance (gvisor)",
-    "cellblock-interpreter containment (microvm)",
     "cellblock-walls firecracker",
     "cellblock-interpreter containment (gvisor)",
+    "cellblock-interpreter containment (microvm)",
     "cellblock gateway",
-    "cellblock-interpreter conformance (microvm)",
     "cellblock-interpreter containment",
     "cellblock-interpreter conformance",
+    "cellblock-walls microvm",
     "cellblock-interpreter death",
     "cellblock session",
     "cellblock it",
@@ -102,14 +102,7 @@ static VARIANTS: [Variant; 6] = [
         program: CONFORMANCE,
         name: "microvm",
         variables: &[(BACKEND, "microvm")],
-        // All of it takes 12 minutes, and beside other programs 23, where cells reach their limits.
-        only: &[
-            "capabilities::",
-            "forks::",
-            "hibernation::",
-            "lifecycle::",
-            "processes::",
-        ],
+        only: &[],
         needs: Some("qemu-system-x86_64"),
     },
     Variant {
