@@ -54,15 +54,17 @@ impl Snapshots {
             None => Arena::new()?,
         };
         let mut left = limit;
+        // A rollback and the end of its checkpoint leave only older ones, which have most files as they are.
+        let before = self
+            .kept
+            .get(&self.last)
+            .or_else(|| self.kept.values().next_back());
         let mut trees: [Vec<Entry>; TREES.len()] = Default::default();
         let mut result = Ok(());
         for (index, (root, excluded)) in TREES.iter().enumerate() {
             let mut saving = Saving {
                 arena: &mut arena,
-                known: self
-                    .kept
-                    .get(&self.last)
-                    .map_or_else(HashMap::new, |trees| known(&trees[index])),
+                known: before.map_or_else(HashMap::new, |trees| known(&trees[index])),
                 root,
                 excluded,
                 left,
@@ -107,11 +109,7 @@ impl Snapshots {
         };
         for ((root, excluded), entries) in TREES.iter().zip(trees) {
             let place = roots.place(root)?;
-            let restoring = Restoring {
-                arena,
-                root: place.root.as_fd(),
-                excluded,
-            };
+            let restoring = Restoring::new(arena, place.root.as_fd(), excluded);
             restoring.restore(entries).map_err(|(path, errno)| {
                 let refusal = Refusal::from(errno);
                 Refusal::new(

@@ -2,11 +2,13 @@
 //!
 //! A file that still exists keeps its inode, so that what the kept kernel has open stays the file of that name.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, chmodat, fchmod, fstat, futimens, linkat,
@@ -21,12 +23,23 @@ const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 
 /// Restores one tree.
 pub(super) struct Restoring<'a> {
-    pub(super) arena: &'a Arena,
-    pub(super) root: BorrowedFd<'a>,
-    pub(super) excluded: &'a [&'a str],
+    arena: &'a Arena,
+    root: BorrowedFd<'a>,
+    excluded: &'a [&'a str],
+    /// The directory of the last entry: the next one is likely beside it.
+    parent: RefCell<Option<(PathBuf, Rc<OwnedFd>)>>,
 }
 
-impl Restoring<'_> {
+impl<'a> Restoring<'a> {
+    pub(super) fn new(arena: &'a Arena, root: BorrowedFd<'a>, excluded: &'a [&'a str]) -> Self {
+        Self {
+            arena,
+            root,
+            excluded,
+            parent: RefCell::default(),
+        }
+    }
+
     /// Makes the tree equal to the entries, and notes the new states of the files that it has written.
     pub(super) fn restore(&self, entries: &mut [Entry]) -> Result<(), (PathBuf, Errno)> {
         let mut wanted: HashMap<PathBuf, bool> = HashMap::new();
@@ -197,13 +210,22 @@ impl Restoring<'_> {
         Ok(())
     }
 
-    /// Opens the directory of an entry; `None` for the root.
-    fn parent(&self, path: &Path) -> Result<Option<(OwnedFd, OsString)>, Errno> {
+    /// Opens the directory of an entry; `None` for the root. Directories neither move nor go once their place was cleared.
+    fn parent(&self, path: &Path) -> Result<Option<(Rc<OwnedFd>, OsString)>, Errno> {
         let Some(name) = path.file_name() else {
             return Ok(None);
         };
-        let parent = path.parent().unwrap_or(Path::new(""));
-        Ok(Some((descend(self.root, parent)?, name.to_owned())))
+        let at = path.parent().unwrap_or(Path::new(""));
+        let mut last = self.parent.borrow_mut();
+        let opened = match &*last {
+            Some((path, opened)) if path == at => Rc::clone(opened),
+            _ => {
+                let opened = Rc::new(descend(self.root, at)?);
+                *last = Some((at.to_owned(), Rc::clone(&opened)));
+                opened
+            }
+        };
+        Ok(Some((opened, name.to_owned())))
     }
 }
 

@@ -162,6 +162,18 @@ fn an_unchanged_file_is_copied_once_and_freed_with_its_last_snapshot() {
     assert!(snapshots.arena.is_none());
 }
 
+#[test]
+fn an_unchanged_file_is_not_copied_again_when_the_last_snapshot_is_gone() {
+    let place = place();
+    place.write("workspace/large", &"x".repeat(100_000));
+    settle(&place, "workspace/large");
+    let mut snapshots = Snapshots::default();
+    snapshots.save(&place.roots, 1, LIMIT).unwrap();
+    snapshots.save(&place.roots, 2, LIMIT).unwrap();
+    snapshots.remove(2);
+    assert_eq!(snapshots.save(&place.roots, 3, LIMIT).unwrap().bytes, 0);
+}
+
 /// Waits until a change of the file would show in its state.
 fn settle(place: &Place, name: &str) {
     while tree::State::of(&rustix::fs::stat(place.path(name)).unwrap()).is_none() {
