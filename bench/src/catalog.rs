@@ -147,7 +147,8 @@ pub(crate) const MEASURES: [Measure; 91] = [
         "checkpoint_files",
         "keep a checkpoint of 1,000 files, unchanged",
         Unit::Ms,
-    ),
+    )
+    .promises(&[Promise::Most(6.5)]),
     row(
         "checkpoint_memory",
         "memory of a checkpoint of a number",
