@@ -1,7 +1,6 @@
 //! The host's side of a guest: requests and responses over one channel, owned by one task.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,19 +18,17 @@ use crate::incoming::{Incoming, Outgoing, split};
 mod command;
 mod connection;
 mod snapshot;
+mod write;
 
 pub use command::{CommandEvent, GuestLink, KeptOutput, RunningCommand, SandboxCommand};
 pub use connection::{SandboxConnection, SandboxListener, SandboxStream};
+pub use write::MAX_REPLACE;
 
 /// Maximum time for a guest to respond to anything but a command.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// Maximum number of file bytes in one frame.
-const CHUNK: usize = 1024 * 1024;
 /// Maximum size of a response's blob in memory: more than is ever requested, so that a full disk
 /// does not end a guest.
 const IN_MEMORY: u64 = 8 * 1024 * 1024;
-/// Maximum size in bytes of a file that is replaced in one step.
-pub const MAX_REPLACE: usize = 8 * 1024 * 1024;
 /// Maximum number of requests that wait for the owner task.
 const QUEUE: usize = 64;
 /// Bit that marks the numbers of relayed requests, whose sender has its own numbers.
@@ -266,86 +263,6 @@ impl Guest {
             }
             _ => Err(unexpected()),
         }
-    }
-
-    /// Writes a file from a reader in parts and creates its parent directories. `mode` must let the
-    /// owner write, as later parts are appended.
-    pub async fn write(&self, path: &str, mode: u32, mut content: impl Read + Send) -> Result<u64> {
-        let mut written = 0;
-        let result = self.write_parts(path, mode, &mut content, &mut written).await;
-        if result.is_err() && written > 0 {
-            // Half a file could be mistaken for a whole one.
-            let _ = self.remove(path).await;
-        }
-        result.map(|()| written)
-    }
-
-    /// Writes part after part, and counts the bytes. The guest writes one while the next is read, except for the first: until there is the
-    /// answer to that, the file is not ours.
-    async fn write_parts(
-        &self,
-        path: &str,
-        mode: u32,
-        content: &mut (impl Read + Send),
-        written: &mut u64,
-    ) -> Result<()> {
-        let mut before = None;
-        loop {
-            let mut part = Vec::with_capacity(CHUNK);
-            Read::take(&mut *content, CHUNK as u64)
-                .read_to_end(&mut part)
-                .map_err(|source| SandboxErrorKind::Io {
-                    action: "read an input",
-                    source,
-                })?;
-            let (append, length) = (*written > 0, part.len());
-            if !append || length > 0 {
-                let message = ToGuest::Write {
-                    request: 0,
-                    path: path.to_owned(),
-                    mode,
-                    append,
-                    keep: false,
-                    expect: None,
-                };
-                let (answer, answered) = oneshot::channel();
-                self.send(message, Some(part), Answer::Once(answer)).await?;
-                if let Some(before) = before.replace(answered) {
-                    answered_within(before, ANSWER_LIMIT, "write", path).await?;
-                }
-            }
-            let last = length < CHUNK;
-            if (last || !append)
-                && let Some(answered) = before.take()
-            {
-                answered_within(answered, ANSWER_LIMIT, "write", path).await?;
-            }
-            *written += length as u64;
-            if last {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Replaces or creates a file in one step, at most [`MAX_REPLACE`] bytes, with its parent
-    /// directories. An existing regular file keeps its mode; anything else is rejected, and so is a
-    /// file that differs from the `expected` one.
-    pub async fn replace(&self, path: &str, content: Vec<u8>, expected: Option<FileStamp>) -> Result<()> {
-        if content.len() > MAX_REPLACE {
-            return Err(Error::request(format!(
-                "replace `{path}` in the sandbox: it would have {} bytes, the limit is {MAX_REPLACE}",
-                content.len()
-            )));
-        }
-        let message = ToGuest::Write {
-            request: 0,
-            path: path.to_owned(),
-            mode: 0o644,
-            append: false,
-            keep: true,
-            expect: expected,
-        };
-        self.ask(message, Some(content), "write", path).await.map(drop)
     }
 
     /// Removes a file.
