@@ -297,9 +297,19 @@ impl Guest {
         action: &'static str,
         path: &str,
     ) -> Result<Frame<FromGuest>> {
+        let answered = self.request(message, blob).await?;
+        answered_within(answered, ANSWER_LIMIT, action, path).await
+    }
+
+    /// Sends a request, and returns where its answer will arrive.
+    async fn request(
+        &self,
+        message: ToGuest,
+        blob: Option<Vec<u8>>,
+    ) -> Result<oneshot::Receiver<Frame<FromGuest>>> {
         let (answer, answered) = oneshot::channel();
         self.send(message, blob, Answer::Once(answer)).await?;
-        answered_within(answered, ANSWER_LIMIT, action, path).await
+        Ok(answered)
     }
 }
 

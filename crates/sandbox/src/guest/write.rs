@@ -3,9 +3,8 @@
 use std::io::Read;
 
 use cellblock_protocol::{FileStamp, ToGuest};
-use tokio::sync::oneshot;
 
-use super::{ANSWER_LIMIT, Answer, Guest, answered_within};
+use super::{ANSWER_LIMIT, Guest, answered_within};
 use crate::error::{Error, Result, SandboxErrorKind};
 
 /// Maximum number of file bytes in one frame.
@@ -54,8 +53,7 @@ impl Guest {
                     keep: false,
                     expect: None,
                 };
-                let (answer, answered) = oneshot::channel();
-                self.send(message, Some(part), Answer::Once(answer)).await?;
+                let answered = self.request(message, Some(part)).await?;
                 if let Some(before) = before.replace(answered) {
                     answered_within(before, ANSWER_LIMIT, "write", path).await?;
                 }
