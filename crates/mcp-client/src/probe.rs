@@ -71,7 +71,7 @@ impl ServerProbe {
         Self(Watched::start(Called { server, tool }, ProbeStage::Allowed))
     }
 
-    /// Records the stage of the call.
+    /// LogRecords the stage of the call.
     pub(super) fn reached(&mut self, stage: ProbeStage) {
         self.0.reached(stage);
     }
@@ -119,39 +119,16 @@ impl WatchedCall for Called {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-
+    use cellblock_testkit::LogRecords;
     use serde_json::{Value, json};
 
     use super::*;
 
-    /// The output of a JSON layer.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     /// Returns the fields of the reported events; a duration is replaced by whether it is one.
     fn told(act: impl FnOnce()) -> Vec<Value> {
-        let lines = Lines::default();
-        let writer = lines.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .json()
-            .with_writer(move || writer.clone())
-            .finish();
-        tracing::subscriber::with_default(subscriber, act);
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-        let parse = |line: &str| {
-            let mut event: Value = serde_json::from_str(line).unwrap();
+        let records = LogRecords::take();
+        act();
+        let fields = |mut event: Value| {
             assert_eq!(event["target"], TARGET);
             let mut fields = event["fields"].take();
             if let Some(duration) = fields.get_mut("duration_ms") {
@@ -159,7 +136,7 @@ mod tests {
             }
             fields
         };
-        text.lines().map(parse).collect()
+        records.all().into_iter().map(fields).collect()
     }
 
     fn started() -> Value {

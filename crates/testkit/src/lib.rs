@@ -1,10 +1,11 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Thirteen things are here:
+//! A development dependency only: nothing that is shipped links it. Fourteen things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
 //! - [`LeakOwner`] counts what a sandbox could leave behind and belongs to one process, and says what is left;
+//! - [`LogRecords`] are what a test writes to the log;
 //! - [`judged`] records what a suite of another project reports;
 //! - [`bare_image`] and [`small_image`] are images that start sooner than the default one;
 //! - [`S3Server`] serves buckets;
@@ -38,6 +39,7 @@ mod judged;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 mod leak;
+mod log_records;
 mod page;
 mod places;
 mod s3_server;
@@ -55,6 +57,7 @@ pub use denied::without_user_namespaces;
 pub use image::{bare_image, polars_image, small_image};
 pub use judged::{SuiteCounts, judged};
 pub use leak::{Count, LeakOwner, Uncounted};
+pub use log_records::LogRecords;
 pub use page::fenced;
 pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use s3_server::S3Server;

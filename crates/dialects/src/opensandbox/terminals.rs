@@ -303,14 +303,19 @@ impl Connection {
         from: SplitStream<WebSocket>,
         asked: &Attaching,
     ) -> End {
-        let shell = match self.shell(asked.pty.as_deref() == Some("0")).await {
+        let (shell, is_new) = match self.shell(asked.pty.as_deref() == Some("0")).await {
             Ok(shell) => shell,
             Err(problem) => return End::error("START_FAILED", &problem.message),
         };
-        let since = asked.since.as_deref().and_then(|since| since.parse().ok());
-        let (replayed, offset) = match self.replay(&shell, since.unwrap_or_default()).await {
-            Ok(replayed) => replayed,
-            Err(error) => return failed(&error),
+        // What a new shell has written by now is no earlier output, which has its streams mixed.
+        let (replayed, offset) = if is_new {
+            Default::default()
+        } else {
+            let since = asked.since.as_deref().and_then(|since| since.parse().ok());
+            match self.replay(&shell, since.unwrap_or_default()).await {
+                Ok(replayed) => replayed,
+                Err(error) => return failed(&error),
+            }
         };
         let mode = if shell.is_piped { "pipe" } else { "pty" };
         let connected = json!({"type": "connected", "session_id": self.id, "mode": mode});
@@ -330,13 +335,13 @@ impl Connection {
         }
     }
 
-    /// Returns the shell that runs, or starts one.
-    async fn shell(&self, is_piped: bool) -> Result<Shell, Problem> {
+    /// Returns the shell that runs, or starts one; the flag says that it was started.
+    async fn shell(&self, is_piped: bool) -> Result<(Shell, bool), Problem> {
         let known = lock(&self.terminal.shell).clone();
         if let Some(shell) = known
             && is_running(&self.sandbox, &shell).await
         {
-            return Ok(shell);
+            return Ok((shell, false));
         }
         let TerminalRequest { cwd, command } = self.terminal.request.clone();
         let command = command.filter(|it| !it.trim().is_empty());
@@ -356,7 +361,7 @@ impl Connection {
         let id = self.sandbox.session.processes().start(order).await?.id;
         let shell = Shell { id, is_piped };
         *lock(&self.terminal.shell) = Some(shell.clone());
-        Ok(shell)
+        Ok((shell, true))
     }
 
     /// Returns what was written since an offset, the last bytes of it if it is much, and the offset from which to go on.

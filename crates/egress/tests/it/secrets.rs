@@ -1,44 +1,12 @@
 //! Secrets, which requests to their hosts carry and nothing else shows.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use cellblock_egress::EgressOptions;
+use cellblock_testkit::LogRecords;
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::support::{Answers, Authority, Proxy, Server, connect, handshake, open, request, trusting};
 
 const SECRET: &str = "Bearer hunter2";
-
-/// A log in memory.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
 
 fn policy(servers: &[&Server]) -> serde_json::Value {
     let mut allow: Vec<_> = servers.iter().map(|server| server.address()).collect();
@@ -124,13 +92,7 @@ async fn a_secret_is_not_sent_unencrypted_to_another_machine() {
 
 #[tokio::test]
 async fn no_log_record_or_refusal_contains_a_secret_a_path_or_a_header() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(log.clone())
-        .with_ansi(false)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = LogRecords::take();
     let server = Server::start().await;
     let down = Server::listen(|stream, _| async move { drop(stream) }).await;
     let proxy = Proxy::new(policy(&[&server, &down]), EgressOptions::default());
@@ -153,15 +115,29 @@ async fn no_log_record_or_refusal_contains_a_secret_a_path_or_a_header() {
     let records = proxy.records(5).await;
     let reasons: Vec<_> = records.iter().map(|record| record.reason).collect();
     assert_eq!(reasons, ["ok", "method", "upstream", "host", "port"]);
-    let logged = log.text();
-    assert_eq!(logged.matches("egress request").count(), 5, "{logged}");
-    let first = format!(
-        "session=test method=GET host=127.0.0.1 port={} bytes_up=",
-        server.port
+    let mut logged = log.all();
+    logged.retain(|record| record["fields"]["message"] == "egress request");
+    assert_eq!(logged.len(), 5, "{}", log.text());
+    let (first, denied) = (&logged[0]["fields"], &logged[3]["fields"]);
+    assert_eq!(
+        (
+            &first["session"],
+            &first["method"],
+            &first["host"],
+            &first["port"]
+        ),
+        (
+            &json!("test"),
+            &json!("GET"),
+            &json!("127.0.0.1"),
+            &json!(server.port)
+        )
     );
-    assert!(logged.contains(&first), "{logged}");
-    assert!(logged.contains(r#"decision="denied" reason="host""#), "{logged}");
-    let all = format!("{logged}{replies}{records:?}{:?}", proxy.proxy);
+    assert_eq!(
+        (&denied["decision"], &denied["reason"]),
+        (&json!("denied"), &json!("host"))
+    );
+    let all = format!("{}{replies}{records:?}{:?}", log.text(), proxy.proxy);
     for hidden in ["hunter2", "hidden-path", "hidden-query", "hidden-header"] {
         assert!(!all.contains(hidden), "{hidden}: {all}");
     }

@@ -154,53 +154,23 @@ impl WatchedCall for Derived {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-
+    use cellblock_testkit::LogRecords;
     use serde_json::{Value, json};
 
     use super::*;
 
-    /// What a JSON layer writes.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Lines {
-        /// The events, with a duration replaced by whether it is one.
-        fn events(&self) -> Vec<Value> {
-            let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-            let parse = |line: &str| {
-                let mut event: Value = serde_json::from_str(line).unwrap();
-                event.as_object_mut().unwrap().remove("timestamp");
-                if let Some(duration) = event["fields"].get_mut("duration_ms") {
-                    *duration = json!(duration.as_f64().is_some_and(|it| it >= 0.0));
-                }
-                event
-            };
-            text.lines().map(parse).collect()
-        }
-    }
-
-    /// Events that something tells, as JSON lines.
+    /// Events that something tells, with a duration replaced by whether it is one.
     fn told(act: impl FnOnce()) -> Vec<Value> {
-        let lines = Lines::default();
-        let writer = lines.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .json()
-            .with_writer(move || writer.clone())
-            .finish();
-        tracing::subscriber::with_default(subscriber, act);
-        lines.events()
+        let records = LogRecords::take();
+        act();
+        let mut events = records.all();
+        for event in &mut events {
+            event.as_object_mut().unwrap().remove("timestamp");
+            if let Some(duration) = event["fields"].get_mut("duration_ms") {
+                *duration = json!(duration.as_f64().is_some_and(|it| it >= 0.0));
+            }
+        }
+        events
     }
 
     fn start() -> CallProbe {
