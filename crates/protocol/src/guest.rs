@@ -239,6 +239,21 @@ pub enum ToGuest {
         /// The snapshot.
         snapshot: u64,
     },
+    /// Stops every process that `kill_all` would kill, and then makes the files equal to a snapshot, as `restore` does. Refused as
+    /// `gone`, with nothing done, if the process that goes on with them has ended. `kill_stopped` comes when that goes on: taking apart
+    /// a process with much memory takes milliseconds.
+    RollBack {
+        /// Repeated in the response.
+        request: u64,
+        /// The snapshot.
+        snapshot: u64,
+        /// The process that goes on.
+        needed: u32,
+        /// Processes of the sandbox to be spared, that one among them.
+        except: Vec<u32>,
+    },
+    /// Kills the processes that `roll_back` has stopped. Not answered.
+    KillStopped,
     /// Requests what differs between the files and a snapshot. Answered by `changes`.
     Changes {
         /// Repeated in the response.
@@ -306,6 +321,8 @@ impl MessageSet for ToGuest {
         "remove",
         "save",
         "restore",
+        "roll_back",
+        "kill_stopped",
         "changes",
         "read_snapshot",
         "write_snapshot",

@@ -501,7 +501,7 @@ async fn hear(waiting: &Mutex<Waiting>, mut frame: Frame<FromGuest>) -> Result<(
 /// Returns the number of a message that the guest repeats, or that names a command.
 fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
     match message {
-        ToGuest::Interrupt { .. } => None,
+        ToGuest::Interrupt { .. } | ToGuest::KillStopped => None,
         ToGuest::Exec { exec: named, .. }
         | ToGuest::Stop { exec: named, .. }
         | ToGuest::Forget { exec: named }
@@ -523,6 +523,7 @@ fn number_of(message: &mut ToGuest) -> Option<&mut u64> {
         | ToGuest::Remove { request, .. }
         | ToGuest::Save { request, .. }
         | ToGuest::Restore { request, .. }
+        | ToGuest::RollBack { request, .. }
         | ToGuest::Changes { request, .. }
         | ToGuest::ReadSnapshot { request, .. }
         | ToGuest::WriteSnapshot { request, .. }

@@ -1,53 +1,113 @@
 //! Ending the room's processes, including those that the guest did not start.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
 use cellblock_jail::tree;
 
 /// `PF_EXITING` of `linux/sched.h`: a thread that has left its program for good.
 const EXITING: u32 = 0x4;
+/// How often stopped processes are looked at until they rest.
+const ROUNDS: u32 = 20;
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// What the threads of a process may still do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Activity {
+    /// Nothing: it has ended, or is being taken apart, which takes long for one with much memory. Its parent, which may be a spared
+    /// process, reaps it later.
+    Over,
+    /// Nothing until it is continued: it is stopped, and in no system call.
+    Stopped,
+    Running,
+}
 
 /// Kills all other processes; returns whether there were none.
 pub(super) fn all() -> bool {
     !signal(-1, libc::SIGKILL)
 }
 
-/// Kills all other processes except the spared ones and those below `wardens`; returns whether there
-/// were none.
+/// Kills all other processes except the spared ones and those below `wardens`; returns whether none of them runs any more.
 ///
-/// First all of them are stopped, so that none can fork. Then each is killed by its pid and the
-/// spared ones, a kernel and its kept copies, continue. A process that hides from `/proc` by making itself undumpable is missed: this
-/// cleans up after user code, it is not a security boundary.
+/// First all of them are stopped, so that none can fork. Then each is killed by its pid and the spared ones, a kernel and its kept
+/// copies, continue. A process that hides from `/proc` by making itself undumpable is missed: this cleans up after user code, it is not
+/// a security boundary.
 pub(super) fn all_but(spared: &[u32], wardens: &[i32]) -> bool {
+    let (others, are_stopped) = stopped(spared, wardens);
+    stopped_ones(&others);
+    proceed(spared);
+    are_stopped
+}
+
+/// Stops them, and lets the spared ones continue. Returns them if all of them rest: they run nothing of their programs until they are
+/// killed, and nothing after that. Otherwise kills them.
+pub(super) fn stop_all_but(spared: &[u32], wardens: &[i32]) -> Option<Vec<i32>> {
+    let (others, are_stopped) = stopped(spared, wardens);
+    if !are_stopped {
+        stopped_ones(&others);
+    }
+    proceed(spared);
+    are_stopped.then_some(others)
+}
+
+/// Kills stopped processes, whose pids nobody else can have.
+pub(super) fn stopped_ones(pids: &[i32]) {
+    for pid in pids {
+        signal(*pid, libc::SIGKILL);
+    }
+}
+
+fn proceed(spared: &[u32]) {
+    for pid in spared.iter().filter_map(|pid| i32::try_from(*pid).ok()) {
+        if pid > 1 {
+            signal(pid, libc::SIGCONT);
+        }
+    }
+}
+
+/// Returns whether a process runs and was not killed.
+pub(super) fn lives(pid: u32) -> bool {
+    let killed = 1 << (libc::SIGKILL - 1);
+    Seen::at(&format!("/proc/{pid}/stat"))
+        .is_some_and(|seen| seen.activity() != Activity::Over && seen.pending & killed == 0)
+}
+
+/// Stops all other processes except the spared ones and those below `wardens`. Returns them, and whether all of them rest.
+fn stopped(spared: &[u32], wardens: &[i32]) -> (Vec<i32>, bool) {
     let spared: Vec<i32> = spared.iter().filter_map(|pid| i32::try_from(*pid).ok()).collect();
     if wardens.is_empty() {
         signal(-1, libc::SIGSTOP);
     }
     let mut others = Vec::new();
-    loop {
-        let fresh: Vec<i32> = visible(&spared, wardens)
-            .into_iter()
-            .filter(|pid| !others.contains(pid))
-            .collect();
+    for _ in 0..ROUNDS {
+        // Before they are listed: one that is starting another process does not rest.
+        let are_stopped = others.iter().all(|pid| activity(*pid) != Activity::Running);
+        let fresh = fresh(&others, &spared, wardens);
+        if fresh.is_empty() && are_stopped {
+            return (others, true);
+        }
         if fresh.is_empty() {
-            break;
+            std::thread::sleep(PAUSE);
         }
         for pid in &fresh {
             signal(*pid, libc::SIGSTOP);
         }
         others.extend(fresh);
     }
-    for pid in &others {
-        signal(*pid, libc::SIGKILL);
-    }
-    for pid in spared.iter().filter(|pid| **pid > 1) {
-        signal(*pid, libc::SIGCONT);
-    }
-    others.is_empty()
+    (others, false)
 }
 
-/// Lists the living processes to be killed.
-fn visible(spared: &[i32], wardens: &[i32]) -> Vec<i32> {
+/// Lists the processes to be killed that are not known yet.
+fn fresh(known: &[i32], spared: &[i32], wardens: &[i32]) -> Vec<i32> {
     let mut others = processes();
-    others.retain(|pid| *pid > 1 && !spared.contains(pid) && !wardens.contains(pid) && lives(*pid));
+    others.retain(|pid| {
+        *pid > 1
+            && ![known, spared, wardens].iter().any(|those| those.contains(pid))
+            && activity(*pid) != Activity::Over
+    });
     // Twice, because a process whose parent ends while they are listed seems to belong to nobody.
     for _ in 0..2 {
         if others.is_empty() {
@@ -61,7 +121,7 @@ fn visible(spared: &[i32], wardens: &[i32]) -> Vec<i32> {
     others
 }
 
-/// Lists the pids of all processes in the room's own `/proc`.
+/// Returns the pids of all processes in the room's own `/proc`.
 fn processes() -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -72,22 +132,67 @@ fn processes() -> Vec<i32> {
         .collect()
 }
 
-/// Returns whether a process may still run instructions of its program. A zombie does not; its parent, which may be the spared process,
-/// reaps it later. Nor does a process that is being taken apart, which takes long for one with much memory.
-fn lives(pid: i32) -> bool {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return false;
+fn activity(pid: i32) -> Activity {
+    let Some(seen) = Seen::at(&format!("/proc/{pid}/stat")) else {
+        return Activity::Over;
     };
-    threads.flatten().any(|thread| {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        let mut fields = stat
-            .rsplit_once(')')
-            .map_or("", |(_, rest)| rest)
-            .split_whitespace();
-        let state = fields.next();
-        let flags: u32 = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0);
-        state.is_some_and(|state| state != "Z" && state != "X") && flags & EXITING == 0
-    })
+    if seen.threads <= 1 {
+        return seen.activity();
+    }
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Activity::Over;
+    };
+    let most = threads.flatten().try_fold(Activity::Over, |most, thread| {
+        let path = thread.path().join("stat");
+        match Seen::at(&path.to_string_lossy()).map_or(Activity::Over, Seen::activity) {
+            Activity::Running => ControlFlow::Break(Activity::Running),
+            less => ControlFlow::Continue(most.max(less)),
+        }
+    });
+    match most {
+        ControlFlow::Continue(most) | ControlFlow::Break(most) => most,
+    }
+}
+
+/// What a `stat` file says of a thread.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    state: char,
+    flags: u32,
+    /// Number of threads of its process.
+    threads: u32,
+    /// Mask of the signals that it gets next.
+    pending: u64,
+}
+
+impl Seen {
+    /// Reads a file at once: it is shorter than that.
+    fn at(path: &str) -> Option<Self> {
+        let mut line = [0; 1024];
+        let length = File::open(path).and_then(|mut file| file.read(&mut line)).ok()?;
+        Self::of(&String::from_utf8_lossy(&line[..length]))
+    }
+
+    /// Reads the file's only line: the name of the program is in parentheses, and may have some of its own.
+    fn of(line: &str) -> Option<Self> {
+        let (_, rest) = line.rsplit_once(')')?;
+        let fields: Vec<_> = rest.split_whitespace().collect();
+        Some(Self {
+            state: fields.first()?.chars().next()?,
+            flags: fields.get(6)?.parse().ok()?,
+            threads: fields.get(17)?.parse().ok()?,
+            pending: fields.get(28)?.parse().ok()?,
+        })
+    }
+
+    const fn activity(self) -> Activity {
+        match self.state {
+            'Z' | 'X' => Activity::Over,
+            _ if self.flags & EXITING != 0 => Activity::Over,
+            'T' => Activity::Stopped,
+            _ => Activity::Running,
+        }
+    }
 }
 
 /// Returns whether there was a process to signal. Because the guest is the first process of its pid
@@ -95,4 +200,45 @@ fn lives(pid: i32) -> bool {
 fn signal(pid: i32, signal: i32) -> bool {
     // SAFETY: kill touches no memory; every pid belongs to this pid namespace (kill(2)).
     unsafe { libc::kill(pid, signal) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_runs_is_stopped_and_is_over() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        assert_eq!(activity(pid), Activity::Running);
+        assert!(lives(child.id()));
+        let becomes = |wanted: Activity| {
+            (0..1000).any(|_| {
+                std::thread::sleep(PAUSE);
+                activity(pid) == wanted
+            })
+        };
+        signal(pid, libc::SIGSTOP);
+        assert!(becomes(Activity::Stopped));
+        assert!(lives(child.id()));
+        signal(pid, libc::SIGKILL);
+        assert!(becomes(Activity::Over));
+        assert!(!lives(child.id()), "nobody has reaped it");
+        child.wait().unwrap();
+        assert_eq!(activity(pid), Activity::Over);
+        assert!(!lives(child.id()));
+    }
+
+    #[test]
+    fn the_name_of_a_program_does_not_confuse() {
+        let line = "42 (a) T (b) ) R 1 42 42 0 -1 4194368 527 0 0 0 0 0 0 0 20 0 3 0 4439695 2356822016 67151 18446744073709551615 1 2 3 0 0 256 0";
+        let seen = Seen::of(line).unwrap();
+        assert_eq!(
+            (seen.state, seen.flags, seen.threads, seen.pending),
+            ('R', 4_194_368, 3, 256)
+        );
+        assert!(Seen::of("42 (cut").is_none());
+    }
 }

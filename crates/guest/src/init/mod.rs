@@ -67,6 +67,7 @@ pub fn serve(channel: OwnedFd, inside: Inside, environment: &[String]) -> Result
         waiters: Vec::new(),
         connections: Connections::default(),
         snapshots: Snapshots::default(),
+        stopped: Vec::new(),
         environment: environment
             .iter()
             .filter_map(|variable| variable.split_once('='))
@@ -96,6 +97,8 @@ struct Guest {
     waiters: Vec<Waiter>,
     connections: Connections,
     snapshots: Snapshots,
+    /// Processes that a rollback has stopped.
+    stopped: Vec<i32>,
     environment: BTreeMap<String, String>,
 }
 
@@ -157,7 +160,14 @@ impl Guest {
                 }
                 Ok(())
             }
-            ToGuest::KillAll { request, except } => self.kill_all(request, &except),
+            ToGuest::KillStopped => {
+                kill::stopped_ones(&std::mem::take(&mut self.stopped));
+                Ok(())
+            }
+            ToGuest::KillAll { request, except } => {
+                let done = self.kill_all(&except);
+                self.finish(request, done)
+            }
             ToGuest::Exec {
                 exec,
                 argv,
@@ -231,6 +241,7 @@ impl Guest {
             }
             ToGuest::Save { .. }
             | ToGuest::Restore { .. }
+            | ToGuest::RollBack { .. }
             | ToGuest::Changes { .. }
             | ToGuest::ReadSnapshot { .. }
             | ToGuest::WriteSnapshot { .. }
@@ -250,6 +261,15 @@ impl Guest {
             } => self.save(request, snapshot, limit),
             ToGuest::Restore { request, snapshot } => {
                 let done = self.snapshots.restore(&self.roots, snapshot);
+                self.finish(request, done)
+            }
+            ToGuest::RollBack {
+                request,
+                snapshot,
+                needed,
+                ref except,
+            } => {
+                let done = self.roll_back(snapshot, needed, except);
                 self.finish(request, done)
             }
             ToGuest::Changes {
@@ -322,10 +342,8 @@ impl Guest {
     }
 
     fn save(&mut self, request: u64, snapshot: u64, limit: u64) -> Result<()> {
-        if self.dir.is_some() {
-            // Other rooms' processes share the file systems.
-            let reason = "a sandbox without namespaces keeps no snapshots of its files";
-            return self.refuse(request, Refusal::new("unsupported", reason));
+        if let Err(refusal) = self.keeps_snapshots() {
+            return self.refuse(request, refusal);
         }
         match self.snapshots.save(&self.roots, snapshot, limit) {
             Ok(saved) => self.channel.send(
@@ -375,8 +393,9 @@ impl Guest {
     }
 
     /// Kills every process of the room except this one, the spared ones and kept commands, and
-    /// answers when they are gone.
-    fn kill_all(&mut self, request: u64, except: &[u32]) -> Result<()> {
+    /// waits until none of them runs any more.
+    fn kill_all(&mut self, except: &[u32]) -> std::result::Result<(), Refusal> {
+        kill::stopped_ones(&std::mem::take(&mut self.stopped));
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         let mut pause = KILL_PAUSE;
         loop {
@@ -391,14 +410,36 @@ impl Guest {
             };
             self.reap();
             if none_left {
-                return self.finish(request, Ok(()));
+                return Ok(());
             }
             if std::time::Instant::now() > deadline {
-                return self.refuse(request, Refusal::new("busy", "processes did not end"));
+                return Err(Refusal::new("busy", "processes did not end"));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(MAX_KILL_PAUSE);
         }
+    }
+
+    /// Stops them, and makes the files equal to a snapshot, unless the process that has to go on with these is gone.
+    fn roll_back(&mut self, snapshot: u64, needed: u32, except: &[u32]) -> std::result::Result<(), Refusal> {
+        self.keeps_snapshots()?;
+        if !kill::lives(needed) {
+            return Err(Refusal::new("gone", "the process that goes on has ended"));
+        }
+        match kill::stop_all_but(except, &self.wardens()) {
+            Some(stopped) => self.stopped.extend(stopped),
+            None => self.kill_all(except)?,
+        }
+        self.snapshots.restore(&self.roots, snapshot)
+    }
+
+    /// Refuses where other rooms' processes share the file systems.
+    fn keeps_snapshots(&self) -> std::result::Result<(), Refusal> {
+        if self.dir.is_none() {
+            return Ok(());
+        }
+        let reason = "a sandbox without namespaces keeps no snapshots of its files";
+        Err(Refusal::new("unsupported", reason))
     }
 
     fn reap(&mut self) {

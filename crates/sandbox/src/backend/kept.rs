@@ -51,8 +51,7 @@ impl KeptKernel {
         })
     }
 
-    /// Asks the process whether it is there, and waits for its answer: a process that was killed may take a while to be gone. Only code
-    /// of the sandbox can have ended or stopped it.
+    /// Asks the process whether it is there, and waits for its answer. Only code of the sandbox can have ended or stopped it.
     pub async fn is_there(&mut self) -> bool {
         self.answers(0).await
     }
@@ -62,19 +61,23 @@ impl KeptKernel {
         self.answers(1).await
     }
 
-    /// Returns its process id in the sandbox, if it is there.
+    /// Returns its process id in the sandbox, if it has been there. A copy that is put in the place of another one says so at once.
     pub async fn pid(&mut self) -> Option<u32> {
         if self.pid.is_none() {
-            self.is_there().await;
+            self.hear().await;
         }
         self.pid
     }
 
     async fn answers(&mut self, cell: u64) -> bool {
         let question = ToKernel::Checkpoint { cell };
-        if write_frame(&mut self.writer, &question, &[]).await.is_err() {
-            return false;
-        }
+        self.pid().await.is_some()
+            && write_frame(&mut self.writer, &question, &[]).await.is_ok()
+            && self.hear().await
+    }
+
+    /// Receives what the process says of itself.
+    async fn hear(&mut self) -> bool {
         let answer = tokio::time::timeout(ANSWER_LIMIT, self.frames.next()).await;
         let Ok(Ok(Some(answer))) = answer else {
             return false;

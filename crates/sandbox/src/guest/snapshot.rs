@@ -4,7 +4,7 @@ use std::io::Read;
 
 use cellblock_protocol::{FileDifference, FromGuest, ToGuest};
 
-use super::{Guest, unexpected};
+use super::{Answer, Guest, unexpected};
 use crate::error::{DuringIo, Result};
 
 /// Number of bytes of a snapshot that are copied at once.
@@ -33,6 +33,29 @@ impl Guest {
     pub async fn restore(&self, snapshot: u64) -> Result<()> {
         let message = ToGuest::Restore { request: 0, snapshot };
         self.ask(message, None, "restore the files below", "/")
+            .await
+            .map(drop)
+    }
+
+    /// Stops every process except the guest and some others, and makes the files equal to a snapshot. Returns whether it did: if the
+    /// process that is `needed` to go on with them has ended, nothing is done. The stopped ones wait for [`Self::kill_stopped`].
+    pub async fn roll_back(&self, snapshot: u64, needed: u32, except: &[u32]) -> Result<bool> {
+        let message = ToGuest::RollBack {
+            request: 0,
+            snapshot,
+            needed,
+            except: except.to_vec(),
+        };
+        match self.ask(message, None, "restore the files below", "/").await {
+            Ok(_) => Ok(true),
+            Err(error) if error.guest_refusal().is_some_and(|(code, _)| code == "gone") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Kills the processes that a rollback has stopped, once it needs the processors no more; does not wait for their end.
+    pub async fn kill_stopped(&self) -> Result<()> {
+        self.send(ToGuest::KillStopped, None, Answer::None)
             .await
             .map(drop)
     }

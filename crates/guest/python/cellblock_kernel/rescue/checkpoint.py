@@ -76,7 +76,7 @@ class Checkpoints:
             self._channel.ready(IDLE_MS)
             socket, self._left = self._left, None
             try:
-                if not _is_closed(socket) and self._copy(socket) == 0:
+                if not _is_closed(socket) and self._copy(socket, announce=True) == 0:
                     continue
             except OSError:
                 pass  # the host finds the socket closed, and the checkpoint gone
@@ -98,14 +98,15 @@ class Checkpoints:
         self._bound()
         self._stay(socket)
 
-    def _copy(self, socket: int) -> int:
-        """Makes a copy that waits on a socket. Returns its pid, and 0 in each copy that becomes the kernel."""
+    def _copy(self, socket: int, announce: bool = False) -> int:
+        """Makes a copy that waits on a socket, and tells the host of itself if it has to. Returns its pid, and 0 in each copy that
+        becomes the kernel."""
         # As for a standby.
         before = _mask(signal.SIG_BLOCK, _valid())
         try:
             pid = clone()
             if pid == 0:
-                self._wait(socket)
+                self._wait(socket, announce)
         finally:
             _mask(signal.SIG_SETMASK, before)
         return pid
@@ -159,22 +160,22 @@ class Checkpoints:
         except Exception as error:
             return f"an unknown state ({type(error).__name__})"
 
-    def _wait(self, socket: int) -> None:
+    def _wait(self, socket: int, announce: bool) -> None:
         """Waits to become the kernel, as a separate process. Returns as the kernel, or not at all."""
         try:
             _setsid()
             # The host must see the end of the channel when the kernel ends.
             self._channel.release()
-            self._stay(socket)
+            self._stay(socket, announce)
         except BaseException:
             _exit(70)
 
-    def _stay(self, socket: int) -> None:
+    def _stay(self, socket: int, announce: bool = False) -> None:
         # A session that has kept one checkpoint will keep more.
         self._standby.look_ahead = self._look_ahead
         # Nor may this process take an order to the standby.
         self._standby.release()
-        order = await_order(socket, 2, self._belongings.prepare)
+        order = await_order(socket, 2, self._belongings.prepare, announce)
         if order is None:
             _exit(0)
         taken, reseed = order

@@ -38,12 +38,21 @@ def receive(listener: _socket.socket, count: int) -> tuple[dict[str, Any], list[
     return decode(received[8:]), handed
 
 
-def await_order(descriptor: int, count: int, prepare: Callable[[], None] | None = None) -> tuple[list[int], bool | None] | None:
+def _tell(listener: _socket.socket, cell: int) -> None:
+    """Tells the host which process waits, and on which socket."""
+    listener.sendall(frame({"type": "kept", "cell": cell, "pid": _getpid(), "socket": listener.fileno()}))
+
+
+def await_order(
+    descriptor: int, count: int, prepare: Callable[[], None] | None = None, announce: bool = False
+) -> tuple[list[int], bool | None] | None:
     """Receives `take_over` with this number of descriptors, and its `reseed`; nothing if the host has closed the channel.
 
-    `prepare` is what to do before a move to another sandbox.
+    `prepare` is what to do before a move to another sandbox, and `announce` whether the host does not know this process yet.
     """
     listener = _socket.socket(fileno=descriptor)
+    if announce:
+        _tell(listener, 0)
     while True:
         received = receive(listener, count)
         if received is None:
@@ -54,7 +63,7 @@ def await_order(descriptor: int, count: int, prepare: Callable[[], None] | None 
         # The host asks whether this process is still there, and with a number whether it is ready to be moved.
         if message["cell"] and prepare is not None:
             prepare()
-        listener.sendall(frame({"type": "kept", "cell": message["cell"], "pid": _getpid(), "socket": descriptor}))
+        _tell(listener, message["cell"])
     listener.detach()
     if message.get("type") != "take_over" or len(handed) != count:
         return None

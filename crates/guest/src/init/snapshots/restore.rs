@@ -42,14 +42,13 @@ impl<'a> Restoring<'a> {
 
     /// Makes the tree equal to the entries, and notes the new states of the files that it has written.
     pub(super) fn restore(&self, entries: &mut [Entry]) -> Result<(), (PathBuf, Errno)> {
-        let mut wanted: HashMap<PathBuf, bool> = HashMap::new();
-        for entry in &*entries {
-            wanted.insert(entry.path.clone(), matches!(entry.kind, Kind::Directory));
-        }
         let root = open_root(self.root).map_err(|error| (PathBuf::new(), error))?;
         let device = fstat(&root).map_err(|error| (PathBuf::new(), error))?.st_dev;
-        self.clear(&root, Path::new(""), device, &wanted)?;
-        for entry in &mut *entries {
+        let mut wanted = Wanted::new(entries, device);
+        self.clear(&root, Path::new(""), &mut wanted)?;
+        let unchanged = wanted.unchanged;
+        let changed = entries.iter_mut().zip(unchanged).filter(|(_, same)| !same);
+        for (entry, _) in changed {
             self.make(entry).map_err(|error| (entry.path.clone(), error))?;
         }
         // Last and from the bottom: filling a directory changes its time, and may need more permissions than it has.
@@ -62,20 +61,13 @@ impl<'a> Restoring<'a> {
     }
 
     /// Removes what the snapshot does not have, or has as something else.
-    fn clear(
-        &self,
-        directory: &OwnedFd,
-        at: &Path,
-        device: u64,
-        wanted: &HashMap<PathBuf, bool>,
-    ) -> Result<(), (PathBuf, Errno)> {
+    fn clear(&self, directory: &OwnedFd, at: &Path, wanted: &mut Wanted<'_>) -> Result<(), (PathBuf, Errno)> {
         for name in names(directory.as_fd()).map_err(|error| (at.to_owned(), error))? {
             let path = at.join(&name);
             if self.excluded.iter().any(|it| Path::new(it) == path) {
                 continue;
             }
-            let known = wanted.get(&path).copied();
-            self.clear_entry(directory, &name, &path, device, known, wanted)?;
+            self.clear_entry(directory, &name, &path, wanted)?;
         }
         Ok(())
     }
@@ -85,25 +77,29 @@ impl<'a> Restoring<'a> {
         directory: &OwnedFd,
         name: &OsStr,
         path: &Path,
-        device: u64,
-        known: Option<bool>,
-        wanted: &HashMap<PathBuf, bool>,
+        wanted: &mut Wanted<'_>,
     ) -> Result<(), (PathBuf, Errno)> {
         let named = |error| (path.to_owned(), error);
         let stat = statat(directory, name, NOFOLLOW).map_err(named)?;
-        if stat.st_dev != device {
+        if stat.st_dev != wanted.device {
             return Ok(());
         }
+        let known = wanted.entries.get(path).copied();
+        let directory_wanted = known.map(|(_, entry)| matches!(entry.kind, Kind::Directory));
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            if known != Some(false) {
+            if directory_wanted != Some(false) {
                 unlinkat(directory, name, AtFlags::empty()).map_err(named)?;
+            }
+            if let Some((place, entry)) = known {
+                // One with other names may change with them.
+                wanted.unchanged[place] = stat.st_nlink == 1 && is_unchanged(entry, &stat);
             }
             return Ok(());
         }
         permit(directory, name, &stat).map_err(named)?;
         let below = openat(directory, name, super::tree::DIRECTORY, Mode::empty()).map_err(named)?;
-        self.clear(&below, path, device, wanted)?;
-        if known != Some(true) {
+        self.clear(&below, path, wanted)?;
+        if directory_wanted != Some(true) {
             unlinkat(directory, name, AtFlags::REMOVEDIR).map_err(named)?;
         }
         Ok(())
@@ -118,6 +114,9 @@ impl<'a> Restoring<'a> {
             Err(Errno::NOENT) => None,
             Err(error) => return Err(error),
         };
+        if found.as_ref().is_some_and(|there| is_unchanged(entry, there)) {
+            return Ok(());
+        }
         match &mut entry.kind {
             Kind::Directory if found.is_some() => Ok(()),
             Kind::Directory => mkdirat(&parent, &name, Mode::RWXU),
@@ -154,10 +153,6 @@ impl<'a> Restoring<'a> {
             } => {
                 let mut found = found;
                 if let Some(there) = &found {
-                    let unchanged = state.is_some() && State::of(there) == *state;
-                    if unchanged && mode(there) == entry.mode {
-                        return Ok(());
-                    }
                     // Writing into a file with other names would change these, too.
                     let regular = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
                     let alone = there.st_nlink == 1 || (*shared && there.st_ino == *inode);
@@ -226,6 +221,39 @@ impl<'a> Restoring<'a> {
             }
         };
         Ok(Some((opened, name.to_owned())))
+    }
+}
+
+/// What a tree is to have, while the rest is removed.
+#[derive(Debug)]
+struct Wanted<'a> {
+    /// The entries by their paths, with their places.
+    entries: HashMap<&'a Path, (usize, &'a Entry)>,
+    /// For each place, whether the file there is as it has to be.
+    unchanged: Vec<bool>,
+    device: u64,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(entries: &'a [Entry], device: u64) -> Self {
+        let places = entries.iter().enumerate();
+        Self {
+            entries: places
+                .map(|(place, entry)| (entry.path.as_path(), (place, entry)))
+                .collect(),
+            unchanged: vec![false; entries.len()],
+            device,
+        }
+    }
+}
+
+/// Tells whether what is there is the file of an entry, untouched.
+fn is_unchanged(entry: &Entry, there: &Stat) -> bool {
+    match &entry.kind {
+        Kind::File { state, .. } => {
+            state.is_some() && State::of(there) == *state && mode(there) == entry.mode
+        }
+        _ => false,
     }
 }
 

@@ -162,13 +162,14 @@ impl Actor {
         }
         let place = self.kept.find(wanted)?;
         let about = self.kept.get(place).about.clone();
-        if !self.kept.kernel(place).is_there().await {
-            let number = self.kept.take(place).number;
-            self.forget_files(number).await?;
-            return Err(CheckpointError::Ended { id: about.id }.into());
-        }
-        if let Err(reason) = self.go_back(place).await {
-            return Err(CheckpointError::Lost { id: about.id, reason }.into());
+        match self.go_back(place).await {
+            Ok(true) => {}
+            Ok(false) => {
+                let number = self.kept.take(place).number;
+                self.forget_files(number).await?;
+                return Err(CheckpointError::Ended { id: about.id }.into());
+            }
+            Err(reason) => return Err(CheckpointError::Lost { id: about.id, reason }.into()),
         }
         self.note_event(Happened::RolledBack {
             checkpoint: about.id.clone(),
@@ -179,11 +180,18 @@ impl Actor {
         })
     }
 
-    /// Makes variables and files what they were, or ends the sandbox and returns the reason.
-    pub(in crate::session) async fn go_back(&mut self, place: usize) -> Result<(), String> {
-        self.processes.end_all().await;
-        let Err(error) = self.switch_to(place).await else {
-            return Ok(());
+    /// Makes variables and files what they were, or ends the sandbox and returns the reason. Returns false, with nothing done, if code
+    /// has ended the copy that has to go on.
+    pub(in crate::session) async fn go_back(&mut self, place: usize) -> Result<bool, String> {
+        if !self.processes.is_empty() {
+            if !self.kept.kernel(place).is_there().await {
+                return Ok(false);
+            }
+            self.processes.end_all().await;
+        }
+        let error = match self.switch_to(place).await {
+            Ok(went_back) => return Ok(went_back),
+            Err(error) => error,
         };
         let refusal = match &error {
             Error::Sandbox(error) => error.guest_refusal(),
@@ -198,21 +206,27 @@ impl Actor {
         Err(reason)
     }
 
-    /// Ends the kernel and everything else, restores the files, and continues with the kept kernel, in this order: no code runs with
-    /// files of one state and variables of another.
-    async fn switch_to(&mut self, place: usize) -> Result<()> {
+    /// Stops the kernel and everything else, restores the files, and continues with the kept kernel, in this order: no code runs with
+    /// files of one state and variables of another. What was stopped is killed last.
+    async fn switch_to(&mut self, place: usize) -> Result<bool> {
         let sandbox = self.sandbox.as_ref().ok_or(Error::Closed)?;
-        let guest = sandbox.guest();
-        guest.kill_all_but(&self.kept.pids().await).await?;
-        guest.restore(self.kept.get(place).number).await?;
+        let spared = self.kept.pids().await;
+        let Some(needed) = self.kept.kernel(place).pid().await else {
+            return Ok(false);
+        };
+        let snapshot = self.kept.get(place).number;
+        if !sandbox.guest().roll_back(snapshot, needed, &spared).await? {
+            return Ok(false);
+        }
         let ended = self.kernel.take();
         let ended = self.kept.switch(place, ended).ok_or(Error::Closed)?;
         self.kernel = Some(sandbox.roll_back(ended, self.kept.kernel(place)).await?);
+        sandbox.guest().kill_stopped().await?;
         let state = self.kept.get(place).state.clone();
         self.continue_from(state);
         self.interrupts.unseen = false;
         self.show_processes();
-        Ok(())
+        Ok(true)
     }
 
     /// Takes over the host's part of a state whose variables and files are there.

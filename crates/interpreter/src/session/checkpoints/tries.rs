@@ -279,11 +279,10 @@ impl Actor {
         };
         let cell = trial.cell;
         if !keep {
-            if !self.kept.kernel(place).is_there().await {
-                return Err(CheckpointError::TryEnded { cell }.into());
-            }
-            if let Err(reason) = self.go_back(place).await {
-                return Err(CheckpointError::TryLost { cell, reason }.into());
+            match self.go_back(place).await {
+                Ok(true) => {}
+                Ok(false) => return Err(CheckpointError::TryEnded { cell }.into()),
+                Err(reason) => return Err(CheckpointError::TryLost { cell, reason }.into()),
             }
         }
         self.trial = None;

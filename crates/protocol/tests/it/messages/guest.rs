@@ -49,6 +49,15 @@ fn snapshots() -> impl Strategy<Value = ToGuest> {
             limit
         }),
         (id(), id()).prop_map(|(request, snapshot)| ToGuest::Restore { request, snapshot }),
+        Just(ToGuest::KillStopped),
+        (id(), id(), any::<u32>(), vec(any::<u32>(), 0..3)).prop_map(
+            |(request, snapshot, needed, except)| ToGuest::RollBack {
+                request,
+                snapshot,
+                needed,
+                except
+            }
+        ),
         (id(), id(), any::<u32>()).prop_map(|(request, snapshot, most)| ToGuest::Changes {
             request,
             snapshot,

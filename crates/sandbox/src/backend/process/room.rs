@@ -105,15 +105,26 @@ impl Room {
         self.guest().kill_all_but(&spared).await?;
         let (ours, theirs) = fds::stream_pair().map_err(internal)?;
         let pid = kernel.take_over(stream(ours)?, theirs).await?;
-        self.adopt(kernel, pid).await
+        let process = self.find_kernel(pid).await?;
+        self.adopt(kernel, process)
     }
 
     async fn take_up(&self, mut kernel: Kernel, kept: &mut KeptKernel) -> Result<Kernel> {
         let (channel, channel_in) = fds::stream_pair().map_err(internal)?;
         let (spare, spare_in) = fds::stream_pair().map_err(internal)?;
         let channel = (stream(channel)?, channel_in);
-        let pid = kernel.take_up(kept, channel, (stream(spare)?, spare_in)).await?;
-        self.adopt(kernel, pid).await
+        let Some(pid) = kept.pid().await else {
+            return Err(Error::request("go on with a copy of a kernel that has ended"));
+        };
+        let (told, process) = tokio::join!(
+            kernel.take_up(kept, channel, (stream(spare)?, spare_in)),
+            self.find_kernel(pid)
+        );
+        if told? != pid {
+            let problem = format!("another process than {pid} goes on in its place");
+            return Err(Error::protocol("kernel", problem));
+        }
+        self.adopt(kernel, process?)
     }
 
     /// Opens the `pagemap` files of a copy and of the kernel that it is moved to. Only a privileged host sees physical addresses in them,
@@ -133,20 +144,24 @@ impl Room {
         Some(vec![pagemap(&found.pop()?)?, pagemap(pidfd.as_ref()?)?])
     }
 
-    /// Makes a process of the room that has reported to be its kernel known as that.
-    async fn adopt(&self, mut kernel: Kernel, pid: u32) -> Result<Kernel> {
+    /// Makes a process of the room that has reported to be its kernel known as that. Returns its number, and its pidfd.
+    async fn find_kernel(&self, pid: u32) -> Result<(u64, OwnedFd)> {
         let operation = Operation::AdoptKernel {
             room: self.name.clone(),
             pid,
         };
         let (answer, mut received) = self.launcher.ask(operation, &[], "adopt a standby").await?;
-        let (LauncherReply::Kernel { kernel: number }, Some(pidfd)) = (answer, received.pop()) else {
-            return Err(SandboxErrorKind::Launcher {
+        match (answer, received.pop()) {
+            (LauncherReply::Kernel { kernel }, Some(pidfd)) => Ok((kernel, pidfd)),
+            _ => Err(SandboxErrorKind::Launcher {
                 action: "adopt a standby",
                 reason: "unexpected response".into(),
             }
-            .into());
-        };
+            .into()),
+        }
+    }
+
+    fn adopt(&self, mut kernel: Kernel, (number, pidfd): (u64, OwnedFd)) -> Result<Kernel> {
         let end = self.launcher.kernel_end(number);
         self.launcher.watch(number, pidfd.as_fd())?;
         kernel.adopt(end, pidfd);
