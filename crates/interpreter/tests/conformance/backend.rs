@@ -28,6 +28,20 @@ pub(crate) fn is_machine() -> bool {
     matches!(backend().parse(), Ok(BackendKind::Gvisor | BackendKind::Microvm))
 }
 
+/// The limits of a run's sessions, unless a test is about one of them. Code in an emulated machine beside other test programs takes ten times
+/// as long, and sees an interrupt as much later.
+pub(crate) fn limits() -> Limits {
+    let usual = Limits::default();
+    match backend().parse() {
+        Ok(BackendKind::Microvm) => Limits {
+            cell_timeout: usual.cell_timeout * 10,
+            grace: usual.grace * 10,
+            ..usual
+        },
+        _ => usual,
+    }
+}
+
 /// The home of a run's sandboxes.
 pub(crate) fn home() -> PathBuf {
     if is_machine() {
@@ -58,5 +72,5 @@ pub(crate) async fn over_backend(builder: InterpreterBuilder) -> InterpreterBuil
         .backend(backend().parse().unwrap())
         .walls(walls)
         .launcher(cellblock_testkit::binary().unwrap())
-        .limits(Limits::default())
+        .limits(limits())
 }

@@ -5,6 +5,7 @@ use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
 
+use crate::backend::limits;
 use crate::support::interpreter;
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -20,7 +21,7 @@ pub(crate) async fn rescuing(change: impl FnOnce(&mut Limits)) -> Session {
 }
 
 async fn with(rescue: Rescue, change: impl FnOnce(&mut Limits)) -> Session {
-    let mut limits = Limits::default();
+    let mut limits = limits();
     change(&mut limits);
     let options = SessionOptions {
         limits: Some(limits),
