@@ -71,7 +71,7 @@ impl ServerProbe {
         Self(Watched::start(Called { server, tool }, ProbeStage::Allowed))
     }
 
-    /// LogRecords the stage of the call.
+    /// Records the stage of the call.
     pub(super) fn reached(&mut self, stage: ProbeStage) {
         self.0.reached(stage);
     }

@@ -26,7 +26,7 @@ pub enum ToGuest {
         pid: u32,
     },
     /// Kills every process except the guest and the commands whose output is kept;
-    /// answered when they are gone.
+    /// answered when none of them runs any more.
     KillAll {
         /// Repeated in the response.
         #[serde(default)]
@@ -240,7 +240,7 @@ pub enum ToGuest {
         snapshot: u64,
     },
     /// Stops every process that `kill_all` would kill, and then makes the files equal to a snapshot, as `restore` does. Refused as
-    /// `gone`, with nothing done, if the process that goes on with them has ended. `kill_stopped` comes when that goes on: taking apart
+    /// `gone`, with nothing done, if the process that goes on with them cannot. `kill_stopped` comes when that goes on: taking apart
     /// a process with much memory takes milliseconds.
     RollBack {
         /// Repeated in the response.

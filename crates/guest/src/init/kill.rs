@@ -14,6 +14,13 @@ const ROUNDS: u32 = 20;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_micros(50);
 
+/// Signals that end no process, as bits. A process that blocks all of them has SIGCONT waiting once it was stopped.
+const HARMLESS: u64 = bit(libc::SIGCONT) | bit(libc::SIGCHLD) | bit(libc::SIGURG) | bit(libc::SIGWINCH);
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
 /// What the threads of a process may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Activity {
@@ -68,11 +75,18 @@ fn proceed(spared: &[u32]) {
     }
 }
 
-/// Returns whether a process runs and was not killed.
-pub(super) fn lives(pid: u32) -> bool {
-    let killed = 1 << (libc::SIGKILL - 1);
-    Seen::at(&format!("/proc/{pid}/stat"))
-        .is_some_and(|seen| seen.activity() != Activity::Over && seen.pending & killed == 0)
+/// Returns whether a process can go on: it runs, and no signal waits for it, which could end it once it is not blocked any more.
+pub(super) fn can_go_on(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let is_harmless = |mask: &str| {
+        let found = status.lines().find_map(|line| line.strip_prefix(mask));
+        found
+            .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+            .is_some_and(|waiting| waiting & !HARMLESS == 0)
+    };
+    i32::try_from(pid).is_ok_and(|pid| activity(pid) == Activity::Running)
+        && is_harmless("SigPnd:")
+        && is_harmless("ShdPnd:")
 }
 
 /// Stops all other processes except the spared ones and those below `wardens`. Returns them, and whether all of them rest.
@@ -161,8 +175,6 @@ struct Seen {
     flags: u32,
     /// Number of threads of its process.
     threads: u32,
-    /// Mask of the signals that it gets next.
-    pending: u64,
 }
 
 impl Seen {
@@ -181,7 +193,6 @@ impl Seen {
             state: fields.first()?.chars().next()?,
             flags: fields.get(6)?.parse().ok()?,
             threads: fields.get(17)?.parse().ok()?,
-            pending: fields.get(28)?.parse().ok()?,
         })
     }
 
@@ -213,7 +224,7 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         assert_eq!(activity(pid), Activity::Running);
-        assert!(lives(child.id()));
+        assert!(can_go_on(child.id()));
         let becomes = |wanted: Activity| {
             (0..1000).any(|_| {
                 std::thread::sleep(PAUSE);
@@ -222,23 +233,45 @@ mod tests {
         };
         signal(pid, libc::SIGSTOP);
         assert!(becomes(Activity::Stopped));
-        assert!(lives(child.id()));
+        assert!(!can_go_on(child.id()));
         signal(pid, libc::SIGKILL);
         assert!(becomes(Activity::Over));
-        assert!(!lives(child.id()), "nobody has reaped it");
+        assert!(!can_go_on(child.id()), "nobody has reaped it");
         child.wait().unwrap();
         assert_eq!(activity(pid), Activity::Over);
-        assert!(!lives(child.id()));
+        assert!(!can_go_on(child.id()));
+    }
+
+    #[test]
+    fn a_process_for_which_a_signal_waits_cannot_go_on() {
+        let program = "import signal, sys\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n\
+                       print(flush=True)\nsys.stdin.read()";
+        let mut child = Command::new("python3")
+            .args(["-c", program])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        signal(pid, libc::SIGSTOP);
+        signal(pid, libc::SIGCONT);
+        assert!((0..1000).any(|_| {
+            std::thread::sleep(PAUSE);
+            can_go_on(child.id())
+        }));
+        signal(pid, libc::SIGTERM);
+        assert!(!can_go_on(child.id()));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]
     fn the_name_of_a_program_does_not_confuse() {
-        let line = "42 (a) T (b) ) R 1 42 42 0 -1 4194368 527 0 0 0 0 0 0 0 20 0 3 0 4439695 2356822016 67151 18446744073709551615 1 2 3 0 0 256 0";
+        let line = "42 (a) T (b) ) R 1 42 42 0 -1 4194368 527 0 0 0 0 0 0 0 20 0 3 0 4439695 2356822016";
         let seen = Seen::of(line).unwrap();
-        assert_eq!(
-            (seen.state, seen.flags, seen.threads, seen.pending),
-            ('R', 4_194_368, 3, 256)
-        );
+        assert_eq!((seen.state, seen.flags, seen.threads), ('R', 4_194_368, 3));
         assert!(Seen::of("42 (cut").is_none());
     }
 }

@@ -423,8 +423,9 @@ impl Guest {
     /// Stops them, and makes the files equal to a snapshot, unless the process that has to go on with these is gone.
     fn roll_back(&mut self, snapshot: u64, needed: u32, except: &[u32]) -> std::result::Result<(), Refusal> {
         self.keeps_snapshots()?;
-        if !kill::lives(needed) {
-            return Err(Refusal::new("gone", "the process that goes on has ended"));
+        if !kill::can_go_on(needed) {
+            let reason = "the process that goes on has ended, or was stopped or sent a signal";
+            return Err(Refusal::new("gone", reason));
         }
         match kill::stop_all_but(except, &self.wardens()) {
             Some(stopped) => self.stopped.extend(stopped),

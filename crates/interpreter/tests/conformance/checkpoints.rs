@@ -6,6 +6,7 @@ use cellblock_interpreter::execution::{Outcome, VariablesState};
 use cellblock_interpreter::session::checkpoints::{CheckpointError, MAX_CHECKPOINTS};
 use cellblock_interpreter::session::processes::ProcessOrder;
 use cellblock_interpreter::{Error, Session};
+use cellblock_testkit::wait::until_ok;
 use tokio::time::sleep;
 
 use crate::limited::{MIB, limited, rescuing, unrescued};
@@ -279,6 +280,29 @@ fn a_running_process_forbids_a_checkpoint_and_ends_with_a_rollback() {
         session.roll_back("c1").await.unwrap();
         assert_eq!(session.processes().list().len(), 0);
         session.checkpoint(None).await.unwrap();
+    });
+}
+
+#[test]
+fn processes_that_a_rollback_replaces_end() {
+    needs!(Checkpoints);
+    block_on(async {
+        let session = session().await;
+        run(&session, "x = 1").await;
+        session.checkpoint(None).await.unwrap();
+        let start = "import subprocess\nchildren = [subprocess.Popen(['sleep', '1000']) for _ in range(3)]\nlen(children)";
+        assert_eq!(value(&session, start).await, 3);
+        session.roll_back("c1").await.unwrap();
+        // They are stopped before the session goes on, and killed once it does.
+        let sleeping = "import os\nfound = []\nfor name in filter(str.isdigit, os.listdir('/proc')):\n    \
+                        try:\n        found.append(open(f'/proc/{name}/cmdline').read().startswith('sleep'))\n    \
+                        except OSError:\n        pass\nsum(found)";
+        let gone = async || match value(&session, sleeping).await {
+            number if number == 0 => Ok(()),
+            number => Err(format!("{number} processes are there")),
+        };
+        until_ok(gone).await;
+        assert_eq!(value(&session, "'children' in globals()").await, false);
     });
 }
 
