@@ -43,8 +43,8 @@ pub(super) fn all() -> bool {
 /// copies, continue. A process that hides from `/proc` by making itself undumpable is missed: this cleans up after user code, it is not
 /// a security boundary.
 pub(super) fn all_but(spared: &[u32], wardens: &[i32]) -> bool {
-    let (others, are_stopped) = stopped(spared, wardens);
-    stopped_ones(&others);
+    let (others, are_stopped) = stop_others(spared, wardens);
+    each(&others);
     proceed(spared);
     are_stopped
 }
@@ -52,16 +52,16 @@ pub(super) fn all_but(spared: &[u32], wardens: &[i32]) -> bool {
 /// Stops them, and lets the spared ones continue. Returns them if all of them rest: they run nothing of their programs until they are
 /// killed, and nothing after that. Otherwise kills them.
 pub(super) fn stop_all_but(spared: &[u32], wardens: &[i32]) -> Option<Vec<i32>> {
-    let (others, are_stopped) = stopped(spared, wardens);
+    let (others, are_stopped) = stop_others(spared, wardens);
     if !are_stopped {
-        stopped_ones(&others);
+        each(&others);
     }
     proceed(spared);
     are_stopped.then_some(others)
 }
 
 /// Kills stopped processes, whose pids nobody else can have.
-pub(super) fn stopped_ones(pids: &[i32]) {
+pub(super) fn each(pids: &[i32]) {
     for pid in pids {
         signal(*pid, libc::SIGKILL);
     }
@@ -90,7 +90,7 @@ pub(super) fn can_go_on(pid: u32) -> bool {
 }
 
 /// Stops all other processes except the spared ones and those below `wardens`. Returns them, and whether all of them rest.
-fn stopped(spared: &[u32], wardens: &[i32]) -> (Vec<i32>, bool) {
+fn stop_others(spared: &[u32], wardens: &[i32]) -> (Vec<i32>, bool) {
     let spared: Vec<i32> = spared.iter().filter_map(|pid| i32::try_from(*pid).ok()).collect();
     if wardens.is_empty() {
         signal(-1, libc::SIGSTOP);

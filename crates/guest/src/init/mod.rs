@@ -161,7 +161,7 @@ impl Guest {
                 Ok(())
             }
             ToGuest::KillStopped => {
-                kill::stopped_ones(&std::mem::take(&mut self.stopped));
+                kill::each(&std::mem::take(&mut self.stopped));
                 Ok(())
             }
             ToGuest::KillAll { request, except } => {
@@ -395,7 +395,7 @@ impl Guest {
     /// Kills every process of the room except this one, the spared ones and kept commands, and
     /// waits until none of them runs any more.
     fn kill_all(&mut self, except: &[u32]) -> std::result::Result<(), Refusal> {
-        kill::stopped_ones(&std::mem::take(&mut self.stopped));
+        kill::each(&std::mem::take(&mut self.stopped));
         let deadline = std::time::Instant::now() + KILL_LIMIT;
         let mut pause = KILL_PAUSE;
         loop {
