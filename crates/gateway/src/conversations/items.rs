@@ -54,15 +54,14 @@ pub(super) async fn add(
     conversation::find(&gateway, &caller.owner, &id).await?;
     let items = conversation::known(&gateway, &caller, &request.items).await?;
     let left = Left {
+        conversation: id.clone(),
         items: items.clone(),
         container: conversation::container(&request.items),
         evidence: None,
+        most: conversation::MAX_ITEMS,
+        now: now(),
     };
-    let records = &gateway.records;
-    match records
-        .extend_conversation(&caller.owner, &id, left, conversation::MAX_ITEMS, now())
-        .await?
-    {
+    match gateway.records.extend_conversation(&caller.owner, left).await? {
         AddedItems::Yes => {}
         AddedItems::Unknown => return Err(conversation::unknown(&id).into()),
         AddedItems::Full => return Err(conversation::full(&id).into()),

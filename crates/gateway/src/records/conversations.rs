@@ -32,9 +32,15 @@ pub(crate) struct ItemRow {
 /// What a response leaves in a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
+    /// Id of the conversation.
+    pub(crate) conversation: String,
     pub(crate) items: Vec<ItemRow>,
     pub(crate) container: Option<String>,
     pub(crate) evidence: Option<String>,
+    /// The most items that the conversation may have.
+    pub(crate) most: usize,
+    /// Seconds since 1970.
+    pub(crate) now: u64,
 }
 
 /// Whether items could be added.
@@ -127,36 +133,18 @@ impl Records {
         .await
     }
 
-    /// Adds items and what else a response leaves to a conversation, all of it or nothing. Without room for all there are at most `most`.
+    /// Adds what a response leaves to a conversation.
     pub(crate) async fn extend_conversation(
         &self,
         owner: &str,
-        id: &str,
         left: Left,
-        most: usize,
-        now: u64,
     ) -> Result<AddedItems, RecordsError> {
-        let (owner, id) = (owner.to_owned(), id.to_owned());
-        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let owner = owner.to_owned();
         self.with(move |database| {
             let transaction = database.transaction()?;
-            let changed = transaction.execute(
-                "UPDATE conversations SET used_at = ?3, container = coalesce(?4, container),
-                 evidence = coalesce(?5, evidence) WHERE id = ?1 AND owner = ?2",
-                params![id, owner, now, left.container, left.evidence],
-            )?;
-            if changed == 0 {
-                return Ok(AddedItems::Unknown);
-            }
-            let sql = "SELECT count(*) FROM conversation_items WHERE conversation = ?1";
-            let there: Option<i64> = transaction.first(sql, params![id], |row| row.get(0))?;
-            let there = usize::try_from(there.unwrap_or(0)).unwrap_or(usize::MAX);
-            if there.saturating_add(left.items.len()) > most {
-                return Ok(AddedItems::Full);
-            }
-            insert(&transaction, &owner, &id, &left.items)?;
+            let added = extend(&transaction, &owner, &left)?;
             transaction.commit()?;
-            Ok(AddedItems::Yes)
+            Ok(added)
         })
         .await
     }
@@ -231,6 +219,30 @@ impl Records {
         })
         .await
     }
+}
+
+/// Adds what a response leaves to a conversation within a transaction: all of it, or nothing.
+pub(super) fn extend(database: &Database, owner: &str, left: &Left) -> DatabaseResult<AddedItems> {
+    let id = &left.conversation;
+    // The conversation is locked by this, so that nobody adds to it meanwhile.
+    let sql = "UPDATE conversations SET used_at = ?3 WHERE id = ?1 AND owner = ?2";
+    let now = i64::try_from(left.now).unwrap_or(i64::MAX);
+    if database.execute(sql, params![id, owner, now])? == 0 {
+        return Ok(AddedItems::Unknown);
+    }
+    let sql = "SELECT count(*) FROM conversation_items WHERE conversation = ?1";
+    let there: Option<i64> = database.first(sql, params![id], |row| row.get(0))?;
+    let there = usize::try_from(there.unwrap_or(0)).unwrap_or(usize::MAX);
+    if there.saturating_add(left.items.len()) > left.most {
+        return Ok(AddedItems::Full);
+    }
+    database.execute(
+        "UPDATE conversations SET container = coalesce(?3, container), evidence = coalesce(?4, evidence)
+         WHERE id = ?1 AND owner = ?2",
+        params![id, owner, left.container, left.evidence],
+    )?;
+    insert(database, owner, id, &left.items)?;
+    Ok(AddedItems::Yes)
 }
 
 fn insert(database: &Database, owner: &str, conversation: &str, items: &[ItemRow]) -> DatabaseResult<()> {

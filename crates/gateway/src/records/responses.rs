@@ -5,6 +5,7 @@ mod listing;
 use cellblock_agent::turn::KeptResult;
 use serde_json::{Value, json};
 
+use super::conversations::{self, AddedItems, Left};
 use super::database::{Database, DatabaseResult, DatabaseTransaction, params};
 use super::results;
 
@@ -46,6 +47,8 @@ pub(crate) struct Ended {
     pub(crate) results: Vec<KeptResult>,
     /// Ids of its items, each with what the model knows it as.
     pub(crate) items: Vec<(String, String)>,
+    /// What it leaves in its conversation, if it has one.
+    pub(crate) left: Option<Left>,
 }
 
 /// A response as it is kept.
@@ -99,9 +102,9 @@ pub(crate) fn update(database: &Database, id: &str, status: &str, body: &str) ->
     Ok(())
 }
 
-/// Keeps what came of a response: all of it or nothing. One that was deleted meanwhile stays so. Says whether the turn before is still there:
-/// else nothing is kept, and the whole conversation has to be.
-pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<bool> {
+/// Keeps what came of a response and what it leaves in its conversation, at once: who sees its end can go on from it. One that was deleted
+/// meanwhile stays so. `None` where the turn before is not there any more: then nothing is kept, and the whole conversation has to be.
+pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<Option<AddedItems>> {
     let transaction = database.transaction()?;
     transaction.share(TURNS)?;
     let changed = transaction.execute(
@@ -109,12 +112,12 @@ pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<bool
         params![ended.id, ended.owner, ended.status, ended.body, ended.events],
     )?;
     if changed == 0 {
-        return Ok(true);
+        return Ok(Some(AddedItems::Yes));
     }
     if let Some(previous) = &ended.previous {
         let sql = "SELECT 1 FROM turns WHERE id = ?1 AND owner = ?2";
         if !transaction.exists(sql, params![previous, ended.owner])? {
-            return Ok(false);
+            return Ok(None);
         }
     }
     transaction.execute(
@@ -137,8 +140,12 @@ pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<bool
             params![ended.owner, id, ended.id, items],
         )?;
     }
+    let added = match &ended.left {
+        Some(left) => conversations::extend(&transaction, &ended.owner, left)?,
+        None => AddedItems::Yes,
+    };
     transaction.commit()?;
-    Ok(true)
+    Ok(Some(added))
 }
 
 /// A response of an owner.

@@ -41,25 +41,29 @@ pub(crate) async fn before(gateway: &Gateway, owner: &str, id: &str) -> Result<C
     })
 }
 
-/// Leaves a response in its conversation, unless that was deleted meanwhile.
-pub(crate) async fn extend(gateway: &Gateway, owner: &str, id: &str, left: Left) {
-    let added = gateway
-        .records
-        .extend_conversation(owner, id, left, MAX_ITEMS, now())
-        .await;
-    match added {
-        Ok(AddedItems::Yes) => {}
-        Ok(AddedItems::Unknown) => {
-            tracing::debug!(conversation = id, "a conversation was deleted while it went on");
-        }
-        Ok(AddedItems::Full) => tracing::warn!(
-            conversation = id,
-            "a conversation is full; a response is not added to it"
-        ),
+/// Leaves a response that is not stored in its conversation.
+pub(crate) async fn extend(gateway: &Gateway, owner: &str, left: Left) {
+    let id = left.conversation.clone();
+    match gateway.records.extend_conversation(owner, left).await {
+        Ok(added) => note(&id, added),
         Err(error) => tracing::error!(
             error = &error as &dyn std::error::Error,
             conversation = id,
             "add a response to its conversation"
+        ),
+    }
+}
+
+/// Logs that a response could not be added to its conversation.
+pub(crate) fn note(id: &str, added: AddedItems) {
+    match added {
+        AddedItems::Yes => {}
+        AddedItems::Unknown => {
+            tracing::debug!(conversation = id, "a conversation was deleted while it went on");
+        }
+        AddedItems::Full => tracing::warn!(
+            conversation = id,
+            "a conversation is full; a response is not added to it"
         ),
     }
 }

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::run::{Played, word};
 use super::{conversation, stow};
+use crate::now;
 use crate::records::responses::{self, Begun, Ended};
-use crate::records::{ItemRow, Left, RecordsError};
+use crate::records::{AddedItems, ItemRow, Left, RecordsError};
 use crate::state::Gateway;
 use crate::state::responses::unwritten;
 
@@ -67,7 +68,8 @@ pub(super) async fn running(gateway: &Gateway, response: &Response) {
     }
 }
 
-/// Keeps what came of a response, if it is stored. Says whether that could be written; where not, it is given back.
+/// Keeps what came of a response, if it is stored, and leaves it in its conversation, if it has one. Says whether that could be written;
+/// where not, it is given back.
 pub(super) async fn ended(
     gateway: &Gateway,
     owner: &str,
@@ -75,11 +77,16 @@ pub(super) async fn ended(
     own: usize,
     played: &Played,
     events: Option<String>,
+    left: Option<Left>,
 ) -> Result<(), Box<Ended>> {
     let response = &played.response;
     if !response.store {
+        if let Some(left) = left {
+            conversation::extend(gateway, owner, left).await;
+        }
         return Ok(());
     }
+    let goes_on_in = left.as_ref().map(|left| left.conversation.clone());
     // What is kept refers to pictures; what the client is told has them.
     let mut conversation = played.conversation.clone();
     let mut response = response.clone();
@@ -102,10 +109,11 @@ pub(super) async fn ended(
             _ => Vec::new(),
         },
         items: placed(&response.output, &played.conversation, own),
+        left,
     };
     let kept = match save(gateway, ended.clone()).await {
         // Somebody deleted what it went on from while it was written.
-        Ok(false) => {
+        Ok(None) => {
             stow::stow(gateway, &response.id, &mut conversation[..own]).await;
             let whole = Ended {
                 previous: None,
@@ -117,9 +125,11 @@ pub(super) async fn ended(
         }
         kept => kept,
     };
-    unwritten::note(gateway, kept)
-        .map(drop)
-        .map_err(|_| Box::new(ended))
+    let kept = unwritten::note(gateway, kept).map_err(|_| Box::new(ended))?;
+    if let (Some(conversation), Some(added)) = (goes_on_in, kept) {
+        conversation::note(&conversation, added);
+    }
+    Ok(())
 }
 
 /// Makes a response one that failed because it could not be stored.
@@ -139,26 +149,21 @@ pub(super) fn failed(gateway: &Gateway, ended: Ended, response: &Response, event
         status: word(response.status),
         body: json!(response).to_string(),
         events,
+        left: None,
         ..ended
     };
     unwritten::add(gateway, ended);
 }
 
-/// Leaves what a response was asked and what came of it in its conversation. One that failed or was cancelled leaves nothing, as nobody can
-/// tell how much of it the client has seen.
-pub(super) async fn leave(
-    gateway: &Gateway,
-    owner: &str,
-    conversation: &str,
-    asked: Vec<ItemRow>,
-    played: &Played,
-) {
+/// What a response leaves in a conversation: what it was asked, and what came of it. One that failed or was cancelled leaves nothing, as nobody
+/// can tell how much of it the client has seen.
+pub(super) fn left(conversation: &str, asked: Vec<ItemRow>, played: &Played) -> Option<Left> {
     let response = &played.response;
     if !matches!(
         response.status,
         ResponseStatus::Completed | ResponseStatus::Incomplete
     ) {
-        return;
+        return None;
     }
     // Nobody can answer a call that was cut off.
     let cut = |item: &Item| matches!(item, Item::FunctionCall(call) if call.status != ItemStatus::Completed);
@@ -174,15 +179,17 @@ pub(super) async fn leave(
         body: json!(item).to_string(),
         items,
     });
-    let left = Left {
+    Some(Left {
+        conversation: conversation.to_owned(),
         items: asked.into_iter().chain(output).collect(),
         container: played.container.clone(),
         evidence: played.remembered.clone(),
-    };
-    conversation::extend(gateway, owner, conversation, left).await;
+        most: conversation::MAX_ITEMS,
+        now: now(),
+    })
 }
 
-async fn save(gateway: &Gateway, ended: Ended) -> Result<bool, RecordsError> {
+async fn save(gateway: &Gateway, ended: Ended) -> Result<Option<AddedItems>, RecordsError> {
     let mut tries = 0;
     loop {
         let ended = ended.clone();

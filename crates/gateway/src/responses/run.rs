@@ -209,19 +209,19 @@ impl Job {
         };
         let mut last = relay.end(&played.response, error).await;
         let events = |last: &StreamEvent| relay.ear.log().map(|log| log.text() + &last.frame());
-        let kept = keep::ended(&gateway, &owner, previous, own, &played, events(&last)).await;
+        if let Some(code) = suspended {
+            // Before the client can see the end in the records, and answers.
+            suspended::add(&gateway, played.waiting(owner.clone(), &request, &code), code);
+        }
+        let conversation = request.conversation.as_deref();
+        let left = conversation.and_then(|conversation| keep::left(conversation, asked, &played));
+        let kept = keep::ended(&gateway, &owner, previous, own, &played, events(&last), left).await;
         if let Err(ended) = kept {
+            drop(gateway.responses.suspended.take(&owner, &played.response.id));
             keep::fail(&mut played.response);
             let response = Box::new(played.response.clone());
             last.kind = EventKind::Failed { response };
             keep::failed(&gateway, *ended, &played.response, events(&last));
-        }
-        if let Some(conversation) = &request.conversation {
-            keep::leave(&gateway, &owner, conversation, asked, &played).await;
-        }
-        if let Some(code) = suspended.filter(|_| played.response.status == ResponseStatus::Completed) {
-            // Before the client knows of its calls.
-            suspended::add(&gateway, played.waiting(owner, &request, &code), code);
         }
         relay.deliver(last).await;
         played

@@ -210,6 +210,27 @@ fn a_call_of_a_function_is_answered_in_the_next_response_of_its_conversation() {
 }
 
 #[test]
+fn who_sees_the_end_of_a_background_response_finds_it_in_its_conversation() {
+    block_on(async {
+        const TURNS: usize = 30;
+        let (server, provider) = scripted((0..TURNS).map(|_| ScriptedAnswer::new().text("Done."))).await;
+        let id = conversation(&server, &json!({})).await;
+        for turn in 0..TURNS {
+            let body = json!({"input": "go", "conversation": {"id": id}, "background": true});
+            let response = server.create(body).await.ok();
+            let path = format!("responses/{}", response["id"].as_str().unwrap());
+            // As soon as it can be seen.
+            while server.get(&path).await.ok()["status"] != "completed" {}
+            assert_eq!(
+                items(&server, &id, "&limit=100").await.as_array().unwrap().len(),
+                2 * turn + 2
+            );
+        }
+        assert_eq!(provider.asked().last().unwrap().items.len(), 2 * TURNS - 1);
+    });
+}
+
+#[test]
 fn a_failed_response_does_not_change_its_conversation() {
     block_on(async {
         let (server, _) = scripted([]).await;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::records::Records;
 use crate::records::conformance::over_each_database;
+use crate::records::{ConversationRow, ItemRow, Records};
 
 fn begun(id: &str, owner: &str) -> Begun {
     Begun {
@@ -31,6 +31,7 @@ fn ended(id: &str, previous: Option<&str>) -> Ended {
         evidence: None,
         results: Vec::new(),
         items: vec![(format!("msg_{id}"), format!("[\"{id}\"]"))],
+        left: None,
     }
 }
 
@@ -39,7 +40,7 @@ fn keep(connection: &mut Database, ids: &[&str]) {
     let mut previous = None;
     for id in ids {
         begin(connection, &begun(id, "ann")).unwrap();
-        assert!(end(connection, &ended(id, previous)).unwrap());
+        assert!(end(connection, &ended(id, previous)).unwrap().is_some());
         previous = Some(*id);
     }
 }
@@ -124,12 +125,12 @@ over_each_database! {
             keep(connection, &["r1"]);
             begin(connection, &begun("r2", "ann")).unwrap();
             delete(connection, "ann", "r1").unwrap();
-            assert!(!end(connection, &ended("r2", Some("r1"))).unwrap());
+            assert!(end(connection, &ended("r2", Some("r1"))).unwrap().is_none());
             assert_eq!(
                 find(connection, "ann", "r2").unwrap().unwrap().status,
                 "in_progress"
             );
-            assert!(end(connection, &ended("r2", None)).unwrap());
+            assert!(end(connection, &ended("r2", None)).unwrap().is_some());
             let kept = conversation(connection, "ann", "r2").unwrap().unwrap();
             assert_eq!(kept.turns, ["[\"r2\"]"]);
         })
@@ -195,12 +196,60 @@ over_each_database! {
                 ],
                 ..ended("r1", None)
             };
-            assert!(end(connection, &r1).unwrap());
+            assert!(end(connection, &r1).unwrap().is_some());
             let found = |id: &str| item(connection, "ann", id).unwrap().unwrap();
             assert_eq!(found("ci_1"), r#"[{"n":1},{"n":2}]"#);
             assert_eq!(found("msg_1"), r#"[{"n": "own"}]"#);
         })
         .await;
+    }
+
+    async fn an_end_comes_with_what_it_leaves_in_its_conversation(records: Records) {
+        let row = ConversationRow {
+            id: "conv".to_owned(),
+            owner: "ann".to_owned(),
+            created_at: 1000,
+            metadata: "{}".to_owned(),
+            container: None,
+            evidence: None,
+        };
+        records.add_conversation(row, Vec::new()).await.unwrap();
+        let leaving = |id: &str, conversation: &str| Ended {
+            left: Some(Left {
+                conversation: conversation.to_owned(),
+                items: vec![ItemRow {
+                    id: format!("msg_{id}"),
+                    body: "{}".to_owned(),
+                    items: format!("[\"{id}\"]"),
+                }],
+                container: Some(format!("container of {id}")),
+                evidence: None,
+                most: 1,
+                now: 2000,
+            }),
+            ..ended(id, None)
+        };
+        let ends = [
+            (leaving("r1", "conv"), AddedItems::Yes),
+            // It is kept although there is no room for it, or no conversation.
+            (leaving("r2", "conv"), AddedItems::Full),
+            (leaving("r3", "deleted"), AddedItems::Unknown),
+        ];
+        with(records.clone(), move |connection| {
+            for (ended, added) in ends {
+                begin(connection, &begun(&ended.id, "ann")).unwrap();
+                assert_eq!(end(connection, &ended).unwrap(), Some(added));
+                assert_eq!(find(connection, "ann", &ended.id).unwrap().unwrap().status, "completed");
+            }
+            // What it goes on from is gone: nothing is kept.
+            begin(connection, &begun("r4", "ann")).unwrap();
+            let lost = Ended { previous: Some("r0".to_owned()), ..leaving("r4", "conv") };
+            assert_eq!(end(connection, &lost).unwrap(), None);
+        })
+        .await;
+        assert_eq!(records.conversation_so_far("ann", "conv").await.unwrap(), ["[\"r1\"]"]);
+        let conversation = records.conversation("ann", "conv").await.unwrap().unwrap();
+        assert_eq!(conversation.container.as_deref(), Some("container of r1"));
     }
 
     async fn turns_that_are_no_longer_needed_are_returned(records: Records) {

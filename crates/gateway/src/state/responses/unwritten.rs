@@ -137,7 +137,7 @@ async fn write(gateway: &Gateway, ended: Ended) -> Result<(), RecordsError> {
             .records
             .with(move |connection| responses::end(connection, &ended))
     };
-    if !write(ended).await? {
+    if write(ended).await?.is_none() {
         write(alone).await?;
     }
     Ok(())
