@@ -2,7 +2,7 @@
 //!
 //! A file that still exists keeps its inode, so that what the kept kernel has open stays the file of that name.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,7 +45,7 @@ impl<'a> Restoring<'a> {
         let root = open_root(self.root).map_err(|error| (PathBuf::new(), error))?;
         let device = fstat(&root).map_err(|error| (PathBuf::new(), error))?.st_dev;
         let mut wanted = Wanted::new(entries, device);
-        self.clear(&root, Path::new(""), &mut wanted)?;
+        self.clear(&root, &mut PathBuf::new(), &mut wanted)?;
         let unchanged = wanted.unchanged;
         let changed = entries.iter_mut().zip(unchanged).filter(|(_, same)| !same);
         for (entry, _) in changed {
@@ -61,13 +61,20 @@ impl<'a> Restoring<'a> {
     }
 
     /// Removes what the snapshot does not have, or has as something else.
-    fn clear(&self, directory: &OwnedFd, at: &Path, wanted: &mut Wanted<'_>) -> Result<(), (PathBuf, Errno)> {
-        for name in names(directory.as_fd()).map_err(|error| (at.to_owned(), error))? {
-            let path = at.join(&name);
-            if self.excluded.iter().any(|it| Path::new(it) == path) {
+    fn clear(
+        &self,
+        directory: &OwnedFd,
+        at: &mut PathBuf,
+        wanted: &mut Wanted<'_>,
+    ) -> Result<(), (PathBuf, Errno)> {
+        let is_root = at.as_os_str().is_empty();
+        for name in names(directory.as_fd()).map_err(|error| (at.clone(), error))? {
+            if is_root && self.excluded.iter().any(|it| *it == name) {
                 continue;
             }
-            self.clear_entry(directory, &name, &path, wanted)?;
+            at.push(&name);
+            self.clear_entry(directory, &name, at, wanted)?;
+            at.pop();
         }
         Ok(())
     }
@@ -76,19 +83,18 @@ impl<'a> Restoring<'a> {
         &self,
         directory: &OwnedFd,
         name: &OsStr,
-        path: &Path,
+        path: &mut PathBuf,
         wanted: &mut Wanted<'_>,
     ) -> Result<(), (PathBuf, Errno)> {
-        let named = |error| (path.to_owned(), error);
-        let stat = statat(directory, name, NOFOLLOW).map_err(named)?;
+        let stat = statat(directory, name, NOFOLLOW).map_err(|error| (path.clone(), error))?;
         if stat.st_dev != wanted.device {
             return Ok(());
         }
-        let known = wanted.entries.get(path).copied();
+        let known = wanted.find(path);
         let directory_wanted = known.map(|(_, entry)| matches!(entry.kind, Kind::Directory));
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             if directory_wanted != Some(false) {
-                unlinkat(directory, name, AtFlags::empty()).map_err(named)?;
+                unlinkat(directory, name, AtFlags::empty()).map_err(|error| (path.clone(), error))?;
             }
             if let Some((place, entry)) = known {
                 // One with other names may change with them.
@@ -96,11 +102,12 @@ impl<'a> Restoring<'a> {
             }
             return Ok(());
         }
-        permit(directory, name, &stat).map_err(named)?;
-        let below = openat(directory, name, super::tree::DIRECTORY, Mode::empty()).map_err(named)?;
-        self.clear(&below, path, wanted)?;
+        permit(directory, name, &stat)
+            .and_then(|()| openat(directory, name, super::tree::DIRECTORY, Mode::empty()))
+            .map_err(|error| (path.clone(), error))
+            .and_then(|below| self.clear(&below, path, wanted))?;
         if directory_wanted != Some(true) {
-            unlinkat(directory, name, AtFlags::REMOVEDIR).map_err(named)?;
+            unlinkat(directory, name, AtFlags::REMOVEDIR).map_err(|error| (path.clone(), error))?;
         }
         Ok(())
     }
@@ -227,8 +234,11 @@ impl<'a> Restoring<'a> {
 /// What a tree is to have, while the rest is removed.
 #[derive(Debug)]
 struct Wanted<'a> {
-    /// The entries by their paths, with their places.
-    entries: HashMap<&'a Path, (usize, &'a Entry)>,
+    entries: &'a [Entry],
+    /// Place of the entry that is likely the next: an unchanged directory lists its names in the same order again.
+    next: usize,
+    /// Places by their paths, once the order was another.
+    places: OnceCell<HashMap<&'a Path, usize>>,
     /// For each place, whether the file there is as it has to be.
     unchanged: Vec<bool>,
     device: u64,
@@ -236,14 +246,32 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn new(entries: &'a [Entry], device: u64) -> Self {
-        let places = entries.iter().enumerate();
         Self {
-            entries: places
-                .map(|(place, entry)| (entry.path.as_path(), (place, entry)))
-                .collect(),
+            entries,
+            // After the root.
+            next: 1,
+            places: OnceCell::new(),
             unchanged: vec![false; entries.len()],
             device,
         }
+    }
+
+    /// Returns the entry of a path, with its place.
+    fn find(&mut self, path: &Path) -> Option<(usize, &'a Entry)> {
+        let is_next = |entry: &Entry| entry.path.as_os_str() == path.as_os_str();
+        let place = if self.entries.get(self.next).is_some_and(is_next) {
+            self.next
+        } else {
+            let entries = self.entries.iter().enumerate();
+            let places = self.places.get_or_init(|| {
+                entries
+                    .map(|(place, entry)| (entry.path.as_path(), place))
+                    .collect()
+            });
+            *places.get(path)?
+        };
+        self.next = place + 1;
+        Some((place, &self.entries[place]))
     }
 }
 
@@ -251,7 +279,7 @@ impl<'a> Wanted<'a> {
 fn is_unchanged(entry: &Entry, there: &Stat) -> bool {
     match &entry.kind {
         Kind::File { state, .. } => {
-            state.is_some() && State::of(there) == *state && mode(there) == entry.mode
+            state.is_some_and(|state| state.is_of(there)) && mode(there) == entry.mode
         }
         _ => false,
     }

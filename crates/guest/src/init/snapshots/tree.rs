@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, fstat, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom, Stat, chmodat, fstat, openat, readlinkat, seek, statat,
+};
 use rustix::io::Errno;
 
 use super::arena::{Arena, Content};
@@ -20,6 +23,8 @@ pub(super) const MAX_ENTRIES: usize = 50_000;
 /// Linux before 6.13 stamps changes with a clock that ticks every few milliseconds, so a file that changed just now could change
 /// again without a new stamp.
 const SETTLED_NS: i128 = 40_000_000;
+/// Number of bytes of a directory that are listed at once.
+const LISTED: usize = 32 << 10;
 /// Flags for opening a directory that is walked.
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -67,19 +72,32 @@ impl State {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         let since =
             |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-        let changed = (stat.st_ctime, stat.st_ctime_nsec.cast_signed());
+        let changed = changed(stat);
         let age = since(now.tv_sec, now.tv_nsec) - since(changed.0, changed.1);
-        (age > SETTLED_NS).then_some(Self {
+        (age > SETTLED_NS).then(|| Self::now(stat))
+    }
+
+    /// Tells whether a file still has this state.
+    pub(super) fn is_of(&self, stat: &Stat) -> bool {
+        *self == Self::now(stat)
+    }
+
+    fn now(stat: &Stat) -> Self {
+        Self {
             inode: stat.st_ino,
             size: stat.st_size,
             modified: modified(stat),
-            changed,
-        })
+            changed: changed(stat),
+        }
     }
 }
 
 pub(super) fn modified(stat: &Stat) -> (i64, i64) {
     (stat.st_mtime, stat.st_mtime_nsec.cast_signed())
+}
+
+fn changed(stat: &Stat) -> (i64, i64) {
+    (stat.st_ctime, stat.st_ctime_nsec.cast_signed())
 }
 
 pub(super) fn mode(stat: &Stat) -> Mode {
@@ -226,8 +244,11 @@ impl Saving<'_> {
 
 /// Returns the names in a directory.
 pub(super) fn names(directory: BorrowedFd<'_>) -> Result<Vec<std::ffi::OsString>, Errno> {
+    seek(directory, SeekFrom::Start(0))?;
     let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
+    let mut buffer = [MaybeUninit::uninit(); LISTED];
+    let mut listing = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = listing.next() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
