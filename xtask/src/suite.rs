@@ -23,19 +23,19 @@ const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end. Those with emulated machines, which leave
 /// little of the processors, are apart.
 const LONGEST: [&str; 16] = [
-    "cellblock-interpreter containment (microvm)",
+    "cellblock-interpreter conformance (microvm)",
     "cellblock ordinary_python",
     "cellblock-interpreter conformance (gvisor)",
-    "cellblock-walls microvm",
+    "cellblock it",
+    "cellblock-interpreter containment (microvm)",
+    "cellblock-interpreter containment",
     "cellblock-walls firecracker",
     "cellblock-interpreter containment (gvisor)",
     "cellblock gateway",
-    "cellblock-interpreter conformance (microvm)",
-    "cellblock-interpreter containment",
+    "cellblock-walls microvm",
     "cellblock-interpreter conformance",
     "cellblock-interpreter death",
     "cellblock session",
-    "cellblock it",
     "cellblock it (warm)",
     "cellblock clients",
     "cellblock-interpreter conformance (remote)",
@@ -102,14 +102,7 @@ static VARIANTS: [Variant; 6] = [
         program: CONFORMANCE,
         name: "microvm",
         variables: &[(BACKEND, "microvm")],
-        // All of it takes half an hour beside other programs on a slow machine, where cells reach their limits.
-        only: &[
-            "capabilities::",
-            "forks::",
-            "hibernation::",
-            "lifecycle::",
-            "processes::",
-        ],
+        only: &[],
         needs: Some("qemu-system-x86_64"),
     },
     Variant {
