@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cellblock_guest::machine::{Beside, BesideEnded, MachineOrder, NAME};
 use cellblock_sandbox::jail::error::chain;
@@ -11,11 +12,15 @@ use cellblock_sandbox::jail::fds;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Command;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// Line of a template that can be written to a snapshot.
 const READY: &str = "ready";
 /// Maximum number of bytes that are kept of what a machine's program prints: the last ones.
 const KEPT: usize = 8 * 1024;
+/// How long these are waited for once the machine has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A machine that runs. Dropping it ends the machine and releases everything that it holds.
 #[derive(Debug)]
@@ -52,16 +57,20 @@ impl MachineOwner {
         let mut child = spawned.map_err(|error| format!("start `{}`: {error}", executable.display()))?;
         fds::send(&ours, machine, &[]).map_err(|error| chain(&error))?;
         let printed = Arc::new(watch::channel(Printed::default()).0);
+        let mut reading = JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
-            tokio::spawn(keep(stdout, Arc::clone(&printed)));
+            reading.spawn(keep(stdout, Arc::clone(&printed)));
         }
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(keep(stderr, Arc::clone(&printed)));
+            reading.spawn(keep(stderr, Arc::clone(&printed)));
         }
         let (end, ended) = watch::channel(false);
         let receiver = printed.subscribe();
         tokio::spawn(async move {
             let _ = child.wait().await;
+            // Its last words say why. What outlives it may keep the pipes open.
+            let read = async { while reading.join_next().await.is_some() {} };
+            let _ = timeout(LAST_WORDS, read).await;
             end.send_replace(true);
         });
         Ok(Self {

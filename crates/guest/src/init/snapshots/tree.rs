@@ -24,7 +24,7 @@ pub(super) const MAX_ENTRIES: usize = 50_000;
 /// again without a new stamp.
 const SETTLED_NS: i128 = 40_000_000;
 /// Number of bytes of a directory that are listed at once.
-const LISTED: usize = 32 << 10;
+const LISTED: usize = 16 << 10;
 /// Flags for opening a directory that is walked.
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
