@@ -51,6 +51,8 @@ pub(crate) struct Variant {
     only: &'static [&'static str],
     /// A program without which all of its tests would fail.
     needs: Option<&'static str>,
+    /// Whether tests that fail run once more, when no other program runs: code in emulated machines may reach limits beside others.
+    again: bool,
 }
 
 /// Names the backend over which a program's sandboxes are.
@@ -83,6 +85,7 @@ static VARIANTS: [Variant; 6] = [
             "run::",
         ],
         needs: None,
+        again: false,
     },
     Variant {
         program: CONFORMANCE,
@@ -90,6 +93,7 @@ static VARIANTS: [Variant; 6] = [
         variables: &[(BACKEND, "remote")],
         only: &[],
         needs: None,
+        again: false,
     },
     Variant {
         program: CONFORMANCE,
@@ -97,6 +101,7 @@ static VARIANTS: [Variant; 6] = [
         variables: &[(BACKEND, "gvisor")],
         only: &[],
         needs: Some("runsc"),
+        again: false,
     },
     Variant {
         program: CONFORMANCE,
@@ -104,6 +109,7 @@ static VARIANTS: [Variant; 6] = [
         variables: &[(BACKEND, "microvm")],
         only: &[],
         needs: Some("qemu-system-x86_64"),
+        again: true,
     },
     Variant {
         program: CONTAINMENT,
@@ -111,6 +117,7 @@ static VARIANTS: [Variant; 6] = [
         variables: &[(BACKEND, "gvisor"), PROBES],
         only: &["contained::no_probe"],
         needs: Some("runsc"),
+        again: false,
     },
     Variant {
         program: CONTAINMENT,
@@ -118,6 +125,7 @@ static VARIANTS: [Variant; 6] = [
         variables: &[(BACKEND, "microvm"), PROBES],
         only: &["contained::no_probe"],
         needs: Some("qemu-system-x86_64"),
+        again: false,
     },
 ];
 
@@ -155,6 +163,8 @@ struct Ended {
     name: String,
     passed: bool,
     took: Duration,
+    /// Names of the tests that failed.
+    failed: Vec<String>,
 }
 
 /// The programs of all tests.
@@ -216,18 +226,22 @@ impl Suite {
     pub fn run(self) -> Result<()> {
         let lanes = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let queue = Mutex::new(VecDeque::from(self.0));
-        let ended: Mutex<Vec<Ended>> = Mutex::default();
+        let ended: Mutex<Vec<(TestProgram, Ended)>> = Mutex::default();
         thread::scope(|scope| {
             for _ in 0..lanes {
                 scope.spawn(|| {
                     while let Some(program) = { lock(&queue).pop_front() } {
-                        let one = program.run();
-                        lock(&ended).push(one);
+                        let one = program.run(&[]);
+                        lock(&ended).push((program, one));
                     }
                 });
             }
         });
         let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let ended: Vec<_> = ended
+            .into_iter()
+            .map(|(program, one)| one.again(&program))
+            .collect();
         print!("{}", times(&ended));
         let failed: Vec<_> = ended
             .iter()
@@ -249,17 +263,24 @@ impl TestProgram {
         format!("{} {}{how}", self.package, self.target)
     }
 
-    fn run(&self) -> Ended {
+    /// Runs the tests with these names; all of them if there is none.
+    fn run(&self, tests: &[String]) -> Ended {
         let start = Instant::now();
         let (passed, printed) = self
-            .output()
+            .output(tests)
             .unwrap_or_else(|error| (false, format!("{error:#}\n")));
         let (name, took) = (self.name(), start.elapsed());
         println!("\n== {name}: {:.1} s ==\n{printed}", took.as_secs_f64());
-        Ended { name, passed, took }
+        let failed = failed_tests(&printed);
+        Ended {
+            name,
+            passed,
+            took,
+            failed,
+        }
     }
 
-    fn output(&self) -> Result<(bool, String)> {
+    fn output(&self, tests: &[String]) -> Result<(bool, String)> {
         let mut command = Command::new(&self.executable);
         command
             .current_dir(&self.folder)
@@ -268,9 +289,30 @@ impl TestProgram {
             .env("CARGO_PKG_NAME", &self.package)
             .stdin(Stdio::null());
         if let Some(variant) = self.variant {
-            command.envs(variant.variables.iter().copied()).args(variant.only);
+            command.envs(variant.variables.iter().copied());
         }
+        match self.variant {
+            _ if !tests.is_empty() => command.arg("--exact").args(tests),
+            Some(variant) => command.args(variant.only),
+            None => &mut command,
+        };
         Printing::start(&mut command)?.finish()
+    }
+}
+
+impl Ended {
+    /// Runs the tests that failed once more, where that is allowed, and says which passed only then. No other program of tests may run.
+    fn again(mut self, program: &TestProgram) -> Self {
+        if self.failed.is_empty() || !program.variant.is_some_and(|variant| variant.again) {
+            return self;
+        }
+        let alone = program.run(&self.failed);
+        self.took += alone.took;
+        if alone.passed {
+            self.passed = true;
+            let _ = write!(self.name, "; only alone: {}", self.failed.join(", "));
+        }
+        self
     }
 }
 
@@ -348,6 +390,15 @@ fn package(id: &str) -> &str {
     }
 }
 
+/// The names of tests that failed, in what a program of tests prints.
+fn failed_tests(printed: &str) -> Vec<String> {
+    let failed = |line: &str| {
+        let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+        Some(name.to_owned())
+    };
+    printed.lines().filter_map(failed).collect()
+}
+
 fn times(ended: &[Ended]) -> String {
     let mut ended: Vec<_> = ended.iter().collect();
     ended.sort_by_key(|one| std::cmp::Reverse(one.took));
@@ -418,6 +469,42 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_fail_beside_others_may_pass_alone_and_are_named() {
+        static AGAIN: Variant = Variant {
+            program: "package tests",
+            name: "again",
+            variables: &[],
+            only: &[],
+            needs: None,
+            again: true,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let executable = folder.path().join("tests");
+        // Run with names, it passes, unless `c` is one of them.
+        let script = "#!/bin/sh\necho 'test a ... ok'\ncase \"$*\" in\n'') echo 'test b ... FAILED'; exit 101;;\n\
+                      '--exact b') exit 0;;\n*) exit 101;;\nesac\n";
+        std::fs::write(&executable, script).unwrap();
+        std::fs::set_permissions(&executable, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let program = TestProgram {
+            variant: Some(&AGAIN),
+            ..program(executable.to_str().unwrap())
+        };
+        let ended = program.run(&[]);
+        assert_eq!((ended.passed, &*ended.failed), (false, &["b".to_owned()][..]));
+        let ended = ended.again(&program);
+        assert!(ended.passed);
+        assert!(ended.name.ends_with("(again); only alone: b"), "{}", ended.name);
+        let failed = program.run(&["c".to_owned()]);
+        assert!(!failed.again(&program).passed);
+        // Others have to pass beside others.
+        let once = TestProgram {
+            variant: None,
+            ..program
+        };
+        assert!(!once.run(&[]).again(&once).passed);
+    }
+
+    #[test]
     fn what_a_command_prints_keeps_its_order() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; echo two >&2; echo three; exit 3"]);
@@ -432,6 +519,7 @@ mod tests {
             name: name.to_owned(),
             passed,
             took: Duration::from_secs(seconds),
+            failed: Vec::new(),
         });
         assert_eq!(times(&ended), "FAILED    20.0 s  long\npassed     1.0 s  short\n");
     }

@@ -28,17 +28,21 @@ pub(crate) fn is_machine() -> bool {
     matches!(backend().parse(), Ok(BackendKind::Gvisor | BackendKind::Microvm))
 }
 
-/// The limits of a run's sessions, unless a test is about one of them. Code in an emulated machine beside other test programs takes ten times
-/// as long, and sees an interrupt as much later.
+/// How many times as long code may take: in an emulated machine beside other test programs it does.
+pub(crate) fn slowness() -> u32 {
+    match backend().parse() {
+        Ok(BackendKind::Microvm) => 10,
+        _ => 1,
+    }
+}
+
+/// The limits of a run's sessions, unless a test is about one of them.
 pub(crate) fn limits() -> Limits {
     let usual = Limits::default();
-    match backend().parse() {
-        Ok(BackendKind::Microvm) => Limits {
-            cell_timeout: usual.cell_timeout * 10,
-            grace: usual.grace * 10,
-            ..usual
-        },
-        _ => usual,
+    Limits {
+        cell_timeout: usual.cell_timeout * slowness(),
+        grace: usual.grace * slowness(),
+        ..usual
     }
 }
 

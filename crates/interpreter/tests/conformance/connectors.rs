@@ -18,6 +18,7 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::toolset::{BoxFuture, ToolsetTerms};
 use serde_json::{Map, Value, json};
 
+use crate::backend::slowness;
 use crate::place::machine_lacks;
 use crate::support::{block_on, exception, goes_on, interpreter, run, run_for, value};
 
@@ -344,7 +345,7 @@ fn a_request_ends_with_its_cell_and_the_kernel_lives() {
         let started = Instant::now();
         let ran = run_for(
             &session,
-            Duration::from_millis(300),
+            Duration::from_millis(300) * slowness(),
             "print('before', flush=True)\nweather.slow(city='x')",
         )
         .await;

@@ -14,6 +14,7 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::wait::until;
 use serde_json::{Value, json};
 
+use crate::backend::slowness;
 use crate::support::{block_on, interpreter};
 
 /// Every store of aliases has an owner of its own.
@@ -33,7 +34,8 @@ fn prices() -> Value {
 }
 
 /// A derivation with `get_prices_1` and `get_name_1`.
-async fn derivation(policy: DerivationPolicy) -> Derivation {
+async fn derivation(mut policy: DerivationPolicy) -> Derivation {
+    policy.cell_timeout *= slowness();
     let aliases = aliases().await;
     aliases.record("get_prices", &prices()).await.unwrap();
     aliases

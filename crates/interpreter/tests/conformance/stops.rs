@@ -5,6 +5,7 @@ use std::time::Duration;
 use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_testkit::wait::until_ok;
 
+use crate::backend::slowness;
 use crate::limited::{limited, unrescued};
 use crate::support::{block_on, exception, goes_on, run, run_for, session, value};
 
@@ -237,7 +238,7 @@ fn a_kernel_that_asks_and_does_not_read_the_answers_is_lost() {
                     head = json.dumps({'type': 'call', 'call': 1, 'method': 'x' * 10_000, 'params': None}).encode()\n\
                     for _ in range(20_000): os.write(3, struct.pack('>II', 4 + len(head), len(head)) + head)";
         // Long enough for more calls than a cell may make; the deadline would stop it, too.
-        let ended = run_for(&session, 60 * SECOND, code).await;
+        let ended = run_for(&session, 60 * SECOND * slowness(), code).await;
         assert_eq!(ended.outcome.name(), "kernel_lost");
         assert!(!goes_on(&session, "head").await);
     });
