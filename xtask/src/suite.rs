@@ -483,8 +483,14 @@ mod tests {
         // Run with names, it passes, unless `c` is one of them.
         let script = "#!/bin/sh\necho 'test a ... ok'\ncase \"$*\" in\n'') echo 'test b ... FAILED'; exit 101;;\n\
                       '--exact b') exit 0;;\n*) exit 101;;\nesac\n";
-        std::fs::write(&executable, script).unwrap();
-        std::fs::set_permissions(&executable, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        // By another process: a program of which a child of this one inherits a descriptor for writing cannot be run.
+        let write = ["-c", "printf %s \"$1\" >\"$0\" && chmod +x \"$0\""];
+        let written = Command::new("sh")
+            .args(write)
+            .arg(&executable)
+            .arg(script)
+            .status();
+        assert!(written.unwrap().success());
         let program = TestProgram {
             variant: Some(&AGAIN),
             ..program(executable.to_str().unwrap())
