@@ -38,7 +38,8 @@ impl Guest {
     }
 
     /// Stops every process except the guest and some others, and makes the files equal to a snapshot. Returns whether it did: if the
-    /// process that is `needed` to go on with them has ended, or was stopped or sent a signal, nothing is done. The stopped ones wait for [`Self::kill_stopped`].
+    /// process that is `needed` to go on with them has ended, or was stopped or sent a signal, nothing is done. The stopped ones wait for
+    /// [`Self::kill_stopped`].
     pub async fn roll_back(&self, snapshot: u64, needed: u32, except: &[u32]) -> Result<bool> {
         let message = ToGuest::RollBack {
             request: 0,

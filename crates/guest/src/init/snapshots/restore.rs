@@ -45,7 +45,9 @@ impl<'a> Restoring<'a> {
         let root = open_root(self.root).map_err(|error| (PathBuf::new(), error))?;
         let device = fstat(&root).map_err(|error| (PathBuf::new(), error))?.st_dev;
         let mut wanted = Wanted::new(entries, device);
-        self.clear(&root, &mut PathBuf::new(), &mut wanted)?;
+        let mut at = PathBuf::new();
+        self.clear(&root, &mut at, &mut wanted)
+            .map_err(|error| (at, error))?;
         let unchanged = wanted.unchanged;
         let changed = entries.iter_mut().zip(unchanged).filter(|(_, same)| !same);
         for (entry, _) in changed {
@@ -60,15 +62,10 @@ impl<'a> Restoring<'a> {
         Ok(())
     }
 
-    /// Removes what the snapshot does not have, or has as something else.
-    fn clear(
-        &self,
-        directory: &OwnedFd,
-        at: &mut PathBuf,
-        wanted: &mut Wanted<'_>,
-    ) -> Result<(), (PathBuf, Errno)> {
+    /// Removes what the snapshot does not have, or has as something else. After an error, `at` is the path that it concerns.
+    fn clear(&self, directory: &OwnedFd, at: &mut PathBuf, wanted: &mut Wanted<'_>) -> Result<(), Errno> {
         let is_root = at.as_os_str().is_empty();
-        for name in names(directory.as_fd()).map_err(|error| (at.clone(), error))? {
+        for name in names(directory.as_fd())? {
             if is_root && self.excluded.iter().any(|it| *it == name) {
                 continue;
             }
@@ -85,8 +82,8 @@ impl<'a> Restoring<'a> {
         name: &OsStr,
         path: &mut PathBuf,
         wanted: &mut Wanted<'_>,
-    ) -> Result<(), (PathBuf, Errno)> {
-        let stat = statat(directory, name, NOFOLLOW).map_err(|error| (path.clone(), error))?;
+    ) -> Result<(), Errno> {
+        let stat = statat(directory, name, NOFOLLOW)?;
         if stat.st_dev != wanted.device {
             return Ok(());
         }
@@ -94,7 +91,7 @@ impl<'a> Restoring<'a> {
         let directory_wanted = known.map(|(_, entry)| matches!(entry.kind, Kind::Directory));
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             if directory_wanted != Some(false) {
-                unlinkat(directory, name, AtFlags::empty()).map_err(|error| (path.clone(), error))?;
+                unlinkat(directory, name, AtFlags::empty())?;
             }
             if let Some((place, entry)) = known {
                 // One with other names may change with them.
@@ -102,12 +99,11 @@ impl<'a> Restoring<'a> {
             }
             return Ok(());
         }
-        permit(directory, name, &stat)
-            .and_then(|()| openat(directory, name, super::tree::DIRECTORY, Mode::empty()))
-            .map_err(|error| (path.clone(), error))
-            .and_then(|below| self.clear(&below, path, wanted))?;
+        permit(directory, name, &stat)?;
+        let below = openat(directory, name, super::tree::DIRECTORY, Mode::empty())?;
+        self.clear(&below, path, wanted)?;
         if directory_wanted != Some(true) {
-            unlinkat(directory, name, AtFlags::REMOVEDIR).map_err(|error| (path.clone(), error))?;
+            unlinkat(directory, name, AtFlags::REMOVEDIR)?;
         }
         Ok(())
     }
