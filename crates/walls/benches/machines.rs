@@ -11,10 +11,12 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cellblock_protocol::{FromKernel, ToKernel};
 use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Limits;
-use cellblock_sandbox::backend::Backend;
-use cellblock_sandbox::pool::{Pool, create};
+use cellblock_sandbox::backend::{Backend, Kernel};
+use cellblock_sandbox::channel::write_frame;
+use cellblock_sandbox::pool::{Lease, Pool, create};
 use cellblock_testkit::LeakOwner;
 
 use gvisor::{block_on, execute};
@@ -87,16 +89,17 @@ async fn machines_one_by_one(shared: Arc<dyn Backend>, limits: &Limits) -> Arc<d
         lease.sandbox.destroy().await.unwrap();
     }
     let pool = Pool::start(Arc::clone(&shared), limits.clone(), 1.into());
-    let mut pooled = Vec::new();
+    let (mut pooled, mut rested, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        while pool.ready() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let mut lease = waiting_machine(&pool, limits).await;
+        pooled.push(time(execute(&mut lease.kernel, "1 + 1")).await);
         tokio::time::sleep(REST).await;
-        let began = Instant::now();
-        let mut lease = pool.acquire(limits).await.unwrap();
-        execute(&mut lease.kernel, "1 + 1").await;
-        pooled.push(began.elapsed());
+        rested.push(time(execute(&mut lease.kernel, "1 + 1")).await);
+        lease.sandbox.destroy().await.unwrap();
+    }
+    for _ in 0..ROUNDS {
+        let mut lease = waiting_machine(&pool, limits).await;
+        asked.push(time(list_variables(&mut lease.kernel)).await);
         lease.sandbox.destroy().await.unwrap();
     }
     for (name, mut times) in [
@@ -105,6 +108,8 @@ async fn machines_one_by_one(shared: Arc<dyn Backend>, limits: &Limits) -> Arc<d
         ("first pandas cell after it done", first),
         ("warm 1 + 1", warm),
         ("first 1 + 1 done from the pool", pooled),
+        ("1 + 1 after that and a pause", rested),
+        ("first request from the pool that runs nothing", asked),
     ] {
         times.sort();
         let (least, middle, most) = (times[0], times[times.len() / 2], times[times.len() - 1]);
@@ -114,6 +119,31 @@ async fn machines_one_by_one(shared: Arc<dyn Backend>, limits: &Limits) -> Arc<d
         );
     }
     shared
+}
+
+/// Takes a machine from a pool after its kernel has prepared for its first cell.
+async fn waiting_machine(pool: &Pool, limits: &Limits) -> Lease {
+    while pool.ready() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(REST).await;
+    pool.acquire(limits).await.unwrap()
+}
+
+/// Sends a request for which a kernel runs no code.
+async fn list_variables(kernel: &mut Kernel) {
+    let message = ToKernel::Variables { cell: 1 };
+    write_frame(&mut kernel.writer, &message, &[]).await.unwrap();
+    while !matches!(
+        kernel.frames.next().await.unwrap().unwrap().message,
+        FromKernel::Done { .. }
+    ) {}
+}
+
+async fn time<T>(work: impl Future<Output = T>) -> Duration {
+    let began = Instant::now();
+    work.await;
+    began.elapsed()
 }
 
 /// Measures the memory of machines that run at once.
