@@ -16,7 +16,7 @@ use cellblock_remote::RemoteBackend;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Backend, Kernel};
 use cellblock_sandbox::channel::write_frame;
-use cellblock_sandbox::pool::{Lease, Pool, create};
+use cellblock_sandbox::pool::{Pool, create};
 use cellblock_testkit::LeakOwner;
 
 use gvisor::{block_on, execute};
@@ -82,24 +82,31 @@ async fn machines_one_by_one(shared: Arc<dyn Backend>, limits: &Limits) -> Arc<d
         execute(&mut lease.kernel, PANDAS).await;
         first.push(began.elapsed());
         for _ in 0..5 {
-            let began = Instant::now();
-            execute(&mut lease.kernel, "1 + 1").await;
-            warm.push(began.elapsed());
+            timed(&mut warm, execute(&mut lease.kernel, "1 + 1")).await;
         }
         lease.sandbox.destroy().await.unwrap();
     }
     let pool = Pool::start(Arc::clone(&shared), limits.clone(), 1.into());
     let (mut pooled, mut rested, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let mut lease = waiting_machine(&pool, limits).await;
-        pooled.push(time(execute(&mut lease.kernel, "1 + 1")).await);
+        wait_for_machine(&pool).await;
+        let first = async {
+            let mut lease = pool.acquire(limits).await.unwrap();
+            execute(&mut lease.kernel, "1 + 1").await;
+            lease
+        };
+        let mut lease = timed(&mut pooled, first).await;
         tokio::time::sleep(REST).await;
-        rested.push(time(execute(&mut lease.kernel, "1 + 1")).await);
+        timed(&mut rested, execute(&mut lease.kernel, "1 + 1")).await;
         lease.sandbox.destroy().await.unwrap();
-    }
-    for _ in 0..ROUNDS {
-        let mut lease = waiting_machine(&pool, limits).await;
-        asked.push(time(list_variables(&mut lease.kernel)).await);
+
+        wait_for_machine(&pool).await;
+        let first = async {
+            let mut lease = pool.acquire(limits).await.unwrap();
+            list_variables(&mut lease.kernel).await;
+            lease
+        };
+        let lease = timed(&mut asked, first).await;
         lease.sandbox.destroy().await.unwrap();
     }
     for (name, mut times) in [
@@ -121,13 +128,12 @@ async fn machines_one_by_one(shared: Arc<dyn Backend>, limits: &Limits) -> Arc<d
     shared
 }
 
-/// Takes a machine from a pool after its kernel has prepared for its first cell.
-async fn waiting_machine(pool: &Pool, limits: &Limits) -> Lease {
+/// Waits until a machine is in a pool and its kernel has prepared for its first cell.
+async fn wait_for_machine(pool: &Pool) {
     while pool.ready() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     tokio::time::sleep(REST).await;
-    pool.acquire(limits).await.unwrap()
 }
 
 /// Sends a request for which a kernel runs no code.
@@ -140,10 +146,12 @@ async fn list_variables(kernel: &mut Kernel) {
     ) {}
 }
 
-async fn time<T>(work: impl Future<Output = T>) -> Duration {
+/// Adds the duration of some work to others.
+async fn timed<T>(times: &mut Vec<Duration>, work: impl Future<Output = T>) -> T {
     let began = Instant::now();
-    work.await;
-    began.elapsed()
+    let done = work.await;
+    times.push(began.elapsed());
+    done
 }
 
 /// Measures the memory of machines that run at once.
