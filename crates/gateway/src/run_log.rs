@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_interpreter::run_record::{ExpectedRun, RunRecord, RunSink};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant as Until, timeout, timeout_at};
 
 use crate::metrics;
 use crate::options::RunOptions;
@@ -17,8 +17,10 @@ use crate::records::{Records, RunRow};
 /// Maximum number and size of records that wait to be written; more are dropped.
 const WAITING: usize = 1024;
 const WAITING_BYTES: usize = 32 << 20;
-/// Records that are written in one transaction.
+/// Maximum number of records in one transaction, and how long the first of them waits for others. A transaction for each cell
+/// would take a processor from the next cell.
 const AT_ONCE: usize = 64;
+const GATHER: Duration = Duration::from_millis(100);
 /// How often records that are too old are removed.
 const SWEEP: Duration = Duration::from_mins(1);
 /// How long a reader waits for records that are not written yet.
@@ -210,6 +212,7 @@ impl Writer {
             if received == Ok(0) {
                 return;
             }
+            gather(&mut steps, &mut taken).await;
             let mut rows = Vec::new();
             let mut waiting = Vec::new();
             for step in taken {
@@ -250,6 +253,18 @@ impl Writer {
                 error = &error as &dyn std::error::Error,
                 "remove old records of runs"
             );
+        }
+    }
+}
+
+/// Waits for more steps, unless somebody waits for those that were taken.
+async fn gather(steps: &mut mpsc::Receiver<Step>, taken: &mut Vec<Step>) {
+    let until = Until::now() + GATHER;
+    let awaited = |taken: &[Step]| taken.iter().any(|step| matches!(step, Step::Flush(_)));
+    while (1..AT_ONCE).contains(&taken.len()) && !awaited(taken) {
+        let more = AT_ONCE - taken.len();
+        if !matches!(timeout_at(until, steps.recv_many(taken, more)).await, Ok(1..)) {
+            return;
         }
     }
 }
@@ -306,6 +321,42 @@ mod tests {
         log.take(row(1, 1));
         drop(expected);
         assert_eq!(reader.await.unwrap(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn records_that_come_one_after_the_other_are_written_together_unless_a_reader_waits() {
+        let (queue, mut steps) = mpsc::channel(WAITING);
+        let write = |id| Step::Write(Box::new(row(id, 1)));
+        let gathered = tokio::spawn(async move {
+            let mut taken = vec![steps.recv().await.unwrap()];
+            gather(&mut steps, &mut taken).await;
+            (taken.len(), steps)
+        });
+        let pause = GATHER / 3;
+        for id in 0..3 {
+            queue.send(write(id)).await.unwrap();
+            tokio::time::sleep(pause).await;
+        }
+        let (together, mut steps) = gathered.await.unwrap();
+        assert_eq!(together, 3);
+        let mut taken = vec![write(4)];
+        queue.send(Step::Flush(oneshot::channel().0)).await.unwrap();
+        let began = Until::now();
+        gather(&mut steps, &mut taken).await;
+        assert_eq!((taken.len(), began.elapsed()), (2, Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn a_record_is_written_without_a_reader_that_waits() {
+        let records = Records::in_memory().unwrap();
+        let log = RunLog::new(records.clone(), RunOptions::default());
+        log.take(row(1, 1));
+        let written = async {
+            while records.all_runs(None, 1).await.unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_mins(1), written).await.unwrap();
     }
 
     #[tokio::test]
