@@ -5,15 +5,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cellblock_protocol::{FromKernel, ToKernel};
 use cellblock_settings::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::backend::Backend;
 pub use crate::backend::Lease;
-use crate::error::{Result, Retry, SandboxErrorKind};
+use crate::backend::{Backend, BackendKind, Kernel};
+use crate::channel::write_frame;
+use crate::error::{Error, Result, Retry, SandboxErrorKind};
 use crate::limits::Limits;
 
 /// Sandboxes kept ready.
@@ -206,7 +208,7 @@ async fn refill(shared: Arc<Shared>) {
             tokio::time::sleep(REFILL_DELAY).await;
             continue;
         };
-        match create(shared.backend.as_ref(), &limits).await {
+        match create_ready(&shared, &limits).await {
             Ok(lease) => shared.push(&limits, lease),
             Err(error) => {
                 tracing::warn!(
@@ -216,5 +218,100 @@ async fn refill(shared: Arc<Shared>) {
                 tokio::time::sleep(REFILL_PAUSE).await;
             }
         }
+    }
+}
+
+/// Creates a sandbox whose first request will not take longer than others.
+async fn create_ready(shared: &Shared, limits: &Limits) -> Result<Lease> {
+    let backend = shared.backend.as_ref();
+    let mut lease = create(backend, limits).await?;
+    if backend.name().parse().is_ok_and(BackendKind::wakes_slowly) {
+        let limit = shared.config.acquire_timeout;
+        let answered = tokio::time::timeout(limit, ask_once(&mut lease.kernel)).await;
+        answered.map_err(|_| SandboxErrorKind::TooLate {
+            what: "the answer of a new kernel",
+            limit,
+        })??;
+    }
+    Ok(lease)
+}
+
+/// Sends a request for which a kernel runs no code, and waits for its answer.
+async fn ask_once(kernel: &mut Kernel) -> Result<()> {
+    // Sessions count their requests from 1.
+    const NUMBER: u64 = 0;
+    write_frame(&mut kernel.writer, &ToKernel::Variables { cell: NUMBER }, &[]).await?;
+    while let Some(frame) = kernel.frames.next().await? {
+        if matches!(frame.message, FromKernel::Done { cell: NUMBER, .. }) {
+            return Ok(());
+        }
+    }
+    Err(Error::gone("new kernel"))
+}
+
+#[cfg(test)]
+mod tests {
+    use cellblock_protocol::KernelOutcome;
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::backend::Hold;
+    use crate::channel::FrameReader;
+    use crate::incoming::split;
+
+    /// Returns a kernel that is nothing but its channels, and its end of the main one.
+    fn kernel() -> (Kernel, UnixStream) {
+        let (host, own) = UnixStream::pair().unwrap();
+        let hold = Hold::Here {
+            pidfd: None,
+            spare: UnixStream::pair().unwrap().0,
+        };
+        let (_, out) = pipe::pipe().unwrap();
+        let (_, err) = pipe::pipe().unwrap();
+        let (_, end) = watch::channel(None);
+        (Kernel::new(host, out, err, end, hold).unwrap(), own)
+    }
+
+    fn done(cell: u64) -> FromKernel {
+        FromKernel::Done {
+            cell,
+            outcome: KernelOutcome::Completed,
+            duration_us: 0,
+            error: None,
+            variables: None,
+            outputs_dropped: 0,
+            rejections: Vec::new(),
+            no_files: false,
+            findings: Vec::new(),
+            names: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_kernel_answers_a_request_that_no_session_can_have_sent_and_nothing_of_it_is_left() {
+        let (mut kernel, own) = kernel();
+        let answering = async {
+            let (read, mut writer) = split(own).unwrap();
+            let mut requests = FrameReader::<_, ToKernel>::new(read, "host");
+            let asked = requests.next().await.unwrap().unwrap().message;
+            assert!(matches!(asked, ToKernel::Variables { cell: 0 }), "{asked:?}");
+            for cell in 0..2 {
+                write_frame(&mut writer, &done(cell), &[]).await.unwrap();
+            }
+            (requests, writer)
+        };
+        let (asked, _open) = tokio::join!(ask_once(&mut kernel), answering);
+        asked.unwrap();
+        let next = kernel.frames.next().await.unwrap().unwrap().message;
+        assert!(matches!(next, FromKernel::Done { cell: 1, .. }), "{next:?}");
+    }
+
+    #[tokio::test]
+    async fn a_new_kernel_that_ends_before_it_answers_is_an_error() {
+        let (mut kernel, own) = kernel();
+        drop(own);
+        assert!(ask_once(&mut kernel).await.is_err());
     }
 }
