@@ -47,6 +47,8 @@ pub(super) struct Unanswered {
 pub(super) enum Era {
     /// The newest, or the previous one if the server does not know it.
     Newest,
+    /// The newest, however long the server takes to say that it knows it.
+    NewestOnly,
     /// The previous one, for servers that exit on a request with the newest.
     Before,
 }
@@ -58,11 +60,13 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         let mode = match era {
             Era::Newest => ClientLifecycleMode::Auto {
-                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                preferred_versions,
                 legacy_version: Some(ProtocolVersion::V_2025_11_25),
             },
+            Era::NewestOnly => ClientLifecycleMode::Discover { preferred_versions },
             Era::Before => ClientLifecycleMode::Initialize,
         };
         match Quiet.serve_with_lifecycle(transport, mode).await {

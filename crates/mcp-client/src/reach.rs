@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rmcp::model::ErrorCode;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -128,6 +129,10 @@ impl Reach {
                 // Some servers of earlier revisions exit when they receive an unknown request.
                 Err(Failure::Ended { .. }) if matches!(self.transport, Transport::Stdio(_)) => {
                     self.start(options, Era::Before).await
+                }
+                // After some seconds without an answer, the library takes a server for one of an earlier revision.
+                Err(Failure::Refused { code, .. }) if code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0 => {
+                    self.start(options, Era::NewestOnly).await
                 }
                 other => other,
             }

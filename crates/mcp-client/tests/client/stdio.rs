@@ -54,6 +54,14 @@ async fn changed_tools_are_listed_again() {
 }
 
 #[tokio::test]
+async fn a_server_of_the_newest_revision_that_starts_slowly_is_not_taken_for_an_earlier_one() {
+    let scripted = scripted_with(&["late", "newest"], options());
+    assert_eq!(good(&scripted.server).await, json!("call 1"));
+    assert_eq!(scripted.pids().len(), 2);
+    assert_eq!(scripted.notes().last().unwrap(), "called at 2026-07-28");
+}
+
+#[tokio::test]
 async fn failures_of_tools_and_rejections_of_servers_are_reported() {
     let failing = scripted("failed", options());
     let reply = failing.server.call("work", Map::new()).await.unwrap();

@@ -22,6 +22,12 @@ def note(text: str) -> None:
             notes.write(text + "\n")
 
 
+def starts() -> int:
+    """The number of its processes until now."""
+    with open(NOTES, encoding="utf-8") as notes:
+        return sum(line.startswith("pid ") for line in notes)
+
+
 def send(message: dict[str, Any]) -> None:
     """Writes a message."""
     sys.stdout.write(json.dumps(message) + "\n")
@@ -200,6 +206,12 @@ def begin(message: dict[str, Any]) -> None:
         "serverInfo": {"name": "test", "version": "1"},
     }
     match message["method"]:
+        case "server/discover" if HOW == "late" and starts() == 1:
+            # As if it still started.
+            pass
+        case "initialize" if HOW == "late":
+            refusal = {"code": -32022, "message": "the initialize handshake is not accepted"}
+            send({"jsonrpc": "2.0", "id": message["id"], "error": refusal})
         case "server/discover" if NEWEST:
             answer(
                 message["id"],
