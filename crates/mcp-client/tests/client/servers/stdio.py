@@ -210,7 +210,10 @@ def begin(message: dict[str, Any]) -> None:
             # As if it still started.
             pass
         case "initialize" if HOW == "late":
-            refusal = {"code": -32022, "message": "the initialize handshake is not accepted"}
+            refusal = {
+                "code": -32022,
+                "message": "the initialize handshake is not accepted",
+            }
             send({"jsonrpc": "2.0", "id": message["id"], "error": refusal})
         case "server/discover" if NEWEST:
             answer(
