@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cellblock_interpreter::run_record::{ExpectedRun, RunRecord, RunSink};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::{Instant as Until, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::metrics;
 use crate::options::RunOptions;
@@ -17,9 +17,9 @@ use crate::records::{Records, RunRow};
 /// Maximum number and size of records that wait to be written; more are dropped.
 const WAITING: usize = 1024;
 const WAITING_BYTES: usize = 32 << 20;
-/// Maximum number of records in one transaction, and how long the first of them waits for others. A transaction for each cell
-/// would take a processor from the next cell.
+/// Maximum number of records in one transaction.
 const AT_ONCE: usize = 64;
+/// How long the first of them waits for others. A transaction for each cell would take a processor from the next cell.
 const GATHER: Duration = Duration::from_millis(100);
 /// How often records that are too old are removed.
 const SWEEP: Duration = Duration::from_mins(1);
@@ -259,14 +259,17 @@ impl Writer {
 
 /// Waits for more steps, unless somebody waits for those that were taken.
 async fn gather(steps: &mut mpsc::Receiver<Step>, taken: &mut Vec<Step>) {
-    let until = Until::now() + GATHER;
     let awaited = |taken: &[Step]| taken.iter().any(|step| matches!(step, Step::Flush(_)));
-    while (1..AT_ONCE).contains(&taken.len()) && !awaited(taken) {
-        let more = AT_ONCE - taken.len();
-        if !matches!(timeout_at(until, steps.recv_many(taken, more)).await, Ok(1..)) {
-            return;
+    let more = async {
+        while !taken.is_empty() && taken.len() < AT_ONCE && !awaited(taken) {
+            let room = AT_ONCE - taken.len();
+            if steps.recv_many(taken, room).await == 0 {
+                return;
+            }
         }
-    }
+    };
+    // Steps that were received are in `taken` also when the time is over.
+    let _ = timeout(GATHER, more).await;
 }
 
 #[cfg(test)]
@@ -341,7 +344,7 @@ mod tests {
         assert_eq!(together, 3);
         let mut taken = vec![write(4)];
         queue.send(Step::Flush(oneshot::channel().0)).await.unwrap();
-        let began = Until::now();
+        let began = tokio::time::Instant::now();
         gather(&mut steps, &mut taken).await;
         assert_eq!((taken.len(), began.elapsed()), (2, Duration::ZERO));
     }

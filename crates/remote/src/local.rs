@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt, future};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
@@ -104,7 +104,8 @@ impl LocalConfig {
     }
 }
 
-/// Returns the messages of a stream, each with its length before it.
+/// Returns the messages of a stream, each with its length before it. A peer that is gone with messages that it did not read resets the
+/// stream, which is its end as well.
 pub fn framed<S>(stream: S) -> impl MuxTransport<io::Error>
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -112,13 +113,16 @@ where
     let codec = LengthDelimitedCodec::builder()
         .max_frame_length(MAX_MESSAGE)
         .new_codec();
-    Framed::new(stream, codec).map_ok(BytesMut::freeze)
+    let is_reset = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset;
+    Framed::new(stream, codec)
+        .map_ok(BytesMut::freeze)
+        .take_while(move |message| future::ready(!message.as_ref().is_err_and(is_reset)))
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use futures_util::{SinkExt, StreamExt};
+    use futures_util::SinkExt;
     use tokio::io::AsyncWriteExt;
 
     use super::*;
@@ -136,5 +140,18 @@ mod tests {
         ours.write_all(&announced.to_be_bytes()).await.unwrap();
         let error = Box::pin(framed(theirs)).next().await.unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_is_gone_has_ended_the_stream_whatever_it_had_not_read() {
+        for unread in [false, true] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let mut ours = Box::pin(framed(ours));
+            if unread {
+                ours.send(Bytes::from("a")).await.unwrap();
+            }
+            drop(theirs);
+            assert!(ours.next().await.is_none(), "{unread}");
+        }
     }
 }

@@ -251,7 +251,7 @@ async fn ask_once(kernel: &mut Kernel) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use cellblock_protocol::KernelOutcome;
+    use serde_json::json;
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
     use tokio::sync::watch;
@@ -274,21 +274,6 @@ mod tests {
         (Kernel::new(host, out, err, end, hold).unwrap(), own)
     }
 
-    fn done(cell: u64) -> FromKernel {
-        FromKernel::Done {
-            cell,
-            outcome: KernelOutcome::Completed,
-            duration_us: 0,
-            error: None,
-            variables: None,
-            outputs_dropped: 0,
-            rejections: Vec::new(),
-            no_files: false,
-            findings: Vec::new(),
-            names: None,
-        }
-    }
-
     #[tokio::test]
     async fn a_new_kernel_answers_a_request_that_no_session_can_have_sent_and_nothing_of_it_is_left() {
         let (mut kernel, own) = kernel();
@@ -298,7 +283,9 @@ mod tests {
             let asked = requests.next().await.unwrap().unwrap().message;
             assert!(matches!(asked, ToKernel::Variables { cell: 0 }), "{asked:?}");
             for cell in 0..2 {
-                write_frame(&mut writer, &done(cell), &[]).await.unwrap();
+                let done = json!({"type": "done", "cell": cell, "outcome": "completed"});
+                let done: FromKernel = serde_json::from_value(done).unwrap();
+                write_frame(&mut writer, &done, &[]).await.unwrap();
             }
             (requests, writer)
         };
