@@ -3,14 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use futures_util::{StreamExt, TryStreamExt, future};
+use bytes::{Bytes, BytesMut};
+use futures_util::{SinkExt, StreamExt, TryStreamExt, future};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
 use super::link::Link;
-use super::mux::{MuxTransport, Pulse};
+use super::mux::{CLOSED, MuxTransport, Pulse};
 use super::wire::{Hello, MAX_MESSAGE};
 use cellblock_sandbox::Result;
 use cellblock_sandbox::backend::{BoxFuture, Lack};
@@ -105,7 +105,7 @@ impl LocalConfig {
 }
 
 /// Returns the messages of a stream, each with its length before it. A peer that is gone with messages that it did not read resets the
-/// stream, which is its end as well.
+/// stream, which is its end as well; a message for a peer that is gone fails with the same words.
 pub fn framed<S>(stream: S) -> impl MuxTransport<io::Error>
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -114,15 +114,17 @@ where
         .max_frame_length(MAX_MESSAGE)
         .new_codec();
     let is_reset = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset;
-    Framed::new(stream, codec)
+    let messages = Framed::new(stream, codec)
         .map_ok(BytesMut::freeze)
-        .take_while(move |message| future::ready(!message.as_ref().is_err_and(is_reset)))
+        .take_while(move |message| future::ready(!message.as_ref().is_err_and(is_reset)));
+    SinkExt::<Bytes>::sink_map_err(messages, |error: io::Error| match error.kind() {
+        kind @ io::ErrorKind::BrokenPipe => io::Error::new(kind, CLOSED),
+        _ => error,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use futures_util::SinkExt;
     use tokio::io::AsyncWriteExt;
 
     use super::*;
@@ -151,6 +153,8 @@ mod tests {
                 ours.send(Bytes::from("a")).await.unwrap();
             }
             drop(theirs);
+            let error = ours.send(Bytes::from("b")).await.unwrap_err();
+            assert_eq!(error.to_string(), CLOSED, "{unread}");
             assert!(ours.next().await.is_none(), "{unread}");
         }
     }

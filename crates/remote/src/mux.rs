@@ -30,6 +30,8 @@ const GRANT: usize = WINDOW / 4;
 const OUTGOING: usize = 16;
 /// Maximum number of control messages that wait to be handled.
 const CONTROLS: usize = 64;
+/// Why a connection is lost whose peer is gone.
+pub(super) const CLOSED: &str = "the peer closed it";
 
 /// Detection of a missing peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -411,11 +413,11 @@ async fn read<E: std::fmt::Display>(
         let heard = match message {
             // Another process of this machine may have a stream without an end; clients have none.
             Ok(Some(Ok(message))) if message.is_empty() && shared.process.is_some() => {
-                break "the peer closed it".to_owned();
+                break CLOSED.to_owned();
             }
             Ok(Some(Ok(message))) => Wire::decode(message).and_then(|wire| shared.hear(wire, &controls)),
             Ok(Some(Err(error))) => break told(&error.to_string()),
-            Ok(None) => break "the peer closed it".to_owned(),
+            Ok(None) => break CLOSED.to_owned(),
             Err(_) => break format!("no message was received for {} s", pulse.limit.as_secs_f32()),
         };
         if let Err(wrong) = heard {
