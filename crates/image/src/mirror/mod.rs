@@ -46,6 +46,10 @@ pub(crate) struct Arrival {
 
 impl ArchiveOffer {
     /// Opens the archive to be read once. `sha256` is the hash that it must have, if one is known.
+    #[cfg_attr(
+        not(feature = "download"),
+        expect(unused_variables, reason = "only a download needs them")
+    )]
     pub(crate) fn open(
         &self,
         home: &Home,
