@@ -2,12 +2,12 @@
 
 The data is an input: a CSV with a row per quarter. Run it with
 
-    cellblock run examples/macro.py --input macro=examples/data/macro.csv
+    cellblock run --input macro=examples/data/macro.csv examples/macro.py
 """
 
 # %% pandas: growth by decade
 if "macro" not in globals():
-    raise SystemExit("the input `macro` is missing: add `--input macro=examples/data/macro.csv` to the command")
+    raise SystemExit("the input `macro` is missing: add `--input macro=examples/data/macro.csv` before the file")
 macro["date"] = pd.PeriodIndex.from_fields(year=macro["year"], quarter=macro["quarter"], freq="Q")
 macro["growth"] = macro["realgdp"].pct_change(4) * 100
 by_decade = (

@@ -6,64 +6,24 @@ Needs a database, whose URL is an argument, and the program `cellblock`. Prints 
 
 import argparse
 import concurrent.futures
-import http.client
 import json
 import os
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 
 from processes import family
+from server_process import ServerProcess
 
 
-class Server:
-    """One `cellblock serve`."""
+class Replica(ServerProcess):
+    """One of several servers that share a database."""
 
     def __init__(self, program: str, folder: pathlib.Path, port: int, database: str) -> None:
         """Starts it."""
-        self.port = port
-        folder.mkdir()
-        config = {
-            "listen": f"127.0.0.1:{port}",
-            "advertise": f"http://127.0.0.1:{port}",
-            "records": database,
-            "state": str(folder / "state"),
-            "sessions": {"max_per_key": 100_000},
-        }
-        (folder / "cellblock.yaml").write_text(json.dumps(config))
-        self.log = (folder / "log").open("wb")
-        self.process = subprocess.Popen(
-            [program, "serve", "--config", str(folder / "cellblock.yaml"), "--no-model"],
-            stdout=self.log,
-            stderr=self.log,
-            start_new_session=True,
-        )
-
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, object]:
-        """Makes one request."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
-        connection.request(method, path, json.dumps(body), {"content-type": "application/json"})
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
-        return answer.status, json.loads(text) if text else None
-
-    def wait(self) -> None:
-        """Waits until it is ready."""
-        for _ in range(1200):
-            try:
-                if self.process.poll() is not None:
-                    break
-                if self.ask("GET", "/readyz")[0] == 200:
-                    return
-            except (OSError, ValueError):
-                pass
-            time.sleep(0.1)
-        log = pathlib.Path(self.log.name).read_text()
-        sys.exit(f"the server at {self.port} is not ready:\n{log}")
+        config = {"advertise": f"http://127.0.0.1:{port}", "records": database, "sessions": {"max_per_key": 100_000}}
+        super().__init__(program, folder, port, config)
 
 
 def memory(pid: int, key: str) -> int:
@@ -94,7 +54,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cb-replicas") as folder:
         servers = [
-            Server(args.program, pathlib.Path(folder) / str(at), args.port + at, args.database) for at in range(args.servers)
+            Replica(args.program, pathlib.Path(folder) / str(at), args.port + at, args.database) for at in range(args.servers)
         ]
         try:
             for server in servers:
@@ -102,16 +62,16 @@ def main() -> None:
             print(json.dumps(measure(args, servers)))
         finally:
             for server in servers:
-                server.process.send_signal(signal.SIGTERM)
+                server.process.terminate()
             for server in servers:
-                server.process.wait(timeout=300)
+                server.end()
 
 
-def measure(args: argparse.Namespace, servers: list[Server]) -> dict[str, object]:
+def measure(args: argparse.Namespace, servers: list[Replica]) -> dict[str, object]:
     """Creates all sessions, and uses each of them three times."""
     empty = [sum(memory(pid, "Pss:") for pid in family(server.process.pid)) for server in servers]
 
-    def timed(server: Server, path: str, body: object, good: int) -> tuple[float, object]:
+    def timed(server: Replica, path: str, body: object, good: int) -> tuple[float, object]:
         began = time.perf_counter()
         status, answer = server.ask("POST", path, body)
         elapsed = time.perf_counter() - began

@@ -91,7 +91,19 @@ export class Notebook {
         run.stderr.value = settled(texts.stderr);
       });
     };
+    // IDs of the displays among the outputs, and whether the next thing removes what is there.
+    let displays: (string | undefined)[] = [];
+    let clearing = false;
+    const begin = () => {
+      if (!clearing) return;
+      clearing = false;
+      displays = [];
+      run.outputs.value = [];
+      texts.stdout = texts.stderr = "";
+      show();
+    };
     const print = (stream: "stdout" | "stderr", text: string) => {
+      begin();
       // The end is what people look at while it runs. The result has the beginning, too.
       texts[stream] = (texts[stream] + text).slice(-4 * MAX_SHOWN);
       if (!scheduled) requestAnimationFrame(show);
@@ -123,7 +135,22 @@ export class Notebook {
             case "cell.stderr":
               return print("stderr", event.text);
             case "cell.output":
+              begin();
+              displays.push(event.display_id);
               run.outputs.value = [...run.outputs.value, event.output];
+              return;
+            case "cell.output_updated":
+              begin();
+              if (!displays.includes(event.display_id)) {
+                displays.push(event.display_id);
+                run.outputs.value = [...run.outputs.value, event.output];
+                return;
+              }
+              run.outputs.value = run.outputs.value.map((shown, at) => (displays[at] === event.display_id ? event.output : shown));
+              return;
+            case "cell.cleared":
+              clearing = true;
+              if (!event.wait) begin();
               return;
             case "cell.file":
               run.files.value = [...run.files.value, event.file];

@@ -88,7 +88,7 @@ export interface Chart {
   title: string | null;
   alt: string | null;
   rows: number;
-  document: ArtifactRef;
+  document: ArtifactRef | null;
   image: ArtifactRef | null;
   note?: string;
 }
@@ -230,7 +230,9 @@ export type CellEvent = { sequence_number: number } & (
   | { type: "cell.started" }
   | { type: "cell.stdout"; text: string }
   | { type: "cell.stderr"; text: string }
-  | { type: "cell.output"; output: Output }
+  | { type: "cell.output"; output: Output; display_id?: string }
+  | { type: "cell.output_updated"; display_id: string; output: Output }
+  | { type: "cell.cleared"; wait: boolean }
   | { type: "cell.file"; file: ProducedFile }
   | { type: "cell.error"; error: { message: string } }
   | { type: "cell.done"; cell: Cell }

@@ -5,8 +5,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::suite::of_package;
+
 /// The backends whose sandboxes are machines, which `cellblock-walls` measures.
 const WALLS: [&str; 2] = ["gvisor", "microvm"];
+
+/// The profile of what is released: that of a first build from a clone optimizes less.
+const RELEASED: &str = "dist";
 
 /// Runs it in the workspace's root, and answers whether it went well. It shares the image with the tests unless `CELLBLOCK_HOME` names
 /// another home.
@@ -18,24 +23,11 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool> {
         .iter()
         .cloned()
         .partition(|argument| WALLS.contains(&argument.as_str()));
-    if arguments.iter().any(|argument| argument == "gateway")
-        || !arguments.iter().any(|argument| argument == "--only")
-        || !walls.is_empty()
-    {
-        // The gateway is measured as the program that people run; machines run it inside.
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--release",
-                "--package",
-                "cellblock",
-                "--bin",
-                "cellblock",
-            ])
-            .current_dir(root)
-            .status()
-            .context("start cargo")?;
-        if !built.success() {
+    let gateway = arguments.iter().any(|argument| argument == "gateway")
+        || !arguments.iter().any(|argument| argument == "--only");
+    // The gateway is measured as the program that people run; machines run it inside.
+    for (profile, is_needed) in [(RELEASED, gateway), ("release", !walls.is_empty())] {
+        if is_needed && !build(root, profile)? {
             return Ok(false);
         }
     }
@@ -60,11 +52,22 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool> {
         }
     }
     let status = Command::new(env!("CARGO"))
-        .args(["run", "--release", "--package", "cellblock-bench", "--"])
+        .args(["run", "--profile", RELEASED, "--package", "cellblock-bench", "--"])
         .args(&arguments)
         .env("CELLBLOCK_HOME", home)
         .current_dir(root)
         .status()
         .context("start cargo")?;
     Ok(status.success())
+}
+
+/// Builds the program, and tells whether it could be built.
+fn build(root: &Path, profile: &str) -> Result<bool> {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--profile", profile, "--bin", "cellblock"])
+        .args(of_package("cellblock"))
+        .current_dir(root)
+        .status()
+        .context("start cargo")?;
+    Ok(built.success())
 }

@@ -1,15 +1,15 @@
 //! The steps that a change must pass, run to the end so that one run shows every failure.
 
-use std::path::{Path, PathBuf};
+use std::env;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use crate::suite::{self, Printing, Suite};
-use crate::{generate, judges, tidy};
+use crate::suite::{self, Compiler, Printing, Suite, TestSelection};
+use crate::{find_program, generate, judges, tidy};
 
 /// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -18,7 +18,7 @@ pub enum Step {
     Fmt,
     /// `cargo clippy` with warnings as errors
     Clippy,
-    /// All tests, as many programs of them at once as there are processors
+    /// All tests, one more program of them at once than there are processors
     Test,
     /// The rules of `cargo xtask tidy`
     Tidy,
@@ -26,41 +26,70 @@ pub enum Step {
     Deny,
     /// Generated files are up to date
     Generated,
-    /// ruff over all Python, mypy over the client, and the unit tests of the kernel
+    /// ruff over all Python, and mypy over the client
+    Ruff,
+    /// `ruff`, and the unit tests of the kernel
     Python,
+    /// All of the above except `test`, and the unit tests
+    Fast,
+    /// All tests over gVisor and in emulated machines, of which `test` runs a part
+    Walls,
 }
 
-/// Runs `steps`, or all when there are none; tells whether every one passed.
-pub fn run(root: &Path, steps: &[Step]) -> bool {
-    let steps = if steps.is_empty() {
-        Step::value_variants()
-    } else {
-        steps
-    };
-    let others: Vec<_> = steps.iter().copied().filter(|step| *step != Step::Test).collect();
+/// Steps that run programs of tests.
+const TESTS: [Step; 4] = [Step::Test, Step::Python, Step::Fast, Step::Walls];
+
+/// Steps beside the tests.
+const CHECKS: [Step; 5] = [Step::Fmt, Step::Tidy, Step::Deny, Step::Generated, Step::Ruff];
+
+/// Runs `steps`, or all when there are none, and lists skipped tests; tells whether every step passed. Of tests, only those of `selection` run.
+pub fn run(root: &Path, steps: &[Step], selection: &TestSelection) -> bool {
     let mut results = Results::default();
-    if others.is_empty() || others.len() == steps.len() {
-        for step in steps {
-            results.time(&name(*step), || run_one(root, *step));
+    // Others may run beside tests, in a process of their own.
+    let has_tests = steps.is_empty() || steps.iter().any(|step| TESTS.contains(step));
+    if has_tests {
+        suite::forget_skips(root);
+    }
+    if steps.is_empty() {
+        fast(root, &mut results, |suite, results| {
+            results.time("docs", || suite::documentation(root, Compiler::Linting));
+            results.time("test", || test(root, suite));
+        });
+    }
+    for step in steps {
+        match step {
+            Step::Fast => fast(root, &mut results, |_, _| {}),
+            step => drop(results.time(&name(*step), || run_one(root, *step, selection))),
         }
-    } else {
-        test_beside(root, &others, &mut results);
+    }
+    if has_tests {
+        eprint!("{}", suite::skips(root));
     }
     eprint!("{}", results.summary());
     results.0.iter().all(|result| result.passed)
 }
 
-/// Tests, and runs the other steps meanwhile: the tests leave the processors idle for a part of their time.
-fn test_beside(root: &Path, others: &[Step], results: &mut Results) {
-    let suite = results.time("build", || suite::build(root));
-    // Before the others: cargo builds for one command at a time.
-    results.time("docs", || suite::documentation(root));
+/// Builds all tests, and runs the unit tests, then what `rest` does with the others, and the checks beside both.
+fn fast(root: &Path, results: &mut Results, rest: impl FnOnce(Suite, &mut Results)) {
+    let built = results.time("build", || {
+        suite::build(root, Compiler::Linting, &TestSelection::default())
+    });
     let start = Instant::now();
-    let beside = Beside::start(root, others);
-    if let Some(suite) = suite {
-        results.time("test", || test(root, suite));
+    let checks = Beside::start(root, &CHECKS);
+    if let Some((suite, warnings)) = built {
+        results.time("clippy", || without_warnings(&warnings));
+        let (unit, others) = suite.split_unit();
+        results.time("unit", || unit.run());
+        rest(others, results);
     }
-    results.finish("the others", start, beside.and_then(Beside::finish));
+    results.finish("checks", start, checks.and_then(Beside::finish));
+}
+
+fn without_warnings(warnings: &[String]) -> Result<()> {
+    pass(
+        warnings.is_empty(),
+        &format!("the build has printed {} warnings, see above", warnings.len()),
+    )
 }
 
 /// How steps ended.
@@ -130,7 +159,7 @@ fn name(step: Step) -> String {
         .unwrap_or_default()
 }
 
-fn run_one(root: &Path, step: Step) -> Result<()> {
+fn run_one(root: &Path, step: Step, selection: &TestSelection) -> Result<()> {
     match step {
         Step::Fmt => cargo(root, &["fmt", "--all", "--check"]),
         Step::Clippy => cargo(
@@ -145,15 +174,20 @@ fn run_one(root: &Path, step: Step) -> Result<()> {
                 "warnings",
             ],
         ),
-        Step::Test => {
-            let suite = suite::build(root)?;
-            suite::documentation(root)?;
+        Step::Test if selection.is_all() => {
+            let (suite, _) = suite::build(root, Compiler::Plain, selection)?;
+            suite::documentation(root, Compiler::Plain)?;
             test(root, suite)
         }
+        Step::Test if selection.is_kernel() => Suite::of_kernel(root, selection.filter.as_deref())?.run(),
+        Step::Test => suite::build(root, Compiler::Plain, selection)?.0.run(),
+        Step::Walls => suite::build(root, Compiler::Plain, selection)?.0.walls().run(),
         Step::Tidy => pass(tidy::run(root)?, "the rules above are broken"),
         Step::Generated => pass(generate::check(root)?, "generated files are stale"),
         Step::Deny => deny(root),
-        Step::Python => python(root),
+        Step::Ruff => ruff(root),
+        Step::Python => ruff(root).and(Suite::of_kernel(root, None)?.run()),
+        Step::Fast => bail!("`fast` is several steps"),
     }
 }
 
@@ -193,7 +227,7 @@ fn deny(root: &Path) -> Result<()> {
     )
 }
 
-fn python(root: &Path) -> Result<()> {
+fn ruff(root: &Path) -> Result<()> {
     let package = root.join("crates/guest/python");
     let ruff = find_program("ruff").context("ruff is missing; run `pip install ruff`")?;
     let probes = root.join("tests/containment");
@@ -239,54 +273,7 @@ fn python(root: &Path) -> Result<()> {
             .args(["check", "--no-cache", "--config"])
             .args([&rules, &scripts]),
     );
-    let python = kernel_python(root).context("no Python 3.11 or newer on PATH, and no image was built")?;
-    eprintln!("kernel tests with {}", python.display());
-    let tested = spawn(
-        Command::new(python)
-            .args(["-B", "-m", "unittest", "discover", "--start-directory", "."])
-            .current_dir(package),
-    );
-    linted.and(formatted).and(typed).and(benched).and(tested)
-}
-
-/// Finds the interpreter for the kernel's tests: `CELLBLOCK_PYTHON`, that of an image with many libraries or at least pandas, or one on
-/// PATH.
-fn kernel_python(root: &Path) -> Option<PathBuf> {
-    let home =
-        env::var_os("CELLBLOCK_HOME").map_or_else(|| root.join("target/cellblock-home"), PathBuf::from);
-    let images = fs::read_dir(home.join("images")).into_iter().flatten().flatten();
-    let images: Vec<_> = images
-        .map(|image| image.path().join("python/bin/python3"))
-        .collect();
-    let having = |libraries: &str| {
-        let script = format!(
-            "import importlib.util as it, sys; sys.exit(any(it.find_spec(name) is None for name in {libraries}))"
-        );
-        images.iter().find(|python| agrees(python, &script)).cloned()
-    };
-    let on_path = ["python3.13", "python3.12", "python3.11", "python3"]
-        .into_iter()
-        .filter_map(find_program);
-    let new_enough = "import sys; sys.exit(sys.version_info < (3, 11))";
-    env::var_os("CELLBLOCK_PYTHON")
-        .map(PathBuf::from)
-        .or_else(|| having("('pandas', 'polars', 'matplotlib', 'altair')"))
-        .or_else(|| having("('pandas',)"))
-        .or_else(|| on_path.into_iter().find(|python| agrees(python, new_enough)))
-}
-
-fn agrees(python: &Path, script: &str) -> bool {
-    Command::new(python)
-        .args(["-c", script])
-        .output()
-        .is_ok_and(|output| output.status.success())
-}
-
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|candidate| candidate.is_file())
+    linted.and(formatted).and(typed).and(benched)
 }
 
 fn cargo(root: &Path, args: &[&str]) -> Result<()> {
@@ -332,6 +319,10 @@ mod tests {
     fn a_step_that_fails_does_not_stop_the_ones_after_it_and_fails_the_run() {
         let nowhere = tempfile::tempdir().unwrap();
         // No workspace is there, so both fail.
-        assert!(!run(nowhere.path(), &[Step::Generated, Step::Tidy]));
+        assert!(!run(
+            nowhere.path(),
+            &[Step::Generated, Step::Tidy],
+            &TestSelection::default()
+        ));
     }
 }

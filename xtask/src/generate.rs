@@ -7,6 +7,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+use crate::suite::of_package;
+
 /// A file and what it should hold.
 struct Golden {
     path: String,
@@ -38,15 +40,9 @@ pub fn write(root: &Path) -> Result<bool> {
     write_goldens(root)?;
     // The command's own reference pages come from its arguments and types, which only its tests see.
     let status = Command::new(env!("CARGO"))
-        .args([
-            "test",
-            "--quiet",
-            "--package",
-            "cellblock",
-            "--bin",
-            "cellblock",
-            "reference",
-        ])
+        .args(["test", "--quiet"])
+        .args(of_package("cellblock"))
+        .args(["--bin", "cellblock", "reference"])
         .env("CELLBLOCK_UPDATE", "1")
         .current_dir(root)
         .status()

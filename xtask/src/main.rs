@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use xtask::aarch64::KernelRelease;
 use xtask::ci::Step;
 use xtask::dist::{self, Machine, ReleasePart};
-use xtask::{aarch64, bench, ci, generate, judges, seccomp, soak, tidy, workspace_root};
+use xtask::suite::TestSelection;
+use xtask::{aarch64, bench, ci, footprint, generate, judges, seccomp, soak, tidy, workspace_root};
 
 /// Developer commands of the Cellblock workspace.
 #[derive(Debug, Parser)]
@@ -23,6 +24,12 @@ enum Command {
     Ci {
         /// The steps to run
         steps: Vec<Step>,
+        /// With `test`: run only the tests of a package, such as `cellblock-mcp`
+        #[arg(long, short, value_name = "CRATE", requires = "steps")]
+        package: Option<String>,
+        /// With `test`: run only tests whose names contain this
+        #[arg(long, short, value_name = "TEXT", requires = "steps")]
+        filter: Option<String>,
     },
     /// Measures Cellblock beside its peers; arguments go to the benchmark (`--help` lists them)
     Bench {
@@ -43,6 +50,12 @@ enum Command {
     },
     /// Checks the rules that no compiler checks: imports, cycles, sizes, docs, phrases, unsafe, names, paths
     Tidy,
+    /// Builds a release and prints how big it and the tree are: packages, files, compiled units, bytes
+    Footprint {
+        /// Fails if one exceeds its line of `xtask/footprint.txt` by more than 5 %
+        #[arg(long)]
+        check: bool,
+    },
     /// Writes the system call filter for containers from a container engine's default
     Seccomp {
         /// The default, such as `/usr/share/containers/seccomp.json` of Debian's `golang-github-containers-common`
@@ -75,11 +88,16 @@ enum Command {
 fn main() -> Result<ExitCode> {
     let root = workspace_root();
     let passed = match Args::parse().command {
-        Command::Ci { steps } => ci::run(&root, &steps),
+        Command::Ci {
+            steps,
+            package,
+            filter,
+        } => ci::run(&root, &steps, &TestSelection { package, filter }),
         Command::Bench { arguments } => bench::run(&root, &arguments)?,
         Command::Soak { rounds } => soak::run(&root, rounds)?,
         Command::Judges { names } => judges::run(&root, &names)?,
         Command::Tidy => tidy::run(&root)?,
+        Command::Footprint { check } => footprint::run(&root, check)?,
         Command::Seccomp { default } => seccomp::write(&root, &default)?,
         Command::Dist { parts, target } => dist::run(&root, target, &parts)?,
         Command::Aarch64 { programs, kernel } => aarch64::run(&root, kernel, &programs)?,

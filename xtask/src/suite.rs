@@ -1,7 +1,13 @@
 //! Building all tests, and running their programs side by side.
 //!
-//! `cargo test` runs one program after another, and many of ours mostly wait: for deadlines, and for processes to start and end. So as many
-//! run at once as there are processors.
+//! `cargo test` runs one program after another, and many of ours mostly wait: for deadlines, and for processes to start and end. So one more
+//! runs at once than there are processors.
+
+mod build;
+mod kernel;
+mod processor;
+mod skipped;
+mod variants;
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -10,140 +16,42 @@ use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, thread};
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
 
-use crate::ci::find_program;
+pub use self::build::Compiler;
+use self::build::{BuiltPrograms, WHAT, cargo};
+pub(crate) use self::build::{compile, of_package};
+pub(crate) use self::skipped::{forget_skips, skips};
+use self::variants::{VARIANTS, Variant};
 
-/// What is tested of the workspace: stores in S3 are an optional feature.
-const WHAT: [&str; 3] = ["--workspace", "--features", "cellblock-artifact/s3"];
 /// Programs that take longest, longest first: one that began last would run alone at the end. Those with emulated machines, which leave
-/// little of the processors, are apart.
-const LONGEST: [&str; 16] = [
-    "cellblock-interpreter conformance (microvm)",
-    "cellblock ordinary_python",
-    "cellblock-interpreter conformance (gvisor)",
-    "cellblock it",
-    "cellblock-interpreter containment (microvm)",
-    "cellblock-interpreter containment",
-    "cellblock-walls firecracker",
-    "cellblock-interpreter containment (gvisor)",
-    "cellblock gateway",
-    "cellblock-walls microvm",
-    "cellblock-interpreter conformance",
-    "cellblock-interpreter death",
-    "cellblock session",
+/// little of the processors, are apart. Beside those that need over a minute of processors stands why.
+const LONGEST: [&str; 21] = [
+    "cellblock ordinary_python (suites)", // suites of other projects, in sandboxes
+    "cellblock-interpreter conformance (microvm)", // every instruction is emulated
+    "cellblock it",                       // builds images and a container
+    "cellblock-interpreter containment",  // hundreds of attacks, some up to a limit of memory or time
+    "cellblock-gateway rest",             // servers, and Chromium for what browsers are kept from
+    "cellblock plain",                    // charts, tables and exceptions through every door
+    "cellblock clients",                  // clients of Python and Node, which start for each test
+    "cellblock-walls firecracker",        // emulated, too
+    "cellblock mcp",                      // clients of Python and Node
+    "cellblock-interpreter containment (microvm)", // emulated
+    "cellblock-walls microvm",            // emulated
+    "cellblock-interpreter containment (gvisor)", // gVisor handles each system call
     "cellblock it (warm)",
-    "cellblock clients",
+    "cellblock-dialects it",
+    "cellblock gateway",
+    "cellblock-interpreter conformance (gvisor)",
+    "cellblock session",
+    "cellblock-interpreter death",
     "cellblock-interpreter conformance (remote)",
+    "cellblock-interpreter conformance",
+    "kernel test_last_figures", // kernels without and with libraries, each of which imports Matplotlib
 ];
-
-/// A further run of a program, with variables in its environment.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Variant {
-    program: &'static str,
-    name: &'static str,
-    variables: &'static [(&'static str, &'static str)],
-    /// Parts of the names of its tests, if not all of them run.
-    only: &'static [&'static str],
-    /// A program without which all of its tests would fail.
-    needs: Option<&'static str>,
-    /// Whether tests that fail run once more, when no other program runs: code in emulated machines may reach limits beside others.
-    again: bool,
-}
-
-/// Names the backend over which a program's sandboxes are.
-const BACKEND: &str = "CELLBLOCK_TEST_BACKEND";
-const CONFORMANCE: &str = "cellblock-interpreter conformance";
-const CONTAINMENT: &str = "cellblock-interpreter containment";
-
-/// Those groups of attacks that a backend of its own kernel answers differently; the others take minutes there.
-const PROBES: (&str, &str) = (
-    "CELLBLOCK_PROBES",
-    "descriptors,files,information,kernel,network,privileges,processes",
-);
-
-/// All further runs.
-static VARIANTS: [Variant; 6] = [
-    Variant {
-        program: "cellblock it",
-        name: "warm",
-        variables: &[("CELLBLOCK_TEST_WARM", "1")],
-        // Those whose commands a warm host would run.
-        only: &[
-            "bad_input::",
-            "connectors",
-            "ctrl_c::",
-            "datasets::",
-            "derivation::",
-            "guard::",
-            "notebook::",
-            "python_client::",
-            "run::",
-        ],
-        needs: None,
-        again: false,
-    },
-    Variant {
-        program: CONFORMANCE,
-        name: "remote",
-        variables: &[(BACKEND, "remote")],
-        only: &[],
-        needs: None,
-        again: false,
-    },
-    Variant {
-        program: CONFORMANCE,
-        name: "gvisor",
-        variables: &[(BACKEND, "gvisor")],
-        only: &[],
-        needs: Some("runsc"),
-        again: false,
-    },
-    Variant {
-        program: CONFORMANCE,
-        name: "microvm",
-        variables: &[(BACKEND, "microvm")],
-        only: &[],
-        needs: Some("qemu-system-x86_64"),
-        again: true,
-    },
-    Variant {
-        program: CONTAINMENT,
-        name: "gvisor",
-        variables: &[(BACKEND, "gvisor"), PROBES],
-        only: &["contained::no_probe"],
-        needs: Some("runsc"),
-        again: false,
-    },
-    Variant {
-        program: CONTAINMENT,
-        name: "microvm",
-        variables: &[(BACKEND, "microvm"), PROBES],
-        only: &["contained::no_probe"],
-        needs: Some("qemu-system-x86_64"),
-        again: false,
-    },
-];
-
-impl Variant {
-    /// Says so if its program is missing; where everything is required, it runs and fails.
-    fn can_run(&self) -> bool {
-        let Some(needed) = self.needs else { return true };
-        let required = env::var_os("CELLBLOCK_REQUIRE_ALL").is_some_and(|value| value == "1");
-        let runs = required || find_program(needed).is_some();
-        if !runs {
-            println!(
-                "skipped: {} ({}), because `{needed}` is not on PATH",
-                self.program, self.name
-            );
-        }
-        runs
-    }
-}
 
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,10 +59,18 @@ pub(crate) struct TestProgram {
     pub(crate) package: String,
     pub(crate) target: String,
     pub(crate) executable: PathBuf,
+    /// Arguments before those that choose among its tests.
+    pub(crate) arguments: Vec<String>,
     /// The package's directory, in which its tests run.
     pub(crate) folder: PathBuf,
+    /// Whether its tests are those of a library or a program itself.
+    pub(crate) is_unit: bool,
     /// How it runs, if it is a further run.
     pub(crate) variant: Option<&'static Variant>,
+    /// Whether a further run runs all of its tests.
+    pub(crate) is_whole: bool,
+    /// Part of the names of its tests, if not all of them run.
+    pub(crate) filter: Option<String>,
 }
 
 /// How a program ended.
@@ -163,6 +79,8 @@ struct Ended {
     name: String,
     passed: bool,
     took: Duration,
+    /// Processor time, with that of the processes that it has waited for.
+    processor: Duration,
     /// Names of the tests that failed.
     failed: Vec<String>,
 }
@@ -171,9 +89,47 @@ struct Ended {
 #[derive(Debug)]
 pub struct Suite(Vec<TestProgram>);
 
-/// Builds the programs of all tests.
-pub fn build(root: &Path) -> Result<Suite> {
-    let mut programs = compile(cargo(root).arg("test").args(WHAT).arg("--no-run"))?;
+/// The tests that are to run.
+#[derive(Clone, Debug, Default)]
+pub struct TestSelection {
+    /// Package, if only one is tested; `kernel` is the guest's Python.
+    pub package: Option<String>,
+    /// Part of the names of the tests, if not all of them run.
+    pub filter: Option<String>,
+}
+
+impl TestSelection {
+    pub(crate) fn is_all(&self) -> bool {
+        self.package.is_none() && self.filter.is_none()
+    }
+
+    pub(crate) fn is_kernel(&self) -> bool {
+        self.package.as_deref() == Some(kernel::PACKAGE)
+    }
+}
+
+/// Builds the programs of selected tests, and returns the warnings of a linting compiler.
+pub fn build(root: &Path, compiler: Compiler, selection: &TestSelection) -> Result<(Suite, Vec<String>)> {
+    let what = match &selection.package {
+        Some(package) => of_package(package),
+        None => WHAT.to_vec(),
+    };
+    let mut building = cargo(root, compiler)?;
+    let BuiltPrograms {
+        mut programs,
+        mut warnings,
+    } = compile(building.args(["test", "--no-run"]).args(&what))?;
+    if compiler == Compiler::Linting {
+        // Apart from the tests: beside a choice of targets, examples would be built as tests, and tests run them as they are.
+        let mut building = cargo(root, compiler)?;
+        warnings.extend(compile(building.args(["build", "--benches"]).args(&what))?.warnings);
+    }
+    if !selection.is_all() {
+        for program in &mut programs {
+            program.filter.clone_from(&selection.filter);
+        }
+        return Ok((Suite(programs), warnings));
+    }
     let again: Vec<_> = VARIANTS
         .iter()
         .filter(|variant| variant.can_run())
@@ -187,34 +143,26 @@ pub fn build(root: &Path) -> Result<Suite> {
             })
         })
         .collect();
+    programs.retain(|program| {
+        !VARIANTS
+            .iter()
+            .any(|it| it.is_only_run && it.program == program.name())
+    });
     programs.extend(again);
+    programs.extend(kernel::programs(root, None)?);
     programs.sort_by_key(|program| {
         let at = LONGEST.iter().position(|name| *name == program.name());
         at.unwrap_or(LONGEST.len())
     });
-    Ok(Suite(programs))
-}
-
-/// Runs a command of cargo that builds programs of tests, and returns them.
-pub(crate) fn compile(cargo: &mut Command) -> Result<Vec<TestProgram>> {
-    let mut building = cargo
-        .arg("--message-format=json-render-diagnostics")
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("start cargo")?;
-    let mut told = String::new();
-    let mut output = building.stdout.take().context("no output of cargo")?;
-    output.read_to_string(&mut told)?;
-    let status = building.wait()?;
-    if !status.success() {
-        bail!("the tests do not compile: cargo ended with {status}");
-    }
-    programs(&told)
+    Ok((Suite(programs), warnings))
 }
 
 /// Runs the examples in the documentation.
-pub fn documentation(root: &Path) -> Result<()> {
-    let status = cargo(root).args(["test", "--doc"]).args(WHAT).status()?;
+pub fn documentation(root: &Path, compiler: Compiler) -> Result<()> {
+    let status = cargo(root, compiler)?
+        .args(["test", "--doc"])
+        .args(WHAT)
+        .status()?;
     if !status.success() {
         bail!("examples of the documentation failed: cargo ended with {status}");
     }
@@ -222,9 +170,32 @@ pub fn documentation(root: &Path) -> Result<()> {
 }
 
 impl Suite {
+    /// Returns the unit tests of the guest's Python; those with a text in their names, if one is given.
+    pub(crate) fn of_kernel(root: &Path, filter: Option<&str>) -> Result<Self> {
+        Ok(Self(kernel::programs(root, filter)?))
+    }
+
+    /// Returns the unit tests, and the others.
+    pub(crate) fn split_unit(self) -> (Self, Self) {
+        let (unit, others) = self.0.into_iter().partition(|program| program.is_unit);
+        (Self(unit), Self(others))
+    }
+
+    /// Returns the runs of which only a part runs otherwise.
+    pub(crate) fn walls(self) -> Self {
+        let all = self.0.into_iter();
+        let walls = all.filter(|program| program.variant.is_some_and(|variant| variant.part.is_some()));
+        let whole = walls.map(|program| TestProgram {
+            is_whole: true,
+            ..program
+        });
+        Self(whole.collect())
+    }
+
     /// Runs all programs, and prints what each has printed once it has ended.
     pub fn run(self) -> Result<()> {
-        let lanes = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let lanes = thread::available_parallelism().map_or(1, std::num::NonZero::get) + 1;
+        let all = self.0.len();
         let queue = Mutex::new(VecDeque::from(self.0));
         let ended: Mutex<Vec<(TestProgram, Ended)>> = Mutex::default();
         thread::scope(|scope| {
@@ -232,7 +203,9 @@ impl Suite {
                 scope.spawn(|| {
                     while let Some(program) = { lock(&queue).pop_front() } {
                         let one = program.run(&[]);
-                        lock(&ended).push((program, one));
+                        let mut ended = lock(&ended);
+                        eprintln!("{} ({} of {all})", one.line(), ended.len() + 1);
+                        ended.push((program, one));
                     }
                 });
             }
@@ -269,6 +242,7 @@ impl TestProgram {
         let (passed, printed) = self
             .output(tests)
             .unwrap_or_else(|error| (false, format!("{error:#}\n")));
+        let (printed, processor) = processor::read(&printed);
         let (name, took) = (self.name(), start.elapsed());
         println!("\n== {name}: {:.1} s ==\n{printed}", took.as_secs_f64());
         let failed = failed_tests(&printed);
@@ -276,31 +250,49 @@ impl TestProgram {
             name,
             passed,
             took,
+            processor,
             failed,
         }
     }
 
     fn output(&self, tests: &[String]) -> Result<(bool, String)> {
-        let mut command = Command::new(&self.executable);
+        let mut command = processor::measured(&self.executable);
         command
+            .args(&self.arguments)
             .current_dir(&self.folder)
             // As cargo does it.
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("CARGO_PKG_NAME", &self.package)
             .stdin(Stdio::null());
+        let mut only: Vec<&str> = self.filter.as_deref().into_iter().collect();
         if let Some(variant) = self.variant {
             command.envs(variant.variables.iter().copied());
+            only.extend(variant.only);
+            if let Some(part) = variant.part.as_ref().filter(|_| !self.is_whole) {
+                command.envs(part.variables.iter().copied());
+                only.extend(part.only);
+            }
         }
-        match self.variant {
-            _ if !tests.is_empty() => command.arg("--exact").args(tests),
-            Some(variant) => command.args(variant.only),
-            None => &mut command,
-        };
+        if tests.is_empty() {
+            command.args(only);
+        } else {
+            command.arg("--exact").args(tests);
+        }
         Printing::start(&mut command)?.finish()
     }
 }
 
 impl Ended {
+    fn line(&self) -> String {
+        let verdict = if self.passed { "passed" } else { "FAILED" };
+        format!(
+            "{verdict} {:>7.1} s {:>6.1} s of processors  {}",
+            self.took.as_secs_f64(),
+            self.processor.as_secs_f64(),
+            self.name
+        )
+    }
+
     /// Runs the tests that failed once more, where that is allowed, and says which passed only then. No other program of tests may run.
     fn again(mut self, program: &TestProgram) -> Self {
         if self.failed.is_empty() || !program.variant.is_some_and(|variant| variant.again) {
@@ -308,6 +300,7 @@ impl Ended {
         }
         let alone = program.run(&self.failed);
         self.took += alone.took;
+        self.processor += alone.processor;
         if alone.passed {
             self.passed = true;
             let _ = write!(self.name, "; only alone: {}", self.failed.join(", "));
@@ -348,48 +341,6 @@ impl Printing {
     }
 }
 
-fn cargo(root: &Path) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root);
-    cargo
-}
-
-/// The programs among what cargo says that it has built.
-fn programs(told: &str) -> Result<Vec<TestProgram>> {
-    let lines = told.lines().map(serde_json::from_str::<Value>);
-    let mut found = Vec::new();
-    for line in lines {
-        let line = line.context("read what cargo tells")?;
-        let Some(executable) = line["executable"]
-            .as_str()
-            .filter(|_| line["profile"]["test"] == true)
-        else {
-            continue;
-        };
-        let text = |value: &Value| value.as_str().map(str::to_owned).context("not a text");
-        let manifest = PathBuf::from(text(&line["manifest_path"])?);
-        let folder = manifest.parent().context("a manifest without a directory")?;
-        found.push(TestProgram {
-            package: package(&text(&line["package_id"])?).to_owned(),
-            target: text(&line["target"]["name"])?,
-            executable: executable.into(),
-            folder: folder.to_owned(),
-            variant: None,
-        });
-    }
-    Ok(found)
-}
-
-/// The name in a package's id: `path+file:///here/crates/mcp#cellblock-mcp@0.1.0`, or `path+file:///here/xtask#0.1.0` where the directory
-/// has the same.
-fn package(id: &str) -> &str {
-    let (place, version) = id.rsplit_once('#').unwrap_or((id, ""));
-    match version.split_once('@') {
-        Some((name, _)) => name,
-        None => place.rsplit('/').next().unwrap_or(place),
-    }
-}
-
 /// The names of tests that failed, in what a program of tests prints.
 fn failed_tests(printed: &str) -> Vec<String> {
     let failed = |line: &str| {
@@ -402,11 +353,7 @@ fn failed_tests(printed: &str) -> Vec<String> {
 fn times(ended: &[Ended]) -> String {
     let mut ended: Vec<_> = ended.iter().collect();
     ended.sort_by_key(|one| std::cmp::Reverse(one.took));
-    let line = |one: &Ended| {
-        let verdict = if one.passed { "passed" } else { "FAILED" };
-        format!("{verdict} {:>7.1} s  {}\n", one.took.as_secs_f64(), one.name)
-    };
-    ended.into_iter().map(line).collect()
+    ended.into_iter().map(|one| one.line() + "\n").collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -422,40 +369,13 @@ mod tests {
             package: "package".to_owned(),
             target: executable.to_owned(),
             executable: executable.into(),
+            arguments: Vec::new(),
             folder: "/".into(),
+            is_unit: false,
             variant: None,
+            is_whole: false,
+            filter: None,
         }
-    }
-
-    #[test]
-    fn programs_of_tests_are_found_among_what_cargo_builds() {
-        let line = |id: &str, test: bool, executable: Option<&str>| {
-            serde_json::json!({
-                "reason": "compiler-artifact",
-                "package_id": id,
-                "manifest_path": "/here/crates/mcp/Cargo.toml",
-                "target": {"name": "it"},
-                "profile": {"test": test},
-                "executable": executable,
-            })
-        };
-        let told = [
-            line(
-                "path+file:///here/crates/mcp#cellblock-mcp@0.1.0",
-                true,
-                Some("/here/it-1"),
-            ),
-            line("path+file:///here/xtask#0.1.0", true, Some("/here/it-2")),
-            line("path+file:///here/xtask#0.1.0", false, Some("/here/xtask")),
-            line("registry+https://index#serde@1.0.0", false, None),
-            serde_json::json!({"reason": "build-finished", "success": true}),
-        ];
-        let told: Vec<_> = told.iter().map(Value::to_string).collect();
-        let found = programs(&told.join("\n")).unwrap();
-        let names: Vec<_> = found.iter().map(TestProgram::name).collect();
-        assert_eq!(names, ["cellblock-mcp it", "xtask it"]);
-        assert_eq!(found[0].executable, Path::new("/here/it-1"));
-        assert_eq!(found[0].folder, Path::new("/here/crates/mcp"));
     }
 
     #[test]
@@ -475,6 +395,8 @@ mod tests {
             name: "again",
             variables: &[],
             only: &[],
+            part: None,
+            is_only_run: false,
             needs: None,
             again: true,
         };
@@ -525,8 +447,12 @@ mod tests {
             name: name.to_owned(),
             passed,
             took: Duration::from_secs(seconds),
+            processor: Duration::from_secs(seconds / 2),
             failed: Vec::new(),
         });
-        assert_eq!(times(&ended), "FAILED    20.0 s  long\npassed     1.0 s  short\n");
+        assert_eq!(
+            times(&ended),
+            "FAILED    20.0 s   10.0 s of processors  long\npassed     1.0 s    0.0 s of processors  short\n"
+        );
     }
 }

@@ -1,10 +1,11 @@
 /** The playground: a session, its cells and its files. */
 
-import { useEffect, useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { state } from "../account";
 import { ApiError, get, list, said, send } from "../api";
 import { type Notebook, create, end, notebook } from "../notebook";
-import { Editor } from "../parts/editor";
+import { Editor, type ReplaceText } from "../parts/editor";
 import { Files } from "../parts/files";
 import { attempt, failure } from "../parts/notice";
 import { RunView } from "../parts/run";
@@ -129,11 +130,14 @@ function Workspace({ id }: { id: string }) {
   const [session, setSession] = useState<Session | null>(null);
   const [gone, setGone] = useState(false);
   const changes = book.changes.value;
+  const replace = useRef<ReplaceText | null>(null);
   useEffect(() => {
+    const undecided = book.undecided.value;
     get<Session>(`/v1/sessions/${id}`)
       .then((session) => {
         setSession(session);
-        book.undecided.value = session.undecided_try ?? null;
+        // A cell that was tried or decided about meanwhile is newer than this answer.
+        if (book.undecided.value === undecided) book.undecided.value = session.undecided_try ?? null;
       })
       .catch((error) => {
         if (error instanceof ApiError && error.status === 404) setGone(true);
@@ -168,20 +172,13 @@ function Workspace({ id }: { id: string }) {
   return (
     <div class="workspace">
       <div class="cells">
-        <Composer book={book} session={session} />
+        <Composer book={book} session={session} replace={replace} />
         {toolset === "workbench" && <Workbench book={book} session={session} />}
         {toolset === "notebook" && <Fetches book={book} />}
         {toolset === "notebook" && <Lineage book={book} />}
         <div class="runs" role="feed" aria-label="Cells, the last one first">
           {[...book.runs.value].reverse().map((run) => (
-            <RunView
-              key={run.key}
-              run={run}
-              onReuse={(code) => {
-                book.draft = code;
-                book.changes.value++;
-              }}
-            />
+            <RunView key={run.key} run={run} onReuse={(code) => replace.current?.(code)} />
           ))}
         </div>
       </div>
@@ -207,15 +204,17 @@ function EndSession({ id }: { id: string }) {
   );
 }
 
-function Composer({ book, session }: { book: Notebook; session: Session }) {
+function Composer({ book, session, replace }: { book: Notebook; session: Session; replace: RefObject<ReplaceText | null> }) {
   const [language, setLanguage] = useState(book.language);
   const [timeout, setTimeout] = useState("");
-  const [, redraw] = useState(0);
+  const [missing, setMissing] = useState(false);
   const undecided = book.undecided.value;
   const busy = book.busy.value || undecided !== null;
   const most = state.value?.server?.max_cell_timeout;
   function run(tried = false) {
-    if (book.draft.trim() === "") return;
+    const empty = book.draft.trim() === "";
+    setMissing(empty);
+    if (empty) return;
     const seconds = Number(timeout);
     const most = seconds > 0 ? seconds : undefined;
     void (tried ? book.attempt(book.draft, most) : book.execute(book.draft, most));
@@ -227,12 +226,12 @@ function Composer({ book, session }: { book: Notebook; session: Session }) {
   return (
     <section class="composer" aria-label="New cell">
       <Editor
-        value={book.draft}
+        initial={book.draft}
         language={language}
+        replace={replace}
         onChange={(code) => {
-          const was = book.draft.trim() === "";
           book.draft = code;
-          if (was !== (code.trim() === "")) redraw((count) => count + 1);
+          setMissing(false);
         }}
         onRun={() => run()}
       />
@@ -278,6 +277,7 @@ function Composer({ book, session }: { book: Notebook; session: Session }) {
           <EndSession id={session.id} />
         </span>
       </div>
+      <div role="status">{missing && <p class="note">The cell is empty. Write code in the editor, then press Run or Ctrl+Enter.</p>}</div>
       {undecided !== null && <Decision session={session.id} cell={undecided} onDecided={(kept) => book.decided(kept)} />}
     </section>
   );

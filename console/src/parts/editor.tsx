@@ -1,6 +1,11 @@
-/** The code editor. It is in a shadow tree of its own, where its styles need no exception in the page's policy. */
+/**
+ * The code editor. It is in a separate shadow tree, where its styles need no exception in the page's policy.
+ *
+ * The editor owns its text: the page reads each change through `onChange`, and never renders the text back into it. Effects run
+ * after the browser paints, so a text that was rendered can be older than what the person has typed since.
+ */
 
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
 import { javascript } from "@codemirror/lang-javascript";
 import { python } from "@codemirror/lang-python";
 import { HighlightStyle, StreamLanguage, bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
@@ -9,6 +14,7 @@ import { shell } from "@codemirror/legacy-modes/mode/shell";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 const languages: Record<string, () => Extension> = {
@@ -37,14 +43,20 @@ const look = EditorView.theme({
   "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--selection)" },
 });
 
+/** Replaces the text of a mounted editor; the person can undo it. */
+export type ReplaceText = (code: string) => void;
+
 interface Props {
-  value: string;
+  /** Text at the start. Later values are ignored. */
+  initial: string;
   language: string;
+  /** Receives the function that replaces the text. */
+  replace?: RefObject<ReplaceText | null>;
   onChange: (code: string) => void;
   onRun: () => void;
 }
 
-export function Editor({ value, language, onChange, onRun }: Props) {
+export function Editor({ initial, language, replace, onChange, onRun }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const compartment = useRef(new Compartment());
@@ -57,11 +69,11 @@ export function Editor({ value, language, onChange, onRun }: Props) {
       current.current.onRun();
       return true;
     };
-    view.current = new EditorView({
+    const editor = new EditorView({
       parent: root as unknown as Element,
       root,
       state: EditorState.create({
-        doc: value,
+        doc: initial,
         extensions: [
           keymap.of([{ key: "Mod-Enter", run }, { key: "Shift-Enter", run }, ...defaultKeymap, ...historyKeymap, indentWithTab]),
           lineNumbers(),
@@ -81,19 +93,22 @@ export function Editor({ value, language, onChange, onRun }: Props) {
         ],
       }),
     });
-    return () => view.current?.destroy();
+    view.current = editor;
+    if (replace) {
+      replace.current = (code) => {
+        const changes = { from: 0, to: editor.state.doc.length, insert: code };
+        editor.dispatch({ changes, annotations: isolateHistory.of("full") });
+      };
+    }
+    return () => {
+      if (replace) replace.current = null;
+      editor.destroy();
+    };
   }, []);
 
   useEffect(() => {
     view.current?.dispatch({ effects: compartment.current.reconfigure(languages[language]!()) });
   }, [language]);
-
-  useEffect(() => {
-    const editor = view.current;
-    if (editor && editor.state.doc.toString() !== value) {
-      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
-    }
-  }, [value]);
 
   return <div class="editor" ref={place} />;
 }

@@ -35,7 +35,7 @@ const EXPIRY: [string, number][] = [
   ["in 90 days", 90 * DAY],
   ["in a year", 365 * DAY],
 ];
-const QUOTAS = ["sandboxes", "concurrent_cells", "cells_per_minute", "cell_seconds_per_day", "fetches_per_minute", "fetched_bytes_per_day", "upload_bytes_per_day", "stored_bytes"];
+const QUOTAS = ["sandboxes", "concurrent_cells", "cells_per_minute", "cell_seconds_per_day", "fetches_per_minute", "fetched_bytes_per_day", "upload_bytes_per_day", "layers_per_day", "stored_bytes"];
 
 /** The key that was just made. It is here, and not in a part of the page, because the first key closes the page for a moment. */
 const made = signal<NewKey | null>(null);

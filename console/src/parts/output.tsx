@@ -38,7 +38,11 @@ export function OutputView({ output, code }: { output: Output; code: string }) {
     case "chart":
       return (
         <Titled title={output.title ?? "chart"} detail={`${output.rows.toLocaleString("en-US")} rows`} note={output.note}>
-          <Chart path={`/v1/artifacts/${output.document.sha256}?format=vega-lite`} alt={oneLine(output.alt ?? output.title ?? "chart")} />
+          {output.document ? (
+            <Chart path={`/v1/artifacts/${output.document.sha256}?format=vega-lite`} alt={oneLine(output.alt ?? output.title ?? "chart")} />
+          ) : (
+            <p class="note">The chart could not be stored; see the note of the cell.</p>
+          )}
         </Titled>
       );
     case "image":
@@ -47,7 +51,7 @@ export function OutputView({ output, code }: { output: Output; code: string }) {
           {output.image ? (
             <Picture sha256={output.image.sha256} mediaType={output.image.media_type} alt={output.name ?? "image"} width={output.width} height={output.height} />
           ) : (
-            <p class="note">The picture is larger than a cell may display.</p>
+            <p class="note">The picture is larger than a cell may display, or could not be stored.</p>
           )}
         </Titled>
       );

@@ -1,6 +1,6 @@
 /** A derivation: results of tools by their aliases, a contract, and code that keeps it. */
 
-import { useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { send } from "../api";
 import type { Call, Notebook } from "../notebook";
 import { Chart } from "../parts/chart";
@@ -97,15 +97,15 @@ function Aliases({ aliases, path, onAdd }: { aliases: Alias[]; path: string; onA
 }
 
 function Contract({ book, aliases }: { book: Notebook; aliases: Alias[] }) {
-  const [code, setCode] = useState(book.draft.includes("set_result") ? book.draft : CODE);
+  const code = useRef(book.draft.includes("set_result") ? book.draft : CODE);
   const busy = book.busy.value;
   function run(form: HTMLFormElement) {
     if (!form.reportValidity()) return;
     const given = new FormData(form);
-    book.draft = code;
+    book.draft = code.current;
     void book.call(TOOL, {
       intent: given.get("operation"),
-      code,
+      code: code.current,
       postProcessingContract: {
         operation: given.get("operation"),
         reason: given.get("reason"),
@@ -151,7 +151,14 @@ function Contract({ book, aliases }: { book: Notebook; aliases: Alias[] }) {
         ))}
       </fieldset>
       <div class="framed">
-        <Editor value={code} language="python" onChange={setCode} onRun={() => run(document.getElementById("contract") as HTMLFormElement)} />
+        <Editor
+          initial={code.current}
+          language="python"
+          onChange={(changed) => {
+            code.current = changed;
+          }}
+          onRun={() => run(document.getElementById("contract") as HTMLFormElement)}
+        />
       </div>
       <button type="submit" class="primary" disabled={busy} title="Ctrl+Enter">
         Derive

@@ -1,6 +1,26 @@
 //! Errors of an artifact store.
 
+use std::error::Error;
+use std::io;
+
 use crate::ArtifactId;
+
+/// Returns whether a full disk is the cause of an error.
+pub fn is_disk_full(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            )
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
 
 /// An operation of a store that failed.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +33,9 @@ pub enum ArtifactError {
         id: ArtifactId,
     },
     /// The stored bytes do not match the id.
-    #[error("artifact {id} is damaged: its bytes hash to {actual}; remove it and publish it again")]
+    #[error(
+        "artifact {id} is damaged: its bytes hash to {actual}; restore it from another store, or remove it and publish it again"
+    )]
     Damaged {
         /// Id of the artifact.
         id: ArtifactId,
@@ -131,5 +153,25 @@ impl ArtifactError {
             object_store::Error::NotFound { .. } => Self::NotFound { id },
             source => Self::Store { action, source },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_found_below_other_errors() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let generic = object_store::Error::Generic {
+            store: "LocalFileSystem",
+            source: Box::new(full()),
+        };
+        assert!(is_disk_full(&ArtifactError::Draft(full())));
+        assert!(is_disk_full(&ArtifactError::store("write an artifact")(generic)));
+        assert!(!is_disk_full(&ArtifactError::Changed));
+        assert!(!is_disk_full(&ArtifactError::Draft(
+            io::ErrorKind::PermissionDenied.into()
+        )));
     }
 }

@@ -26,7 +26,7 @@ mod urls;
 
 pub use draft::ArtifactDraft;
 pub use envelope::{ArtifactEnvelope, CHART, ChartArtifact, ImageArtifact, Picture};
-pub use error::ArtifactError;
+pub use error::{ArtifactError, is_disk_full};
 pub use gc::{Collected, Retention};
 pub use id::{ArtifactId, ParseIdError};
 pub use metadata::{About, Kind, Metadata, Origin};

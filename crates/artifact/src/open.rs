@@ -63,6 +63,5 @@ pub fn check_objects(address: &str) -> Result<(), ArtifactError> {
 
 #[cfg(not(feature = "s3"))]
 fn without_s3(address: &str) -> ArtifactError {
-    let why = "this program was built without the feature `s3`; build it with it, or use a folder";
-    ArtifactError::address(address, why)
+    ArtifactError::address(address, cellblock_settings::MissingFeature("s3").to_string())
 }

@@ -71,6 +71,11 @@ impl Store {
         })
     }
 
+    /// Returns the folder on this machine that new artifacts are written to, if there is one.
+    pub fn folder(&self) -> Option<&std::path::Path> {
+        self.folder.as_deref()
+    }
+
     /// Publishes bytes. Equal bytes are stored once; each new origin is added.
     pub async fn put(&self, bytes: impl Into<Bytes>, about: &About) -> Result<ArtifactId, ArtifactError> {
         let bytes = bytes.into();

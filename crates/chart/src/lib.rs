@@ -30,7 +30,7 @@ pub use spec::{
     Axis, AxisPlace, AxisType, ChartSeries, ChartSpec, ChartType, Format, Mark, Ohlc, ReferenceArea,
     ReferenceLine, Side, ValueScale,
 };
-pub use vega::to_vega_lite;
+pub use vega::{PALETTE, to_vega_lite};
 
 use error::Problems;
 

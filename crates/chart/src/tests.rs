@@ -362,6 +362,14 @@ fn no_row_is_left_out_silently() {
 }
 
 #[test]
+fn a_duplicate_series_is_reported_with_the_other_mistakes() {
+    let twice = line(&json!({ "series": [{ "key": "n" }, { "key": "n" }] }));
+    let error = CheckedChart::new(&twice, Rows::default(), None, None).unwrap_err();
+    let found: Vec<_> = error.problems.iter().map(|problem| problem.code).collect();
+    assert_eq!(found, [code::DUPLICATE_SERIES, code::NO_ROWS]);
+}
+
+#[test]
 fn the_number_of_values_is_bounded() {
     let series: Vec<_> = (0..9).map(|at| json!({ "key": format!("k{at}") })).collect();
     let keys: serde_json::Map<_, _> = (0..9)

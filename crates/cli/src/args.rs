@@ -1,13 +1,15 @@
 //! The command line.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use cellblock_image::{Mirror, RootFormat};
 use cellblock_interpreter::cell::{Guard, Language};
-use cellblock_interpreter::limits::MAX_CELL_TIMEOUT;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use cellblock_interpreter::limits::{MAX_CELL_TIMEOUT, MIN_MEMORY};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Args, Parser, Subcommand};
 
 use crate::env_vars;
 use crate::input_arg::{InputArg, parse_input};
@@ -25,6 +27,7 @@ pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod process;
 pub(crate) mod renamed;
+pub(crate) mod repeated;
 pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod session;
@@ -45,9 +48,10 @@ pub(crate) struct CliArgs {
 pub(crate) enum Command {
     /// Run Python code in a sandbox
     ///
-    /// Several FILEs run as consecutive cells of one session, so variables of one are available in
-    /// the next. A file is split into cells at its `# %%` lines. The run stops at the first cell
-    /// that does not complete.
+    /// Everything after FILE belongs to the script, as for `python`: options of this command stand
+    /// before FILE. Several `--file` or `--code` run as consecutive cells of one session, so variables
+    /// of one are available in the next. A file is split into cells at its `# %%` lines. The run stops
+    /// at the first cell that does not complete.
     Run(Box<RunArgs>),
     /// Serve the OpenAI-compatible API over HTTP
     ///
@@ -102,20 +106,26 @@ pub(crate) enum Command {
 /// What to run, and how.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXIT_CODES)]
-#[command(group = ArgGroup::new("source").args(["files", "code"]).required(true))]
+#[command(
+    override_usage = "cellblock run [OPTIONS] <FILE> [ARGS]...\n       cellblock run [OPTIONS] --file <FILE>... [ARGS]...\n       cellblock run [OPTIONS] --code <CODE>... [ARGS]..."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct RunArgs {
-    /// Python files to run; `-` reads stdin
-    #[arg(value_name = "FILE")]
+    /// Python file to run, or `-` for stdin, and the arguments that its code finds in `sys.argv`. With
+    /// `--file` or `--code`, all of these are arguments
+    #[arg(value_names = ["FILE", "ARGS"], num_args = 1.., trailing_var_arg = true)]
+    pub(crate) script: Vec<OsString>,
+    /// Run this file, or stdin with `-`; repeat it for several, whose code shares its variables
+    #[arg(short = 'f', long = "file", value_name = "FILE", conflicts_with = "code")]
     pub(crate) files: Vec<PathBuf>,
-    /// Run this code instead of files; repeat it for several cells
+    /// Run this code; repeat it for several cells
     #[arg(short = 'c', long = "code", value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
     /// Run code of this language
     #[arg(long, value_name = "LANGUAGE", value_parser = one_of(Language::ALL, Language::name), default_value = Language::Python.name())]
     pub(crate) language: Language,
-    /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and xlsx as a
-    /// data frame, other formats as bytes
+    /// Bind a file's content to a variable: CSV, TSV, Parquet, JSON, NDJSON, Arrow and workbooks
+    /// (xlsx, xls, ods) as a data frame, other formats as bytes
     #[arg(long = "input", value_name = "NAME=PATH", value_parser = parse_input)]
     pub(crate) inputs: Vec<InputArg>,
     /// Install an additional package, as a requirement such as `lifelines` or `lifelines>=0.30`
@@ -205,7 +215,8 @@ pub(crate) enum ImageCommand {
         json: bool,
     },
     /// Show an image's interpreter, packages and policy
-    Inspect {
+    #[command(aliases = ["inspect", "get"])]
+    Show {
         /// Name of the image, its ID or the beginning of the ID
         #[arg(value_name = "IMAGE", default_value_t = env_vars::default_image())]
         image: String,
@@ -279,10 +290,23 @@ pub(crate) enum ImageCommand {
         json: bool,
     },
     /// Remove an image
+    #[command(alias = "delete")]
     Remove {
         /// Name of the image, its ID or the beginning of the ID
         #[arg(value_name = "IMAGE")]
         image: String,
+    },
+    /// Remove packages that code required and that are no longer used
+    ///
+    /// Packages that code requires (`--require`, `requirements`) are installed as layers, which later sessions use again. This removes
+    /// the layers that no session uses and none has used for a while, and the cache of downloads.
+    Prune {
+        /// Keep layers that were used in this time: a number and `m`, `h` or `d`
+        #[arg(long, value_name = "TIME", default_value = "2d", value_parser = key::parse_time)]
+        unused_for: Duration,
+        /// Print one JSON object as the only line of stdout
+        #[arg(long)]
+        json: bool,
     },
     /// Search an image for network clients
     Audit {
@@ -322,7 +346,7 @@ pub(crate) struct DoctorArgs {
 const EXIT_CODES: &str = "\
 Exit codes:
         0  the code completed
-    1  the code raised an exception
+    1  the code raised an exception, or called `sys.exit` with an error
     2  the code was rejected, or the request or the command line is invalid
    70  the sandbox or its backend failed
    75  no sandbox became available in time; try again later
@@ -339,14 +363,38 @@ pub(crate) fn one_of<T, const N: usize>(
 where
     T: Copy + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(values.map(name)).try_map(move |given| {
+    NamedValues(PossibleValuesParser::new(values.map(name))).try_map(move |given| {
         let found = values.into_iter().find(|value| name(*value) == given);
         found.ok_or("there is no such value")
     })
 }
 
-/// Less than a kernel with a library or two needs.
-const MIN_MEMORY: Size = Size(32 << 20);
+/// Names of values. Those of one or two letters are not suggested, because they resemble too many words.
+#[derive(Clone, Debug)]
+struct NamedValues(PossibleValuesParser);
+
+impl TypedValueParser for NamedValues {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        self.0.parse_ref(command, argument, value).map_err(|mut error| {
+            let suggested = ContextKind::SuggestedValue;
+            if matches!(error.get(suggested), Some(ContextValue::String(name)) if name.len() < 3) {
+                error.remove(suggested);
+            }
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
 
 fn parse_requirement(text: &str) -> Result<String, String> {
     let text = text.trim();
@@ -401,9 +449,10 @@ fn parse_memory(text: &str) -> Result<Size, String> {
     let size: Size = text
         .parse()
         .map_err(|error: cellblock_settings::ParseSizeError| error.to_string())?;
-    if size < MIN_MEMORY {
+    if size.0 < MIN_MEMORY {
         return Err(format!(
-            "{size} is less than the {MIN_MEMORY} that a kernel needs"
+            "{size} is less than the {} that a kernel needs",
+            Size(MIN_MEMORY)
         ));
     }
     Ok(size)
@@ -418,6 +467,45 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         CliArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn a_name_of_one_letter_is_not_suggested() {
+        let error = |language: &str| {
+            let parsed = CliArgs::try_parse_from(["cellblock", "run", "--language", language, "x"]);
+            parsed.unwrap_err().to_string()
+        };
+        let ruby = error("ruby");
+        assert!(
+            ruby.contains("possible values: python, bash, javascript, r]"),
+            "{ruby}"
+        );
+        assert!(!ruby.contains("similar"), "{ruby}");
+        assert!(error("pyhton").contains("'python'"), "{}", error("pyhton"));
+    }
+
+    #[test]
+    fn old_verbs_are_accepted_and_not_listed() {
+        for (words, new) in [
+            (&["image", "inspect"][..], "Show"),
+            (&["image", "delete", "x"], "Remove"),
+            (&["artifact", "get", "abcd"], "Show"),
+            (&["dataset", "delete", "x"], "Remove"),
+            (&["volume", "delete", "x"], "Remove"),
+            (&["key", "remove", "x"], "Revoke"),
+            (
+                &["session", "drop-checkpoint", "0123456789abcdef0123", "x"],
+                "RemoveCheckpoint",
+            ),
+        ] {
+            let parsed = CliArgs::try_parse_from(["cellblock"].iter().chain(words));
+            let parsed = parsed.unwrap_or_else(|error| panic!("{words:?}: {error}"));
+            assert!(format!("{parsed:?}").contains(new), "{words:?}: {parsed:?}");
+            let mut command = CliArgs::command();
+            let noun = command.find_subcommand_mut(words[0]).unwrap();
+            let help = noun.render_long_help().to_string();
+            assert!(!help.contains(&format!("  {} ", words[1])), "{help}");
+        }
     }
 
     #[test]

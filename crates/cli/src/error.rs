@@ -54,6 +54,13 @@ pub(crate) enum Error {
         source: io::Error,
         blame: Blame,
     },
+    /// A script that cannot be read.
+    #[error("read the code `{}`", path.display())]
+    Code {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     /// Code that is not text.
     #[error("`{}` is not UTF-8: byte {byte} in line {line} is not part of a character", path.display())]
     Encoding { path: PathBuf, line: usize, byte: usize },
@@ -142,7 +149,8 @@ impl Error {
             Self::Sandbox(error) => ExitCode::of_blame(error.blame()),
             Self::File { blame, .. } => ExitCode::of_blame(*blame),
             Self::Keys(KeysError::Records(_)) => ExitCode::Backend,
-            Self::Encoding { .. }
+            Self::Code { .. }
+            | Self::Encoding { .. }
             | Self::Refused(_)
             | Self::Config(_)
             | Self::Listen { .. }
@@ -194,6 +202,9 @@ impl Error {
             }
             Self::Interpreter(error) if is_lost_to_temporary_files(error) => {
                 hints.push("set TMPDIR to a directory that can be written and has room".to_owned());
+            }
+            Self::Code { path, source } if source.kind() == io::ErrorKind::NotFound => {
+                hints.extend(code_for_file(path));
             }
             Self::Encoding { .. } => hints.push("save the file as UTF-8".to_owned()),
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
@@ -263,6 +274,25 @@ pub(crate) fn tell(error: &Error) {
     let _ = writeln!(stderr, "{}", lines.join("\n"));
 }
 
+/// Returns the command to write if a file name looks like code.
+fn code_for_file(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let is_name = |name: &str| name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+    let names_file = text.rsplit_once('.').is_some_and(|(before, extension)| {
+        let letters = extension.starts_with(|c: char| c.is_ascii_alphabetic());
+        letters && is_name(extension) && before.split(['/', '.']).all(is_name)
+    });
+    if names_file {
+        return None;
+    }
+    let code = sanitize::line(text);
+    Some(if text.contains('\'') {
+        "code itself is given with `-c`: `cellblock run -c CODE`".to_owned()
+    } else {
+        format!("code itself is given with `-c`: `cellblock run -c '{code}'`")
+    })
+}
+
 /// What to do about damaged records.
 fn repair(path: &Path) -> String {
     let path = path.display();
@@ -326,6 +356,26 @@ mod tests {
             ["free some disk space, or name another directory with `--out`"]
         );
         assert_eq!(error.exit_code(), ExitCode::Backend);
+    }
+
+    #[test]
+    fn code_in_the_place_of_a_file_is_recognized() {
+        let hints = |path: &str| {
+            let error = Error::Code {
+                path: path.into(),
+                source: io::ErrorKind::NotFound.into(),
+            };
+            (error.exit_code(), error.hints())
+        };
+        for code in ["1+1", "print(open(\"a.py\"))", "df.head()", "x = 1.5", "3.14"] {
+            let hint = format!("code itself is given with `-c`: `cellblock run -c '{code}'`");
+            assert_eq!(hints(code), (ExitCode::Refused, vec![hint]));
+        }
+        let quoted = "code itself is given with `-c`: `cellblock run -c CODE`";
+        assert_eq!(hints("print('a')").1, [quoted]);
+        for file in ["nowhere.py", "../a/b-c.ipynb", "/x/y.v2.R", "./run.sh"] {
+            assert_eq!(hints(file), (ExitCode::Refused, vec![]), "{file}");
+        }
     }
 
     #[test]

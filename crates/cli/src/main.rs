@@ -9,6 +9,7 @@ mod config;
 mod env_vars;
 mod error;
 mod exit_code;
+mod features;
 mod input_arg;
 mod logging;
 mod out_dir;
@@ -32,7 +33,6 @@ use std::io::Write;
 use std::time::Duration;
 
 use cellblock_image::stop_builds;
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::args::session::{SessionArgs, SessionCommand};
@@ -48,7 +48,7 @@ const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let parsed = args::renamed::check(&arguments).and_then(|()| CliArgs::try_parse_from(&arguments));
+    let parsed = args::renamed::check(&arguments).and_then(|()| args::repeated::parse(&arguments));
     let code = match parsed {
         Ok(cli) => start(cli),
         Err(error) => refuse(&error, &arguments),

@@ -59,6 +59,14 @@ impl Display {
         }
     }
 
+    /// Says that something takes a while, with a line where there is no terminal.
+    pub(crate) fn announce(&self, what: &str) {
+        self.wait_for(what);
+        if let Shown::Plain { last } = &mut *self.lock() {
+            plain(last, what);
+        }
+    }
+
     /// Takes the bar or spinner away.
     pub(crate) fn clear(&self) {
         if let Shown::Terminal { bar, .. } = &*self.lock() {

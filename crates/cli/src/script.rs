@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use cellblock_interpreter::Cell;
 
+mod source;
+
+use self::source::ScriptSource;
 use crate::args::RunArgs;
 use crate::cells;
 use crate::error::{Error, Result};
@@ -20,35 +23,41 @@ pub(crate) struct NamedCell {
 
 /// Reads all code before anything is started, so that a wrong path costs nothing.
 pub(crate) fn read(args: &RunArgs) -> Result<Vec<NamedCell>> {
+    let source = ScriptSource::of(args)?;
     if !args.code.is_empty() {
         let numbered = args.code.iter().zip(1..);
         return Ok(numbered
             .map(|(code, number)| NamedCell {
-                cell: Cell::new(code).in_language(args.language),
+                cell: Cell::new(code)
+                    .in_language(args.language)
+                    .with_argv(source.argv("-c")),
                 name: format!("<cell {number}>"),
             })
             .collect());
     }
     let mut found = Vec::new();
-    for path in &args.files {
+    for path in &source.files {
         let script = load(path)?;
+        source.refuse_options(&script)?;
         // The sandbox learns the file's name, not where it is on this machine.
         let name = if is_stdin(path) {
             "<stdin>".into()
         } else {
             path.file_name().unwrap_or_default().to_string_lossy()
         };
+        let passed = source.argv(if is_stdin(path) { "-" } else { &name });
         let whole = args.toolset.toolset.is_some_and(|kind| kind.on_results);
         if whole || !args.language.is_python() {
             // A call is one piece of code, whatever it is made of; the marks of cells are Python's.
             found.push(NamedCell {
-                cell: Cell::new(script).in_language(args.language),
+                cell: Cell::new(script).in_language(args.language).with_argv(passed),
                 name: name.into_owned(),
             });
             continue;
         }
         for part in cells::split(&script) {
-            let mut cell = Cell::new(part.code).from_file(name.clone(), part.line);
+            let cell = Cell::new(part.code).from_file(name.clone(), part.line);
+            let mut cell = cell.with_argv(passed.clone());
             // Only JSON and datasets show the origins.
             if (args.json || args.toolset.project.is_some()) && !is_stdin(path) {
                 cell = cell.produced_by(path.to_string_lossy());
@@ -80,7 +89,10 @@ fn load(path: &Path) -> Result<String> {
             path.to_owned(),
         )
     };
-    read.map_err(Error::user_file("read the code", &path))?;
+    read.map_err(|source| Error::Code {
+        path: path.clone(),
+        source,
+    })?;
     String::from_utf8(bytes).map_err(|error| {
         let byte = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..byte];

@@ -10,7 +10,7 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use cellblock_interpreter::connector::{Blob, FetchAnswer};
+use cellblock_interpreter::connector::{BlobWriter, FetchAnswer, LargeAnswer};
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use serde_json::Value;
 use serde_json_path::JsonPath;
@@ -110,7 +110,7 @@ impl RowsRead {
             bytes: 0,
             batch: 0,
             rows: 0,
-            writer: StreamWriter::try_new(Vec::new(), &plan.schema)?,
+            writer: StreamWriter::try_new(BlobWriter::default(), &plan.schema)?,
         })))
     }
 
@@ -125,13 +125,16 @@ impl RowsRead {
         Ok(())
     }
 
-    pub(crate) fn finish(self, plan: &RowPlan) -> Result<FetchAnswer, String> {
+    pub(crate) fn finish(self, plan: &RowPlan, place: Option<LargeAnswer>) -> Result<FetchAnswer, String> {
         match self {
-            Self::List(rows) => Ok(FetchAnswer::Value(rows.into())),
+            Self::List(rows) => Ok(FetchAnswer::of_value(rows.into(), place)),
             Self::Table(mut table) => {
                 let written = table.flush(plan).and_then(|()| table.writer.into_inner());
                 let stream = written.map_err(|error| error.to_string())?;
-                Ok(FetchAnswer::Arrow(Blob::from(stream)))
+                let stream = stream
+                    .finish()
+                    .map_err(|error| format!("the rows cannot be kept: {error}"))?;
+                Ok(FetchAnswer::Arrow(stream))
             }
         }
     }
@@ -145,7 +148,7 @@ pub(crate) struct Table {
     /// Rows of the batch.
     batch: usize,
     rows: usize,
-    writer: StreamWriter<Vec<u8>>,
+    writer: StreamWriter<BlobWriter>,
 }
 
 impl Table {

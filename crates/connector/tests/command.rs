@@ -65,8 +65,8 @@ impl House {
 
     async fn value(&self, be: &str) -> Value {
         match self.work(be).await.unwrap() {
-            FetchAnswer::Value(value) => value,
-            table @ FetchAnswer::Arrow(_) => panic!("{table:?}"),
+            FetchAnswer::Value(value) | FetchAnswer::LargeValue(value, _) => value,
+            other => panic!("{other:?}"),
         }
     }
 

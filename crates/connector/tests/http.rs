@@ -126,8 +126,8 @@ async fn fetch(
 
 async fn value(connector: &HttpConnector, function: &str, arguments: Value) -> Value {
     match fetch(connector, function, arguments).await.unwrap() {
-        FetchAnswer::Value(value) => value,
-        FetchAnswer::Arrow(_) => panic!("a table"),
+        FetchAnswer::Value(value) | FetchAnswer::LargeValue(value, _) => value,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -287,11 +287,8 @@ async fn limits_of_time_size_and_rate_are_typed_errors() {
     let functions = json!({
         "slow": {"get": "/slow"}, "large": {"get": "/large"}, "garbage": {"get": "/garbage"}, "denied": {"get": "/denied"},
     });
-    let fred = connector(
-        &server.url,
-        &functions,
-        &json!({"timeout": "300ms", "max_result": "1MiB"}),
-    );
+    let hasty = connector(&server.url, &functions, &json!({"timeout": "300ms"}));
+    let fred = connector(&server.url, &functions, &json!({"max_result": "1MiB"}));
     for (function, kind, told) in [
         (
             "slow",
@@ -310,7 +307,8 @@ async fn limits_of_time_size_and_rate_are_typed_errors() {
             "403 Forbidden: api_key [redacted] is not registered",
         ),
     ] {
-        let error = failure(&fred, function).await;
+        let asked = if function == "slow" { &hasty } else { &fred };
+        let error = failure(asked, function).await;
         assert!(error.to_string().contains(told), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
         assert_eq!(error.kind(), kind);
@@ -372,6 +370,23 @@ async fn private_addresses_are_refused_after_their_name_is_resolved() {
     assert_eq!(server.count(), 0);
     let fred = connector(&named, &functions, &json!({}));
     assert_eq!(value(&fred, "get", json!({})).await["path"], "/v1/x");
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_named_with_its_port() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    drop(taken);
+    let fred = connector(
+        &format!("http://127.0.0.1:{port}"),
+        &json!({"get": {"get": "/x"}}),
+        &json!({}),
+    );
+    let error = failure(&fred, "get").await.to_string();
+    assert!(
+        error.contains(&format!("`127.0.0.1:{port}` could not be connected to")),
+        "{error}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cellblock serve --no-model --config tests/judges/cellblock.yaml --listen 127.0.0.1:8080 &
-//! cargo run --release --package cellblock-dialects --example latency -- http://127.0.0.1:8080 500
+//! cargo run --profile dist --package cellblock-dialects --example latency -- http://127.0.0.1:8080 500
 //! ```
 
 use std::time::{Duration, Instant};

@@ -2,8 +2,10 @@
 
 use axum::http::StatusCode;
 use cellblock_interpreter::Error;
+use cellblock_interpreter::artifact::is_disk_full;
 use cellblock_interpreter::error::{Blame, Retry};
 use cellblock_interpreter::hosting::HostingError;
+use cellblock_interpreter::hosting::uploads::UploadError;
 use cellblock_interpreter::session::ports::PortError;
 use cellblock_interpreter::session::processes::ProcessError;
 
@@ -34,6 +36,10 @@ pub(crate) enum DialectFaultKind {
     Unavailable,
     /// The caller has or runs as much as it may; 429.
     Quota,
+    /// The upload took too long; 408.
+    Timeout,
+    /// The upload is too large; 413.
+    TooLarge,
     /// The session has ended; 404.
     Ended,
     /// There is no such file or process; 404.
@@ -42,6 +48,8 @@ pub(crate) enum DialectFaultKind {
     Request,
     /// The sandbox's disk is full; 400.
     Space,
+    /// The server's disk is full; 507.
+    StorageFull,
     /// Nobody listens on the port; 502.
     Port,
     /// There is no capacity now; 503.
@@ -59,8 +67,11 @@ impl DialectFaultKind {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Unavailable | Self::Capacity => StatusCode::SERVICE_UNAVAILABLE,
             Self::Quota => StatusCode::TOO_MANY_REQUESTS,
+            Self::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Ended | Self::Missing => StatusCode::NOT_FOUND,
             Self::Request | Self::Space => StatusCode::BAD_REQUEST,
+            Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::Port | Self::Sandbox => StatusCode::BAD_GATEWAY,
             Self::Server => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -71,6 +82,9 @@ impl DialectFaultKind {
         match self {
             Self::Ended => Some("the sandbox has ended; create another one"),
             Self::Space => Some("not enough disk space available"),
+            Self::StorageFull => {
+                Some("the disk of the server's data folder is full; free space there, then try again")
+            }
             Self::Capacity => Some("no sandbox became available in time; try again later"),
             Self::Sandbox => Some("the sandbox failed and was destroyed, with its variables and files"),
             Self::Server => Some("internal error; see the server's log"),
@@ -93,10 +107,15 @@ impl DialectFault {
     /// We failed; the log says how.
     pub(crate) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error, action, "a request of a dialect failed");
-        let message = format!("could not {action}; the server's log says why");
+        let (kind, why) = if is_disk_full(error) {
+            let why = ": the disk of the server's data folder is full; free space there, then try again";
+            (DialectFaultKind::StorageFull, why)
+        } else {
+            (DialectFaultKind::Server, "; the server's log says why")
+        };
         Self {
-            kind: DialectFaultKind::Server,
-            ..Self::new(DialectFaultKind::Server.status(), message)
+            kind,
+            ..Self::new(kind.status(), format!("could not {action}{why}"))
         }
     }
 }
@@ -143,6 +162,14 @@ fn kind(error: &DialectError) -> DialectFaultKind {
         }
         DialectError::Hosting(HostingError::Ended) => DialectFaultKind::Ended,
         DialectError::Denied(_) | DialectError::Hosting(_) => DialectFaultKind::Quota,
+        DialectError::Upload(error) => match error {
+            UploadError::TooLarge { .. } => DialectFaultKind::TooLarge,
+            UploadError::Denied(_) | UploadError::Busy { .. } => DialectFaultKind::Quota,
+            UploadError::TimedOut(_) => DialectFaultKind::Timeout,
+            UploadError::Broken(_) => DialectFaultKind::Request,
+            UploadError::File(error) if is_disk_full(error) => DialectFaultKind::StorageFull,
+            UploadError::File(_) => DialectFaultKind::Server,
+        },
         DialectError::Failed(error) => of_session(error),
     }
 }
@@ -166,6 +193,7 @@ fn of_session(error: &Error) -> DialectFaultKind {
         (None, Blame::Policy) => DialectFaultKind::Forbidden,
         (None, Blame::Capacity) => DialectFaultKind::Capacity,
         (None, Blame::Backend) => DialectFaultKind::Sandbox,
+        (None, Blame::Internal) if error.is_disk_full() => DialectFaultKind::StorageFull,
         (None, Blame::Internal) => DialectFaultKind::Server,
     }
 }

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use cellblock_interpreter::cell::Guard;
-use cellblock_interpreter::egress::EgressPolicy;
+use cellblock_interpreter::egress::{EgressPolicy, EgressRestriction};
+use cellblock_interpreter::hosting::uploads::{DeclaredSize, MaxUpload, Upload, UploadError, UploadRoom};
 use cellblock_interpreter::hosting::{Denied, Held, HostingError, HostingLimits, Meter, Owner, Permit};
 use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
@@ -15,6 +17,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::door::{Doorkeeper, NoEntry};
 use crate::session::{DialectSession, DialectSessions};
+
+/// Time between two looks whether the key of an open connection is revoked.
+const REVOKED: Duration = Duration::from_secs(2);
 
 /// What dialects share. Clones share it.
 #[derive(Clone, Debug)]
@@ -33,14 +38,20 @@ pub struct DialectTerms {
     pub max_network: NetworkPolicy,
     /// Hosts that code reaches with the network policy `egress`.
     pub egress: Option<EgressPolicy>,
+    /// Web origins whose pages may call addresses of the dialects' own.
+    pub origins: Vec<String>,
     /// Check of code before it runs.
     pub guard: Guard,
     /// Code that prepares each session.
     pub setup: Vec<SetupSnippet>,
+    /// Packages of each session, in addition to those of the image.
+    pub requirements: Vec<String>,
     /// Maximum size of a body that is not an upload.
     pub max_body: usize,
     /// Maximum size of an upload.
     pub max_upload: u64,
+    /// Room in which uploads are received.
+    pub uploads: UploadRoom,
     /// Longest timeout of a cell or a command that a request can set.
     pub max_cell_timeout: Duration,
     /// What goes on without a client and is waited for at the end.
@@ -62,7 +73,7 @@ impl std::ops::Deref for DialectHost {
 }
 
 /// What a dialect wants of a new session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SessionWish {
     /// Its id, unique in the dialect.
     pub id: String,
@@ -70,6 +81,10 @@ pub struct SessionWish {
     pub idle: Duration,
     /// The network that it is to have; the caller's and the server's may be narrower.
     pub network: NetworkPolicy,
+    /// Limits that are narrower than the server's; those by default.
+    pub limits: Option<Limits>,
+    /// Hosts of the server's list that it gives up.
+    pub restriction: EgressRestriction,
     /// Sets of names that are bound before the first cell.
     pub prelude: Vec<String>,
     /// Code of the dialect that prepares the session, before that of the server.
@@ -88,6 +103,9 @@ pub enum DialectError {
     /// There are too many sessions, or it has ended; status 429 or 404.
     #[error(transparent)]
     Hosting(#[from] HostingError),
+    /// An upload could not be received; status 400, 408, 413, 429 or 500.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
     /// The sandbox failed; status 502.
     #[error(transparent)]
     Failed(#[from] Error),
@@ -111,6 +129,26 @@ impl DialectHost {
         Ok(owner)
     }
 
+    /// Lets a request through that opens an owner's sandbox without its key.
+    pub(crate) async fn enter(&self, owner: &str) -> Result<(), NoEntry> {
+        if self.doorkeeper.admits(owner).await? {
+            return Ok(());
+        }
+        let message = "the API key that made this sandbox was revoked or has expired";
+        Err(NoEntry::WrongKey(message.to_owned()))
+    }
+
+    /// Completes when an owner is not let in any more, for connections that present a key after they are open.
+    pub(crate) async fn revoked(&self, owner: &Owner) {
+        loop {
+            tokio::time::sleep(REVOKED).await;
+            // Whether it is revoked cannot be found out while the records are unavailable.
+            if let Ok(false) = self.doorkeeper.admits(owner.name()).await {
+                return;
+            }
+        }
+    }
+
     /// Ends a request of a name whose sessions are in another server.
     pub(crate) async fn at_home(&self, name: &str) -> Result<(), NoEntry> {
         self.doorkeeper.at_home(name).await
@@ -126,9 +164,29 @@ impl DialectHost {
         self.meter.cell(owner).await
     }
 
+    /// Begins the upload of a request if the quota and the room of its owner have room for it.
+    pub(crate) async fn begin_upload(
+        &self,
+        owner: &Owner,
+        headers: &HeaderMap,
+    ) -> Result<Upload, UploadError> {
+        let max = MaxUpload {
+            bytes: self.max_upload.min(self.interpreter.limits().file_bytes),
+            setting: "sessions.max_upload",
+        };
+        let size = DeclaredSize::of(headers);
+        let allowance = self.meter.upload(owner, size.at_least()).await?;
+        self.uploads.begin(owner, allowance, size, max)
+    }
+
     /// Returns the registry of a dialect's sessions. Call it once per dialect.
     pub fn sessions<T: Send + Sync + 'static>(&self, limits: HostingLimits) -> DialectSessions<T> {
         DialectSessions::new(limits, &self.tasks, self.stopping.clone(), self.ending.clone())
+    }
+
+    /// Returns the widest network that sessions of an owner may have.
+    pub(crate) async fn network(&self, owner: &Owner) -> Result<NetworkPolicy, Denied> {
+        self.meter.network(owner, self.max_network).await
     }
 
     /// Makes a session and holds it. Its sandbox is made by the first call that needs it.
@@ -141,22 +199,26 @@ impl DialectHost {
     ) -> Result<Held<DialectSession<T>>, DialectError> {
         let place = sessions.reserve(owner.name(), &wish.id)?;
         let permit = self.meter.session(owner).await?;
-        let offered = self.meter.network(owner, self.max_network).await?;
-        let network = wish.network.min(offered);
+        let network = wish.network.min(self.network(owner).await?);
+        let own = self.interpreter.limits();
+        let limits = Limits {
+            network,
+            ..wish.limits.unwrap_or_else(|| own.clone())
+        };
         let session = self.interpreter.session(SessionOptions {
             // With the interpreter's own limits, its sandbox may come from the pool.
-            limits: (network != self.interpreter.limits().network).then(|| Limits {
-                network,
-                ..self.interpreter.limits().clone()
-            }),
+            limits: (limits != *own).then_some(limits),
             prelude: wish.prelude,
             idle: wish.idle,
             id: Some(wish.id.clone()),
             guard: self.guard,
             setup: wish.setup.into_iter().chain(self.setup.iter().cloned()).collect(),
-            egress: self.egress.clone(),
-            runs: self.meter.runs(owner),
-            ..SessionOptions::default()
+            requirements: self.requirements.clone(),
+            egress: self.egress.clone().map(|policy| EgressPolicy {
+                restriction: wish.restriction,
+                ..policy
+            }),
+            ..self.meter.granted(owner)
         });
         Ok(place.fill(DialectSession {
             session,

@@ -9,6 +9,7 @@
 //! A dialect is served if the configuration names it; otherwise its path says so ([`off`]).
 
 mod attended;
+mod bounded;
 mod decoder;
 mod door;
 mod e2b;
@@ -25,6 +26,7 @@ mod opensandbox;
 mod options;
 mod presented;
 mod process;
+mod rules;
 mod session;
 mod shown;
 mod workspace;
@@ -34,6 +36,7 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::http::request::Parts;
+use tokio::net::TcpListener;
 
 pub use door::{Doorkeeper, NoEntry};
 pub use host::{DialectError, DialectHost, DialectTerms, SessionWish};
@@ -53,6 +56,24 @@ pub struct Served {
     pub named: NamedSandbox,
 }
 
+/// An address that one dialect listens at alone. The program around accepts its connections, and limits them as its own.
+#[derive(Debug)]
+pub struct DialectListener {
+    /// The listener.
+    pub listener: TcpListener,
+    /// What is served there.
+    pub routes: Router,
+}
+
+/// Everything that is served for dialects.
+#[derive(Debug)]
+pub struct DialectRoutes {
+    /// Routes of every dialect.
+    pub served: Vec<Served>,
+    /// Addresses of the dialects' own.
+    pub listeners: Vec<DialectListener>,
+}
+
 /// A dialect cannot listen at an address of its own.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -68,19 +89,17 @@ pub struct DialectListenError {
 /// Reads the id of the sandbox that a request names.
 type NamedSandbox = fn(&Parts) -> Option<String>;
 
-/// Returns the routes of every dialect; those of one that is off say that it is.
+/// Returns the routes of every dialect, and listens at addresses of their own. The routes of a dialect that is off say that it is.
 ///
 /// # Errors
 ///
 /// A dialect with addresses of its own listens at them already, or fails.
-pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Served>, DialectListenError> {
+pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<DialectRoutes, DialectListenError> {
+    let mut listeners = Vec::new();
+    let e2b = options.e2b.as_ref();
+    let e2b = e2b.map(|it| e2b::routes(host, it, &mut listeners)).transpose()?;
     let all: [(_, _, _, NamedSandbox); 5] = [
-        (
-            "/e2b",
-            "e2b",
-            options.e2b.as_ref().map(|it| e2b::routes(host, it)).transpose()?,
-            e2b::named,
-        ),
+        ("/e2b", "e2b", e2b, e2b::named),
         (
             "/jupyter",
             "jupyter",
@@ -118,5 +137,8 @@ pub fn routes(host: &DialectHost, options: &DialectsOptions) -> Result<Vec<Serve
         named,
         routes: routes.unwrap_or_else(|| off::routes(setting)),
     });
-    Ok(served.collect())
+    Ok(DialectRoutes {
+        served: served.collect(),
+        listeners,
+    })
 }

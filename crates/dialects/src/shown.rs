@@ -86,7 +86,8 @@ pub(crate) async fn shown(store: &Store, output: &Output) -> ShownOutput {
             }
         }
         Output::Chart(it) => {
-            if let Some(bytes) = read(store, &it.document).await
+            if let Some(document) = &it.document
+                && let Some(bytes) = read(store, document).await
                 && let Ok(chart) = CheckedChart::of_document(&bytes)
             {
                 bundle.insert(vega(), chart.vega_lite());

@@ -10,6 +10,8 @@
 //!                                                     forwarded over verified TLS
 //! ```
 //!
+//! [`inbound`] is the other direction: what passes between a client and a program that listens in a sandbox.
+//!
 //! The crate knows no sandboxes. Its caller hands it one stream for each connection that code opens,
 //! and sets `HTTP_PROXY`, `HTTPS_PROXY` and, with [`EgressProxy::ca_pem`], `SSL_CERT_FILE` inside.
 //!
@@ -30,6 +32,8 @@
 //! - It connects only to targets that a rule allows. It resolves names itself, checks every address of
 //!   the answer, and connects to a checked address without resolving again. An address that is not one
 //!   of the internet is refused unless a rule names that IP address and the port.
+//! - A restriction of one session ([`EgressRestriction`]) only takes targets away from what rules allow. It holds for
+//!   every address that a name resolves to.
 //! - It refuses requests that programs could read differently: with both `Content-Length` and
 //!   `Transfer-Encoding`, bare line feeds, folded headers, a `Host` header that differs from the URL.
 //!   It writes each forwarded request anew, without the headers of a single connection.
@@ -52,6 +56,7 @@ mod front;
 mod head;
 mod headers;
 mod idle;
+pub mod inbound;
 mod meter;
 mod metered;
 mod options;
@@ -71,7 +76,8 @@ pub use headers::remove_hop_by_hop;
 pub use meter::EgressUsage;
 pub use options::{EgressOptions, EgressTimeouts};
 pub use policy::{
-    AllowRule, EgressPolicy, EgressQuotas, EgressSecret, HostPattern, PolicyError, RuleError, SecretRule,
+    AddressBlock, AllowRule, Destination, DestinationError, EgressPolicy, EgressQuotas, EgressRestriction,
+    EgressSecret, HostPattern, PolicyError, RuleError, SecretRule,
 };
 pub use proxy::{EgressError, EgressProxy};
 pub use record::{EgressDecision, EgressRecord, EgressSink};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use cellblock_settings::is_public;
 use http::HeaderMap;
 
-use crate::policy::{AllowRule, EgressPolicy, PolicyError, SecretHeader};
+use crate::policy::{AllowRule, EgressPolicy, EgressRestriction, PolicyError, SecretHeader};
 use crate::refusal::EgressRefusal;
 use crate::target::{EgressTarget, TargetHost};
 
@@ -19,6 +19,7 @@ pub(crate) const TUNNEL: &str = "CONNECT";
 pub(crate) struct Rules {
     allow: Vec<AllowRule>,
     secrets: Vec<SecretHeader>,
+    restriction: EgressRestriction,
     /// The rules for a refusal.
     listed: String,
 }
@@ -49,6 +50,7 @@ impl Rules {
         Ok(Self {
             allow: policy.allow,
             secrets,
+            restriction: policy.restriction,
             listed: listed.join(", "),
         })
     }
@@ -81,14 +83,17 @@ impl Rules {
         Ok(())
     }
 
-    /// Decides on the address to connect to. An address that is not one of the internet must be
-    /// named by a rule, with its port and the method.
+    /// Decides on the address to connect to, which the session must not have given up. An address
+    /// that is not one of the internet must be named by a rule, with its port and the method.
     pub(crate) fn address(
         &self,
         target: &EgressTarget,
         address: IpAddr,
         method: &str,
     ) -> Result<(), EgressRefusal> {
+        if !self.restriction.permits_address(&target.host, address) {
+            return Err(EgressRefusal::restricted(target));
+        }
         let literal = TargetHost::Ip(address);
         let names = |rule: &AllowRule| rule.allows(&literal, target.port) && rule.allows_method(method);
         if is_public(address) || self.allow.iter().any(names) {
@@ -130,7 +135,10 @@ impl Rules {
             .filter(|rule| rule.allows(&target.host, target.port))
             .collect();
         if !rules.is_empty() {
-            Ok(rules)
+            let is_permitted = self.restriction.permits_host(&target.host);
+            is_permitted
+                .then_some(rules)
+                .ok_or_else(|| EgressRefusal::restricted(target))
         } else if self.allow.iter().any(|rule| rule.host.covers(&target.host)) {
             Err(EgressRefusal::port(target, &self.listed))
         } else {

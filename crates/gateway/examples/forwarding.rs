@@ -1,7 +1,7 @@
 //! Measures what forwarding adds: requests to a session at the gateway that has it and through another one, in turns.
 //!
 //! ```sh
-//! cargo run --release -p cellblock-gateway --example forwarding
+//! cargo run --profile dist -p cellblock-gateway --example forwarding
 //! ```
 //!
 //! It starts a Postgres server and two gateways in this process, as the tests do. The connections stay open, and each caller has a key.

@@ -24,11 +24,11 @@ pub(crate) fn routes() -> Router<Gateway> {
 /// State of the process.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct Condition {
-    /// `ok` or `not_ready`.
+    /// `ok`, `not_ready` or `draining`.
     status: &'static str,
     /// Why it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
+    reason: Option<String>,
 }
 
 /// Reports whether the process is running.
@@ -45,36 +45,45 @@ pub(crate) async fn healthz() -> Json<Condition> {
     get, path = "/readyz", tag = "operations",
     responses(
         (status = 200, description = "The server is ready", body = Condition),
-        (status = 503, description = "The server is starting or stopping", body = Condition),
+        (status = 503, description = "The server is starting or stopping, or its disk is full", body = Condition),
     )
 )]
 pub(crate) async fn readyz(State(gateway): State<Gateway>) -> (StatusCode, Json<Condition>) {
+    if gateway.draining.is_cancelled() {
+        return not_now("draining", "the gateway is stopping");
+    }
     match lacking(&gateway).await {
         None => (StatusCode::OK, Json(Condition::new("ok", None))),
-        reason => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            Json(Condition::new("not_ready", reason)),
-        ),
+        Some(reason) => not_now("not_ready", reason),
     }
 }
 
+/// The answer of a server that is not ready.
+pub(crate) fn not_now(status: &'static str, reason: impl Into<String>) -> (StatusCode, Json<Condition>) {
+    let condition = Condition::new(status, Some(reason.into()));
+    (StatusCode::SERVICE_UNAVAILABLE, Json(condition))
+}
+
 impl Condition {
-    const fn new(status: &'static str, reason: Option<&'static str>) -> Self {
+    const fn new(status: &'static str, reason: Option<String>) -> Self {
         Self { status, reason }
     }
 }
 
 /// Why requests had better go elsewhere.
 async fn lacking(gateway: &Gateway) -> Option<&'static str> {
-    if gateway.stopping.is_cancelled() {
-        return Some("the gateway is stopping");
-    }
     let asked = gateway.records.with(|database| database.exists("SELECT 1", &[]));
     if !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(_))) {
         return Some("the records cannot be read");
     }
     if gateway.responses.cannot_be_stored() {
         return Some("responses cannot be stored: the disk of the records may be full");
+    }
+    if tokio::time::timeout(PATIENCE, gateway.disks.is_full())
+        .await
+        .unwrap_or(false)
+    {
+        return Some("the disk of the data folder is full: free space there");
     }
     let interpreter = match &gateway.engine {
         Engine::Interpreter(interpreter) => interpreter,

@@ -6,6 +6,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
+use cellblock_interpreter::json_error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ fn refuse(rejection: &JsonRejection) -> Response {
     let error = ApiError {
         kind: ErrorKind::InvalidRequestError,
         code: Some("invalid_json".to_owned()),
-        message: rejection.body_text(),
+        message: json_error::describe(&rejection.body_text()),
         param: None,
     };
     let mut response = Problem::from(error).into_response();

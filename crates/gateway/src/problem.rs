@@ -6,17 +6,23 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
+use cellblock_artifact::is_disk_full;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::image::layer::LayerError;
 use cellblock_interpreter::session::checkpoints::CheckpointError;
 use cellblock_interpreter::session::fork::ForkError;
 use cellblock_interpreter::session::ports::PortError;
 use cellblock_interpreter::session::processes::ProcessError;
 
+use crate::body_limit;
 use crate::records::RecordsError;
 
 /// Seconds after which trying again makes sense where nobody knows better.
 const SOON: u64 = 1;
+
+/// Characters of an error's message that are shown of its beginning, and of its end.
+const SHOWN: usize = 2000;
 
 /// Why a request cannot be served. Boxed, as it is rare and large.
 #[derive(Debug)]
@@ -75,6 +81,16 @@ impl Problem {
             .and_then(|seconds| Duration::try_from_secs_f64(seconds.ceil()).ok())
             .map(|time| time.as_secs());
         self
+    }
+
+    /// A body that is longer than `http.max_body`.
+    pub(crate) fn body_too_large(max_body: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::InvalidRequestError,
+            "too_large",
+            body_limit::message(max_body),
+        )
     }
 
     /// What was sent is more than is taken.
@@ -141,6 +157,30 @@ impl Problem {
         Self::new(status, ErrorKind::InvalidRequestError, error.code(), message)
     }
 
+    fn of_host(error: &Error) -> Self {
+        if error.is_disk_full() {
+            return storage_full("serve the request", error).into();
+        }
+        Self::internal("serve the request", error)
+    }
+
+    /// Returns the problem of packages for which there is no room, or no quota.
+    fn of_requirements(error: &LayerError) -> Option<Self> {
+        let (status, kind, code) = match error {
+            LayerError::NoRoom { .. } => {
+                tracing::warn!(%error, "no room for packages");
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                (status, ErrorKind::ServerError, "no_room_for_packages")
+            }
+            LayerError::Quota { .. } => {
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                (status, ErrorKind::TooManyRequests, "rate_limit_exceeded")
+            }
+            _ => return None,
+        };
+        Some(Self::new(status, kind, code, error.to_string()))
+    }
+
     fn of_fork(error: &ForkError) -> Self {
         let status = match error {
             ForkError::Unsupported { .. } | ForkError::Count { .. } => StatusCode::BAD_REQUEST,
@@ -152,6 +192,9 @@ impl Problem {
 
     /// We failed; the log says how.
     pub(crate) fn internal(action: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+        if is_disk_full(error) {
+            return storage_full(action, error).into();
+        }
         tracing::error!(error, action, "a request failed");
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -169,6 +212,20 @@ impl Problem {
     /// Returns the error as the client receives it.
     pub(crate) fn error(&self) -> &ApiError {
         &self.0.error
+    }
+}
+
+/// Nothing can be stored, because a disk is full. The log names its folder: clients must not learn paths of the host.
+pub(crate) fn storage_full(action: &str, error: &(dyn std::error::Error + 'static)) -> ApiError {
+    tracing::error!(error, action, "the disk is full");
+    ApiError {
+        kind: ErrorKind::StorageFull,
+        code: Some("storage_full".to_owned()),
+        message: format!(
+            "could not {action}: the disk of the server's data folder (`CELLBLOCK_HOME`) is full; free space there, then send the \
+             request again"
+        ),
+        param: None,
     }
 }
 
@@ -192,6 +249,9 @@ impl From<RecordsError> for ApiError {
                 message: message.to_owned(),
                 param: None,
             };
+        }
+        if error.is_full() {
+            return storage_full("write what the gateway remembers", &error);
         }
         tracing::error!(error = &error as &dyn std::error::Error, "use the records");
         if error.is_unavailable() {
@@ -225,6 +285,12 @@ impl From<Error> for Problem {
         if matches!(error, Error::Closed) {
             return Self::missing("session_not_found", "the session has ended");
         }
+        if matches!(error, Error::Conversions { .. }) {
+            let (status, kind) = (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::ServerError);
+            let mut problem = Self::new(status, kind, "capacity", error.to_string());
+            problem.0.retry_after = Some(SOON);
+            return problem;
+        }
         if let Error::Argument {
             name,
             missing,
@@ -250,6 +316,11 @@ impl From<Error> for Problem {
         if let Error::Checkpoint(error) = &error {
             return Self::of_checkpoint(error);
         }
+        if let Error::Requirements(error) = &error
+            && let Some(problem) = Self::of_requirements(error)
+        {
+            return problem;
+        }
         let refused = error.refusal().map(|(code, _)| code.to_owned());
         match (error.blame(), refused.as_deref()) {
             (Blame::Caller, Some("not_found")) => Self::missing("file_not_found", error.to_string()),
@@ -267,11 +338,15 @@ impl From<Error> for Problem {
             }
             (Blame::Capacity, _) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "no sandbox in time");
+                let shortage = match error.shortage() {
+                    Some(shortage) => format!("no sandbox is available at present: {shortage}"),
+                    None => "no sandbox is available at present; try again later".to_owned(),
+                };
                 let mut problem = Self::new(
                     StatusCode::SERVICE_UNAVAILABLE,
                     ErrorKind::ServerError,
                     "capacity",
-                    "no sandbox could be had in time; try again later",
+                    shortage,
                 );
                 let after = match error.retry() {
                     Retry::After(after) => after.as_secs().max(1),
@@ -302,9 +377,20 @@ impl From<Error> for Problem {
                     "this gateway's policy refuses that; its log says why",
                 )
             }
-            (Blame::Internal, _) => Self::internal("serve the request", &error),
+            (Blame::Internal, _) => Self::of_host(&error),
         }
     }
+}
+
+/// Cuts a message that repeats much of what a request had.
+fn without_middle(message: String) -> String {
+    let count = message.chars().count();
+    let Some(hidden) = count.checked_sub(2 * SHOWN).filter(|hidden| *hidden > 0) else {
+        return message;
+    };
+    let head: String = message.chars().take(SHOWN).collect();
+    let tail: String = message.chars().skip(SHOWN + hidden).collect();
+    format!("{head} … ({hidden} characters are left out) … {tail}")
 }
 
 impl IntoResponse for Problem {
@@ -312,8 +398,9 @@ impl IntoResponse for Problem {
         let Inner {
             status,
             retry_after,
-            error,
+            mut error,
         } = *self.0;
+        error.message = without_middle(error.message);
         let mut response = (status, axum::Json(error)).into_response();
         if let Some(seconds) = retry_after {
             response
@@ -329,6 +416,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_message_that_repeats_a_request_loses_its_middle() {
+        let whole = "x".repeat(2 * SHOWN);
+        assert_eq!(without_middle(whole.clone()), whole);
+        let cut = without_middle(format!("begin{}end", "ü".repeat(5 << 20)));
+        assert!(cut.starts_with("beginü") && cut.ends_with("üend"), "{cut}");
+        assert!(cut.contains(" … (5238888 characters are left out) … "), "{cut}");
+    }
+
+    #[test]
     fn each_kind_of_failure_has_the_status_that_says_who_has_to_act() {
         let name = "sales".to_owned();
         let reason = "it is not a table".to_owned();
@@ -341,9 +437,20 @@ mod tests {
         assert_eq!(missing.status(), StatusCode::NOT_FOUND);
         assert_eq!(missing.error().code.as_deref(), Some("file_not_found"));
 
+        let full = Problem::from(Error::Conversions { limit: 64 });
+        assert_eq!(full.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(full.error().message.contains("the limit is 64"), "{full:?}");
+        assert_eq!(full.into_response().headers()[RETRY_AFTER], "1");
+
         let spool = Problem::from(Error::Spool(std::io::Error::other("/var/lib/secret is full")));
         assert_eq!(spool.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(!spool.error().message.contains("secret"));
+
+        let full = std::io::Error::new(std::io::ErrorKind::StorageFull, "/var/lib/secret is full");
+        let full = Problem::from(Error::Spool(full));
+        assert_eq!(full.status(), StatusCode::INSUFFICIENT_STORAGE);
+        assert_eq!(full.error().code.as_deref(), Some("storage_full"));
+        assert!(!full.error().message.contains("secret"), "{full:?}");
     }
 
     #[test]

@@ -224,6 +224,7 @@ fn put_packages_in_place(room: &Room, copied: &Copied) -> Result<()> {
 fn finish(room: &Room, spec: &ImageSpec, base: Base, uv: &Uv, sink: &Sink) -> Result<Manifest> {
     let python = room.python();
     let site = python.join(&base.copied.stdlib).join("site-packages");
+    install::link_fonts(&python, &base.copied.stdlib, &spec.fonts)?;
     sink.stage("compiling and trying the image");
     let (checked, others) = thread::scope(|scope| {
         // Most of the image stays as it is while its modules are compiled.

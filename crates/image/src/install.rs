@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::build::remove;
 use super::digest::walk;
-use super::error::{At, Result};
+use super::error::{At, ImageError, Result};
 use super::process;
 use super::progress::Sink;
 use super::uv::{self, Uv};
@@ -102,6 +102,47 @@ pub(crate) fn link_for_debian(python: &Path, stdlib: &str) -> Result<()> {
     symlink(format!("../{stdlib}/site-packages"), &link).at("link", &link)
 }
 
+/// Folder of an interpreter in which programs look for fonts.
+const FONTS: &str = "share/fonts";
+
+/// Links the font files of packages to one folder, in which programs find them by name.
+pub(crate) fn link_fonts(python: &Path, stdlib: &str, packages: &[String]) -> Result<()> {
+    let folder = python.join(FONTS);
+    remove(&folder)?;
+    if packages.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(&folder).at("create", &folder)?;
+    for package in packages {
+        let place = Path::new(stdlib)
+            .join("site-packages")
+            .join(package.replace('.', "/"));
+        let mut fonts = Vec::new();
+        if python.join(&place).is_dir() {
+            walk(&python.join(&place), &mut |path, _| {
+                let is_font = path
+                    .extension()
+                    .is_some_and(|it| it == "ttf" || it == "otf" || it == "ttc");
+                fonts.extend(is_font.then(|| path.to_owned()));
+                Ok(())
+            })?;
+        }
+        if fonts.is_empty() {
+            return Err(ImageError::Broken {
+                problem: format!("the package `{package}` in `fonts` contains no font files"),
+            });
+        }
+        for font in fonts {
+            let (Ok(inside), Some(name)) = (font.strip_prefix(python), font.file_name()) else {
+                continue;
+            };
+            let link = folder.join(name);
+            symlink(Path::new("../..").join(inside), &link).at("link", &link)?;
+        }
+    }
+    Ok(())
+}
+
 /// Code that compiles modules.
 const COMPILE: &str = include_str!("compile.py");
 
@@ -163,4 +204,45 @@ pub(crate) fn open_modes(root: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn font_files_of_the_named_packages_are_linked_to_one_folder() {
+        let python = tempfile::tempdir().unwrap();
+        let site = python.path().join("lib/python3.13/site-packages");
+        for file in [
+            "letters/Letters.ttf",
+            "letters/files/More.otf",
+            "other/Other.ttf",
+            "plain/a.py",
+        ] {
+            fs::create_dir_all(site.join(file).parent().unwrap()).unwrap();
+            fs::write(site.join(file), file).unwrap();
+        }
+        let link = |packages: &[&str]| {
+            let packages: Vec<_> = packages.iter().map(|&it| it.to_owned()).collect();
+            link_fonts(python.path(), "lib/python3.13", &packages)
+        };
+        let folder = python.path().join("share/fonts");
+        // The second time replaces what the first has left.
+        for _ in 0..2 {
+            link(&["letters"]).unwrap();
+            let found = |name: &str| fs::read_to_string(folder.join(name)).ok();
+            assert_eq!(found("Letters.ttf").as_deref(), Some("letters/Letters.ttf"));
+            assert_eq!(found("More.otf").as_deref(), Some("letters/files/More.otf"));
+            assert_eq!(found("Other.ttf"), None);
+            assert!(fs::read_link(folder.join("More.otf")).unwrap().is_relative());
+        }
+        for package in ["plain", "missing"] {
+            let error = link(&[package]).unwrap_err().to_string();
+            let expected = format!("the package `{package}` in `fonts` contains no font files");
+            assert!(error.contains(&expected), "{error}");
+        }
+        link(&[]).unwrap();
+        assert!(!folder.exists());
+    }
 }

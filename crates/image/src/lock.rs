@@ -1,10 +1,12 @@
 //! Advisory locks: one builder at a time, and no removal of directories in use.
 
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
@@ -89,6 +91,17 @@ impl Lock {
         let file = File::open(path).at("open", path)?;
         retry_on_intr(|| flock(&file, FlockOperation::LockShared)).at("lock", path)?;
         Ok(Self::held(file))
+    }
+
+    /// Returns whether the locked file or folder is the one at this path.
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
+        let (own, there) = (self.held.file.metadata(), fs::metadata(path));
+        own.is_ok_and(|own| there.is_ok_and(|there| (own.dev(), own.ino()) == (there.dev(), there.ino())))
+    }
+
+    /// Notes the time as that of the last change of the locked file or folder. A failure is of no consequence.
+    pub(crate) fn touch(&self) {
+        let _ = self.held.file.set_modified(SystemTime::now());
     }
 }
 

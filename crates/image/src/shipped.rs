@@ -47,7 +47,7 @@ impl ImageSpec {
     /// Describes what a build downloads and how long it takes on a machine with two cores; only known for shipped images.
     pub(crate) fn cost(&self) -> Option<String> {
         let megabytes = match self.name.as_str() {
-            DEFAULT_IMAGE => 263,
+            DEFAULT_IMAGE => 305,
             CORE_IMAGE => 108,
             POLARS_IMAGE => 151,
             _ => return None,
@@ -115,20 +115,34 @@ mod tests {
     fn the_default_image_is_locked_and_has_the_documented_packages() {
         let wanted = [
             "altair",
+            "beautifulsoup4",
             "duckdb",
+            "lxml",
+            "manimgx-fonts",
             "matplotlib",
+            "networkx",
+            "noto-cjk-sans-otc",
             "numpy",
             "openpyxl",
             "pandas",
+            "plotly",
             "polars",
             "pyarrow",
             "pypdf",
+            "python-calamine",
+            "python-docx",
             "python-pptx",
+            "pyyaml",
+            "reportlab",
             "scikit-learn",
             "scipy",
             "seaborn",
             "statsmodels",
+            "sympy",
+            "tabulate",
+            "tqdm",
             "vl-convert-python",
+            "xlrd",
         ];
         assert_holds(&ImageSpec::default_image().unwrap(), &wanted);
     }

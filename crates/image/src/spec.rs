@@ -111,6 +111,9 @@ pub struct ImageSpec {
     /// Converters of outputs, as `module:function`, by the class whose values they convert.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,
+    /// Packages whose font files programs find without code.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fonts: Vec<String>,
     /// Policy for its packages.
     pub policy: PackagePolicy,
 }
@@ -129,6 +132,8 @@ struct Written {
     compile: Option<Vec<String>>,
     #[serde(default)]
     outputs: BTreeMap<String, String>,
+    #[serde(default)]
+    fonts: Vec<String>,
     #[serde(default)]
     policy: PackagePolicy,
 }
@@ -195,6 +200,7 @@ impl ImageSpec {
         for (key, modules) in [
             ("preload", Some(&written.preload)),
             ("compile", written.compile.as_ref()),
+            ("fonts", Some(&written.fonts)),
         ] {
             if let Some(module) = modules.into_iter().flatten().find(|it| !is_module(it)) {
                 return Err(wrong(format!(
@@ -226,6 +232,7 @@ impl ImageSpec {
             preload: written.preload,
             compile: written.compile,
             outputs: written.outputs,
+            fonts: written.fonts,
             policy: written.policy,
         })
     }

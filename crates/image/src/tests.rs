@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::layer::{LayerError, resolve_layer};
+use crate::layer::{LayerError, find_layer, resolve_layer};
 
 /// A separate home behind a link, like many home directories, whose downloads are shared with other
 /// runs.
@@ -214,7 +214,7 @@ fn it_is_self_contained(home: &Path, image: &OpenImage) {
 async fn layers_go_on_top(image: &OpenImage) {
     let ask = async |all: &[&str]| {
         let all: Vec<_> = all.iter().map(|it| (*it).to_owned()).collect();
-        resolve_layer(image, &all, Sink::silent()).await
+        resolve_layer(image, &all, u64::MAX, Sink::silent()).await
     };
     let layer = ask(&["attrs>=23", "six"]).await.unwrap();
     assert_eq!(
@@ -237,10 +237,21 @@ async fn layers_go_on_top(image: &OpenImage) {
     assert_eq!(Path::new(&file), layer.dir.join("attrs/__init__.py"));
 
     let (sink, heard) = listener();
-    let again = resolve_layer(image, &["six".to_owned(), "Attrs >= 23".to_owned()], sink)
-        .await
-        .unwrap();
-    assert_eq!(again, layer);
+    let requirements = ["six".to_owned(), "Attrs >= 23".to_owned()];
+    let again = resolve_layer(image, &requirements, u64::MAX, sink).await.unwrap();
+    assert_eq!(again.id, layer.id);
+    assert!(find_layer(image, &requirements).await.unwrap().is_some());
+    assert!(
+        find_layer(image, &["attrs<25".to_owned()])
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let small = resolve_layer(image, &["attrs<25".to_owned()], 1000, Sink::silent()).await;
+    assert!(
+        matches!(small, Err(LayerError::TooLarge { limit: 1000, .. })),
+        "{small:?}"
+    );
     assert_eq!(*heard.lock().unwrap(), [], "the second use does nothing");
 
     let nothing_new = ask(&["six"]).await.unwrap();

@@ -1,13 +1,16 @@
 //! What sandboxes start from: an image of this machine, or, with the feature `remote`, one that another Cellblock has.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use cellblock_image::layer;
+use cellblock_image::layer::{self, LayerError, LayerUse, RequirementOptions};
 use cellblock_image::{AuditReport, ImageStore, Manifest, OpenImage, RunningBuild, Sink};
 use cellblock_sandbox::backend::BoxFuture;
 use cellblock_sandbox::backend::process::ProcessBackend;
 
+use crate::connector::FetchAllowance;
 use crate::error::Result;
 
 /// An image, and the installer of additional packages.
@@ -34,8 +37,13 @@ pub(crate) trait Base: Debug + Send + Sync {
     /// Which network clients the image holds.
     fn audit(&self) -> BoxFuture<'_, Result<AuditReport>>;
 
-    /// The id of a layer with these requirements, installed where the image is.
-    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String>>;
+    /// A layer with these requirements, installed where the image is.
+    fn layer<'a>(
+        &'a self,
+        requirements: &'a [String],
+        options: &'a RequirementOptions,
+        allowance: Option<&'a dyn FetchAllowance>,
+    ) -> BoxFuture<'a, Result<HeldLayer>>;
 
     /// The directory of a layer, if layers are on this machine.
     fn layer_directory(&self, _id: &str) -> Option<PathBuf> {
@@ -46,6 +54,63 @@ pub(crate) trait Base: Debug + Send + Sync {
     fn name_host<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
+}
+
+/// A layer that a session uses. One of this machine stays on the disk as long as a clone of this exists.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLayer {
+    id: Arc<str>,
+    _used: Option<LayerUse>,
+}
+
+#[cfg(feature = "remote")]
+impl HeldLayer {
+    /// A layer that another machine has.
+    pub(crate) fn elsewhere(id: String) -> Self {
+        Self {
+            id: id.into(),
+            _used: None,
+        }
+    }
+}
+
+impl From<layer::Layer> for HeldLayer {
+    fn from(layer: layer::Layer) -> Self {
+        Self {
+            id: layer.id.into(),
+            _used: Some(layer.used),
+        }
+    }
+}
+
+/// Its ID.
+impl Deref for HeldLayer {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.id
+    }
+}
+
+impl fmt::Display for HeldLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.id)
+    }
+}
+
+impl PartialEq for HeldLayer {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+/// Counts a layer that is about to be installed for the owner of a session.
+pub(crate) async fn count_layer(allowance: Option<&dyn FetchAllowance>) -> Result<()> {
+    if let Some(allowance) = allowance {
+        let counted = allowance.install().await;
+        counted.map_err(|reason| LayerError::Quota { reason })?;
+    }
+    Ok(())
 }
 
 /// An image of this machine.
@@ -83,10 +148,20 @@ impl Base for LocalBase {
         Box::pin(async { Ok(self.image.audit().await?) })
     }
 
-    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String>> {
-        Box::pin(async {
-            let layer = layer::resolve_layer(&self.image, requirements, Sink::silent()).await?;
-            Ok(layer.id)
+    fn layer<'a>(
+        &'a self,
+        requirements: &'a [String],
+        options: &'a RequirementOptions,
+        allowance: Option<&'a dyn FetchAllowance>,
+    ) -> BoxFuture<'a, Result<HeldLayer>> {
+        Box::pin(async move {
+            if let Some(layer) = layer::find_layer(&self.image, requirements).await? {
+                return Ok(layer.into());
+            }
+            count_layer(allowance).await?;
+            let most = options.max_bytes;
+            let layer = layer::resolve_layer(&self.image, requirements, most, Sink::silent()).await?;
+            Ok(layer.into())
         })
     }
 

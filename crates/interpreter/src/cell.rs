@@ -6,6 +6,9 @@ pub use cellblock_protocol::{CellMode, Guard, Language, Rescue};
 
 use crate::error::{Error, Result};
 
+/// Maximum size of code with its name and arguments, in bytes as JSON: the kernel reads all of it at once.
+pub const MAX_CODE: usize = 3 << 20;
+
 /// One piece of code, and how to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -22,6 +25,8 @@ pub struct Cell {
     /// The language of the code. Only Python can be an expression or a dry run, and be called with aliases; a session with a guard runs
     /// nothing else.
     pub language: Language,
+    /// The arguments that the code finds, as in `sys.argv`, beginning with the script's name; if empty, the name of its file alone.
+    pub argv: Vec<String>,
     /// Statements, or one expression.
     pub mode: CellMode,
     /// Whether the value of a trailing expression is displayed.
@@ -51,6 +56,7 @@ impl Cell {
             name: None,
             line: 1,
             language: Language::Python,
+            argv: Vec::new(),
             mode: CellMode::Exec,
             echo: true,
             store: true,
@@ -79,8 +85,10 @@ impl Cell {
         }
     }
 
-    /// Fails for a combination that no kernel serves.
+    /// Fails for code that is too large, and for a combination that no kernel serves.
     pub(crate) fn check(&self) -> Result<()> {
+        let texts = self.name.iter().chain([&self.code]).chain(&self.argv);
+        check_size("code", texts.map(String::as_str))?;
         let asked = match self {
             Self {
                 language: Language::Python,
@@ -110,6 +118,13 @@ impl Cell {
         self
     }
 
+    /// Gives it arguments, beginning with the script's name.
+    #[must_use]
+    pub fn with_argv(mut self, argv: Vec<String>) -> Self {
+        self.argv = argv;
+        self
+    }
+
     /// Bounds its time.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
@@ -135,5 +150,63 @@ impl Cell {
 impl<S: Into<String>> From<S> for Cell {
     fn from(code: S) -> Self {
         Self::new(code)
+    }
+}
+
+/// Fails for an argument whose texts are larger than code may be.
+///
+/// # Errors
+///
+/// Returns [`Error::Argument`] with the size and the limit.
+pub fn check_size<'a>(name: &'static str, texts: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let size: usize = texts.into_iter().map(json_size).sum();
+    if size <= MAX_CODE {
+        return Ok(());
+    }
+    let reason = format!(
+        "it has {size} bytes as JSON, the limit is {MAX_CODE}; put data into a file or an input, and read it"
+    );
+    Err(Error::Argument {
+        name,
+        missing: false,
+        reason,
+    })
+}
+
+/// Returns the number of bytes of a text as JSON, without building it.
+fn json_size(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum::<usize>() + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_text_is_that_of_its_json() {
+        for text in ["", "a\n\t\r\"\\", "\u{0}\u{8}\u{c}\u{1f}\u{7f}", "Zürich 東京"] {
+            assert_eq!(
+                json_size(text),
+                serde_json::to_string(text).unwrap().len(),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn code_that_the_kernel_cannot_read_is_refused() {
+        let largest = Cell::new("1".repeat(MAX_CODE - 2));
+        largest.check().unwrap();
+        let error = largest.with_argv(vec![String::new()]).check().unwrap_err();
+        assert!(
+            error.to_string().starts_with("`code`: it has 3145730 bytes"),
+            "{error}"
+        );
+        assert!(Cell::new("\n".repeat(MAX_CODE / 2)).check().is_err());
     }
 }

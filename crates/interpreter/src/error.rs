@@ -1,12 +1,14 @@
 //! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
+use std::time::Duration;
+
 use crate::checkpoint_error::CheckpointError;
 use crate::fork_error::ForkError;
 use crate::port_error::PortError;
 use crate::process_error::ProcessError;
 
 pub use cellblock_sandbox::Error as SandboxError;
-pub use cellblock_sandbox::error::{Blame, Effect, Retry};
+pub use cellblock_sandbox::error::{Blame, Effect, Retry, Shortage};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -94,6 +96,14 @@ pub enum Error {
         /// How many seconds there were.
         limit: f64,
     },
+    /// Too many conversions of stored data wait for their turn.
+    #[error(
+        "too many requests for rows, exports and pictures wait for their turn: the limit is {limit}; send the request again in 1 s"
+    )]
+    Conversions {
+        /// Maximum number that may wait.
+        limit: usize,
+    },
     /// Something that was asked for cannot be.
     #[error("{0}")]
     Request(String),
@@ -117,6 +127,7 @@ impl Error {
             Self::Egress(_) => Blame::Internal,
             Self::Alias(error) if error.code().is_none() => Blame::Internal,
             Self::Clients { .. } => Blame::Policy,
+            Self::Conversions { .. } => Blame::Capacity,
             Self::Alias(_)
             | Self::Argument { .. }
             | Self::Input { .. }
@@ -128,6 +139,14 @@ impl Error {
             | Self::Installing { .. }
             | Self::Request(_)
             | Self::Closed => Blame::Caller,
+        }
+    }
+
+    /// Returns what there was too little of for another sandbox.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Self::Sandbox(error) => error.shortage(),
+            _ => None,
         }
     }
 
@@ -149,10 +168,20 @@ impl Error {
         }
     }
 
+    /// Returns whether a full disk of the host is the cause.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Image(error) => error.is_disk_full(),
+            Self::Requirements(error) => error.is_disk_full(),
+            _ => cellblock_artifact::is_disk_full(self),
+        }
+    }
+
     /// Whether trying again makes sense.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Sandbox(error) => error.retry(),
+            Self::Conversions { .. } => Retry::After(Duration::from_secs(1)),
             Self::Output(error) if error.is_from_the_kernel() => Retry::Fresh,
             #[cfg(feature = "egress")]
             Self::Egress(_) => Retry::Never,

@@ -14,6 +14,7 @@ pub use crate::finding::Finding;
 use crate::lineage::VariableOrigin;
 use crate::output::Output;
 pub use crate::rejection::Rejection;
+pub use crate::unsent::UnsentOutputs;
 
 /// One run of a cell.
 #[derive(Clone, Debug)]
@@ -182,6 +183,15 @@ pub struct StreamText {
     pub bytes: u64,
 }
 
+impl StreamText {
+    /// The kept end, if the middle is left out.
+    pub fn end(&self) -> Option<&str> {
+        let mark = format!(" of {} bytes left out …]\n", self.bytes);
+        let at = self.truncated.then(|| self.text.rfind(&mark)).flatten()?;
+        Some(&self.text[at + mark.len()..])
+    }
+}
+
 /// A file that a cell created or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProducedFile {
@@ -226,7 +236,6 @@ pub struct SandboxReport {
 
 /// Something that happens while a cell runs.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "outputs are few, and are moved once")]
 pub enum Event {
     /// Bytes were written to stdout.
     Stdout(Vec<u8>),
@@ -234,4 +243,22 @@ pub enum Event {
     Stderr(Vec<u8>),
     /// A value was shown.
     Output(Output),
+    /// A value was shown under an ID, or has replaced what has that ID.
+    Display(DisplayEvent),
+    /// Removal of everything that the cell has shown and printed: now, or with `wait` once something is shown or printed.
+    Clear {
+        /// Whether to wait.
+        wait: bool,
+    },
+}
+
+/// A value that code can replace.
+#[derive(Clone, Debug)]
+pub struct DisplayEvent {
+    /// ID of the display, at most 200 characters.
+    pub id: String,
+    /// The value.
+    pub output: Output,
+    /// Whether it replaces what was shown under that ID, also by an earlier cell.
+    pub update: bool,
 }

@@ -148,19 +148,30 @@ impl std::io::Read for InputContent {
     }
 }
 
+/// Extensions of compressed files.
+const COMPRESSED: [&str; 5] = ["gz", "bz2", "xz", "zst", "zip"];
+
 fn format_of(path: &Path) -> InputFormat {
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default();
-    match extension.to_ascii_lowercase().as_str() {
+    let extension = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.unwrap_or_default().to_ascii_lowercase()
+    };
+    let outer = extension(path);
+    if COMPRESSED.contains(&outer.as_str()) {
+        // Only texts are decompressed where they are read.
+        return match format_of(&path.with_extension("")) {
+            text @ (InputFormat::Csv | InputFormat::Tsv | InputFormat::Json | InputFormat::Ndjson) => text,
+            _ => InputFormat::Bytes,
+        };
+    }
+    match outer.as_str() {
         "csv" => InputFormat::Csv,
         "tsv" | "tab" => InputFormat::Tsv,
         "parquet" | "pq" => InputFormat::Parquet,
         "json" => InputFormat::Json,
         "ndjson" | "jsonl" => InputFormat::Ndjson,
         "arrow" | "feather" | "ipc" => InputFormat::Arrow,
-        "xlsx" => InputFormat::Xlsx,
+        "xlsx" | "xlsm" | "xls" | "xlsb" | "ods" => InputFormat::Xlsx,
         _ => InputFormat::Bytes,
     }
 }
@@ -198,7 +209,13 @@ mod tests {
             ("a.b.jsonl", InputFormat::Ndjson),
             ("a.feather", InputFormat::Arrow),
             ("a", InputFormat::Bytes),
-            ("a.csv.gz", InputFormat::Bytes),
+            ("a.csv.gz", InputFormat::Csv),
+            ("a.b.JSONL.ZST", InputFormat::Ndjson),
+            ("a.parquet.gz", InputFormat::Bytes),
+            ("a.zip", InputFormat::Bytes),
+            ("gz", InputFormat::Bytes),
+            ("a.ods", InputFormat::Xlsx),
+            ("a.XLS", InputFormat::Xlsx),
         ] {
             assert_eq!(Input::file("x", path).format, format, "{path}");
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cellblock_artifact::Store;
+use cellblock_image::layer::RequirementOptions;
 use cellblock_image::{Manifest, RunningBuild};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Backend;
@@ -104,6 +105,19 @@ impl Interpreter {
     /// The limits of sandboxes and cells, where a session has none of its own.
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
+    }
+
+    /// Limits the packages that code may require. It has no effect once a session has required some.
+    pub fn limit_requirements(&self, options: RequirementOptions) {
+        self.shared.limit_requirements(options);
+    }
+
+    /// Checks that requirements are valid, and that code may require these packages.
+    pub fn check_requirements(&self, requirements: &[String]) -> Result<()> {
+        if requirements.is_empty() {
+            return Ok(());
+        }
+        Ok(self.shared.requirements().check(requirements)?)
     }
 
     /// The version of Python in sandboxes, such as `3.13.5`.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
+use crate::conversion::ConversionPlace;
 use crate::error::{Error, Result};
 use crate::output::{
     Dataframe, Output, OutputError, OutputPage, Primitive, Rich, RowOrder, RowsFormat, Scalar, TablePage,
@@ -75,7 +76,9 @@ impl PageSelection {
         let read = match &table.table {
             _ if pages == 0 => Vec::new(),
             Some(artifact) => {
+                let place = ConversionPlace::take().await?;
                 stored(store, artifact.sha256, move |file| {
+                    let _place = place;
                     table_rows(file, first_row, rows)
                 })
                 .await?
@@ -150,8 +153,8 @@ pub struct SliceSelection {
 }
 
 impl SliceSelection {
-    /// Reads the rows of a table that is an output. Beyond the last row there are none.
-    pub async fn of(self, table: &Metadata, store: &Store) -> Result<Vec<u8>> {
+    /// Writes the rows of a table that is an output into a file without a name. Beyond the last row there are none.
+    pub async fn of(self, table: &Metadata, store: &Store) -> Result<File> {
         // Files of a sandbox are never parsed here, whatever they say that they are.
         if table.kind != Kind::Dataframe {
             let reason = "the artifact is not a table that was displayed; read its bytes".to_owned();
@@ -162,13 +165,14 @@ impl SliceSelection {
             column,
             descending: self.descending,
         });
-        let read = move |file| table_slice(file, order, self.offset, rows, self.format);
-        let read = stored(store, table.sha256, read).await;
-        let bytes = read.map_err(|error| match error {
+        let id = table.sha256;
+        let read = move |file| table_slice(id, file, order, self.offset, rows, self.format);
+        let read = stored(store, id, read).await;
+        let written = read.map_err(|error| match error {
             Error::Output(OutputError::Order { reason }) => wrong("sort", reason),
             other => other,
         })?;
-        bytes.ok_or_else(|| {
+        written.ok_or_else(|| {
             wrong(
                 "limit",
                 format!("{rows} of its rows are too many bytes; request fewer"),
@@ -220,6 +224,11 @@ async fn stored<T: Send + 'static>(
 ) -> Result<T> {
     let file = store.file(id).await?;
     apart(file, read).await
+}
+
+/// Returns the size in bytes of the orders of tables that are in memory: the next page of a sorted table is not sorted again.
+pub fn order_bytes() -> usize {
+    crate::output::table::order_cache::bytes()
 }
 
 /// Reads a file in a thread for such work.

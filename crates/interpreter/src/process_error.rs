@@ -1,7 +1,7 @@
 //! Why a process could not be started or used.
 
 /// Maximum number of processes of a session that run at the same time.
-pub const MAX_RUNNING: usize = 16;
+pub const MAX_RUNNING: usize = 64;
 /// Maximum number of bytes of input in one request.
 pub const MAX_INPUT: usize = 1 << 20;
 

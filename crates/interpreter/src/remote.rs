@@ -1,17 +1,20 @@
 //! An interpreter whose sandboxes another Cellblock or another process has.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_artifact::Store;
+use cellblock_image::layer::RequirementOptions;
 use cellblock_image::{AuditReport, Manifest, OpenImage};
 pub use cellblock_remote::*;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Backend, BoxFuture};
 use cellblock_sandbox::pool::PoolConfig;
 
-use crate::base::{Base, LocalBase};
+use crate::base::{Base, HeldLayer, LocalBase, count_layer};
+use crate::connector::FetchAllowance;
 use crate::error::Result;
 use crate::interpreter::Interpreter;
 pub use crate::serve::ServeTerms;
@@ -39,6 +42,7 @@ impl Interpreter {
         let base = Box::new(RemoteBase {
             backend: Arc::clone(&backend),
             spool: remote.spool,
+            installed: Mutex::default(),
         });
         Self::over(Shared::new(
             backend,
@@ -72,6 +76,15 @@ impl Interpreter {
 struct RemoteBase {
     backend: Arc<RemoteBackend>,
     spool: PathBuf,
+    /// Requirements that were installed there for this process.
+    installed: Mutex<HashSet<Vec<String>>>,
+}
+
+/// Maximum number of sets of requirements that are remembered as installed.
+const MAX_INSTALLED: usize = 10_000;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Base for RemoteBase {
@@ -91,7 +104,25 @@ impl Base for RemoteBase {
         Box::pin(async { Ok(self.backend.audit().await?) })
     }
 
-    fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String>> {
-        Box::pin(async { Ok(self.backend.layer(requirements).await?) })
+    fn layer<'a>(
+        &'a self,
+        requirements: &'a [String],
+        _options: &'a RequirementOptions,
+        allowance: Option<&'a dyn FetchAllowance>,
+    ) -> BoxFuture<'a, Result<HeldLayer>> {
+        Box::pin(async move {
+            let mut wanted = requirements.to_vec();
+            wanted.sort();
+            // The other side does not say whether it has them already.
+            if !lock(&self.installed).contains(&wanted) {
+                count_layer(allowance).await?;
+            }
+            let id = self.backend.layer(requirements).await?;
+            let mut installed = lock(&self.installed);
+            if installed.len() < MAX_INSTALLED {
+                installed.insert(wanted);
+            }
+            Ok(HeldLayer::elsewhere(id))
+        })
     }
 }

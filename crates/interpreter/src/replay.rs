@@ -221,6 +221,7 @@ impl<'a> Replay<'a> {
             name: Some(call.name.clone()),
             line: call.line,
             language: call.language,
+            argv: call.argv.clone(),
             mode: call.mode,
             echo: call.echo,
             store: call.store,

@@ -62,8 +62,9 @@ impl Interpreter {
         let spool = shared.base.spool();
         let spool = match claim(&spool) {
             Ok(lock) => Some((spool, lock)),
-            Err(reason) => {
-                tracing::warn!(reason, "datasets of remote clients are copied, not mounted");
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "datasets of remote clients are copied, not mounted");
                 None
             }
         };
@@ -132,7 +133,7 @@ impl Host for Served {
     }
 
     fn layer<'a>(&'a self, requirements: &'a [String]) -> BoxFuture<'a, Result<String, RemoteRefusal>> {
-        Box::pin(async { self.shared.layer(requirements).await.map_err(refusal) })
+        Box::pin(async { self.shared.lend_layer(requirements).await.map_err(refusal) })
     }
 }
 

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use cellblock_artifact::Store;
+use cellblock_image::layer::RequirementOptions;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Backend, Sandbox};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 use metrics::{gauge, histogram};
 use tokio::sync::OnceCell;
 
-use crate::base::Base;
-use crate::connector::Memo;
+use crate::base::{Base, HeldLayer};
+use crate::connector::{FetchAllowance, Memo};
 use crate::error::{Error, Result};
 use crate::output::Decoding;
 
@@ -32,6 +33,9 @@ pub(crate) struct Shared {
     audit: OnceCell<cellblock_image::AuditReport>,
     /// Answers of connectors that all sessions of an owner share.
     pub(crate) answers: Arc<Memo>,
+    requirements: OnceLock<RequirementOptions>,
+    /// Layers that sandboxes of other processes use.
+    lent: Mutex<Vec<HeldLayer>>,
 }
 
 impl Shared {
@@ -54,6 +58,8 @@ impl Shared {
             taken: AtomicU64::new(0),
             audit: OnceCell::new(),
             answers: Arc::default(),
+            requirements: OnceLock::new(),
+            lent: Mutex::default(),
         }
     }
 
@@ -68,6 +74,13 @@ impl Shared {
                     "it is `{}`, and the image `{}` allows `{most}` at most (`policy.max_network` in its specification)",
                     limits.network, image.name
                 ),
+            });
+        }
+        if let Some((name, reason)) = limits.below_minimum() {
+            return Err(Error::Argument {
+                name,
+                missing: false,
+                reason,
             });
         }
         let waiting = Waiting::begin();
@@ -102,7 +115,11 @@ impl Shared {
 
     /// A session has given a sandbox back.
     pub(crate) fn returned(&self, sandbox: &str) {
-        self.in_use().remove(sandbox);
+        let mut in_use = self.in_use();
+        in_use.remove(sandbox);
+        if in_use.is_empty() {
+            self.lent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 
     /// How many sandboxes sessions have taken so far.
@@ -115,9 +132,37 @@ impl Shared {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id of a layer with these requirements, installed if need be.
-    pub(crate) async fn layer(&self, requirements: &[String]) -> Result<String> {
-        self.base.layer(requirements).await
+    /// Limits on the packages that cells may require.
+    pub(crate) fn requirements(&self) -> &RequirementOptions {
+        self.requirements.get_or_init(RequirementOptions::default)
+    }
+
+    /// Sets them, unless they were used before.
+    pub(crate) fn limit_requirements(&self, options: RequirementOptions) {
+        let _ = self.requirements.set(options);
+    }
+
+    /// A layer with these requirements, installed if need be.
+    pub(crate) async fn layer(
+        &self,
+        requirements: &[String],
+        allowance: Option<&dyn FetchAllowance>,
+    ) -> Result<HeldLayer> {
+        let options = self.requirements();
+        options.check(requirements)?;
+        self.base.layer(requirements, options, allowance).await
+    }
+
+    #[cfg(feature = "remote")]
+    /// A layer for the sandbox of another process, which does not say how long it uses it: until no sandbox is in use.
+    pub(crate) async fn lend_layer(&self, requirements: &[String]) -> Result<String> {
+        let layer = self.layer(requirements, None).await?;
+        let id = layer.to_string();
+        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lent.contains(&layer) {
+            lent.push(layer);
+        }
+        Ok(id)
     }
 
     /// Makes a layer visible in a sandbox.

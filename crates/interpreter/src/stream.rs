@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::execution::StreamText;
+use crate::render::redraw::LEFT_OUT;
 
 /// Takes any number of bytes and keeps at most `limit` of them.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub(crate) struct Capture {
     tail: VecDeque<u8>,
     half: usize,
     total: u64,
+    /// Bytes of the total that were removed.
+    cleared: u64,
 }
 
 impl Capture {
@@ -21,6 +24,7 @@ impl Capture {
             tail: VecDeque::new(),
             half,
             total: 0,
+            cleared: 0,
         }
     }
 
@@ -34,31 +38,48 @@ impl Capture {
         self.tail.extend(rest);
     }
 
+    /// Returns the number of bytes that were pushed, also of those that were removed.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    pub(crate) fn finish(mut self) -> StreamText {
-        let kept = (self.head.len() + self.tail.len()) as u64;
-        let truncated = kept < self.total;
-        let tail = std::mem::take(&mut self.tail);
+    /// Returns the number of bytes since the last removal.
+    pub(crate) fn current(&self) -> u64 {
+        self.total - self.cleared
+    }
+
+    /// Removes everything.
+    pub(crate) fn clear(&mut self) {
+        self.head.clear();
+        self.tail.clear();
+        self.cleared = self.total;
+    }
+
+    /// Returns the beginning and the end, which are adjacent if nothing is left out.
+    pub(crate) fn take(self) -> (Vec<u8>, Vec<u8>) {
+        (self.head, self.tail.into())
+    }
+
+    pub(crate) fn finish(self) -> StreamText {
+        let bytes = self.current();
+        let (mut head, tail) = self.take();
+        let kept = (head.len() + tail.len()) as u64;
+        let truncated = kept < bytes;
         let text = if truncated {
-            let left_out = self.total - kept;
-            let tail: Vec<u8> = tail.into();
+            let left_out = bytes - kept;
             format!(
-                "{}\n[… {left_out} of {} bytes left out …]\n{}",
-                String::from_utf8_lossy(&self.head),
-                self.total,
+                "{}\n{LEFT_OUT}{left_out} of {bytes} bytes left out …]\n{}",
+                String::from_utf8_lossy(&head),
                 String::from_utf8_lossy(&tail)
             )
         } else {
-            self.head.extend(tail);
-            String::from_utf8_lossy(&self.head).into_owned()
+            head.extend(tail);
+            String::from_utf8_lossy(&head).into_owned()
         };
         StreamText {
             text,
             truncated,
-            bytes: self.total,
+            bytes,
         }
     }
 }
@@ -102,6 +123,20 @@ mod tests {
         }
         assert_eq!(capture.head.len() + capture.tail.len(), 1000);
         assert_eq!(capture.total(), 4_096_000);
+    }
+
+    #[test]
+    fn what_is_cleared_is_not_kept_and_not_missed() {
+        let mut capture = Capture::new(6);
+        capture.push(b"abcdefgh");
+        capture.clear();
+        capture.push(b"ijkl");
+        assert_eq!((capture.total(), capture.current()), (12, 4));
+        let text = capture.finish();
+        assert_eq!(
+            (text.text.as_str(), text.truncated, text.bytes),
+            ("ijkl", false, 4)
+        );
     }
 
     #[test]

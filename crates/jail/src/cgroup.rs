@@ -21,6 +21,12 @@ mod sweep;
 pub use stats::Usage;
 pub use sweep::sweep;
 
+/// The maximum of Linux.
+const KEEP_WEIGHT: &str = "10000";
+
+/// Niceness of a room's processes where no group weighs them.
+const ROOM_NICENESS: i32 = 5;
+
 /// A controller of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -127,6 +133,15 @@ impl Trees {
             .collect()
     }
 
+    /// Lowers the priority of a room's process where no group weighs the room's processors against the keep, which makes all other
+    /// rooms. Its children inherit that.
+    pub fn give_way(&self, pid: Option<rustix::process::Pid>) {
+        if !self.controllers().contains(&Controller::Cpu) {
+            // A failure costs others time, and nothing else.
+            let _ = rustix::process::setpriority_process(pid, ROOM_NICENESS);
+        }
+    }
+
     /// Returns the descriptors that a child must keep to work with the trees.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.0.iter().map(|tree| tree.dir.as_raw_fd())
@@ -217,6 +232,10 @@ impl CgroupTree {
                 ]);
             }
             Version::V1 => files.push("tasks"),
+        }
+        if candidate.version == Version::V2 && candidate.controllers.contains(&Controller::Cpu) {
+            // Rooms have the default weight of 100 each: however many are busy, the template still forks kernels.
+            let _ = fs::write(path.join("keep/cpu.weight"), KEEP_WEIGHT);
         }
         let owner = (Uid::from_raw(owner.0), Gid::from_raw(owner.1));
         chownat(&dir, "", Some(owner.0), Some(owner.1), AtFlags::EMPTY_PATH)?;

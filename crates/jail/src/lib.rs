@@ -32,6 +32,7 @@ pub mod ids;
 pub mod keep;
 pub mod landlock;
 pub mod machine;
+pub mod memory;
 pub mod mounts;
 pub mod network;
 pub mod probe;

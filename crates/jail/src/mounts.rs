@@ -103,7 +103,7 @@ const READ_ONLY: MountFlags = MountFlags::BIND
 /// Directories that every host has; the first that exists carries the new tree until it becomes the root.
 const SCAFFOLDS: [&str; 4] = ["/tmp", "/run", "/mnt", "/usr"];
 
-const MASKED_FILES: [&str; 25] = [
+const MASKED_FILES: [&str; 27] = [
     "/proc/buddyinfo",
     "/proc/cmdline",
     "/proc/config.gz",
@@ -124,21 +124,31 @@ const MASKED_FILES: [&str; 25] = [
     "/proc/pagetypeinfo",
     "/proc/partitions",
     "/proc/sched_debug",
+    "/proc/schedstat",
     "/proc/slabinfo",
     "/proc/softirqs",
     "/proc/sysrq-trigger",
     "/proc/timer_list",
     "/proc/vmallocinfo",
+    "/proc/vmstat",
     "/proc/zoneinfo",
 ];
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-const MASKED_DIRECTORIES: [&str; 7] = [
+/// The identity of the machine's boot, which is the same for all its processes, and counters of what others open.
+const MASKED_PARAMETERS: [&str; 5] = [
+    "/proc/sys/fs/dentry-state",
+    "/proc/sys/fs/file-nr",
+    "/proc/sys/fs/inode-nr",
+    "/proc/sys/fs/inode-state",
+    "/proc/sys/kernel/random/boot_id",
+];
+const MASKED_DIRECTORIES: [&str; 8] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/bus",
     "/proc/driver",
     "/proc/fs",
     "/proc/irq",
+    "/proc/pressure",
     "/proc/scsi",
 ];
 
@@ -295,9 +305,11 @@ pub fn hide_proc() -> Result<()> {
     mount_bind("/proc/sys", "/proc/sys").during_on("bind", "/proc/sys")?;
     mount_remount("/proc/sys", MountFlags::BIND | MountFlags::RDONLY | flags, "")
         .during_on("make read-only", "/proc/sys")?;
-    // Last, because it is below that mount. It is the same for every process of the machine until
-    // the next boot.
-    mount_bind("/dev/null", BOOT_ID).during_on("mask", BOOT_ID)
+    // Last, because they are below that mount.
+    for file in MASKED_PARAMETERS {
+        mount_bind("/dev/null", file).during_on("mask", file)?;
+    }
+    Ok(())
 }
 
 /// Copies the mounts of the tree's host directories. Called inside the keep's namespaces while the

@@ -141,6 +141,7 @@ impl Rooms<'_> {
             }
             enter_group(&doors)?;
             drop(doors);
+            self.trees.give_way(None);
             let made = self.furnish(limits).and_then(|(inside, namespaces)| {
                 // Linux compares the number of descriptors that a user has in flight with the
                 // sender's limit of open files, and other sandboxes of the user may have filled

@@ -22,7 +22,7 @@ pub mod staged;
 pub mod table;
 
 pub use arguments::{Arguments, Is};
-use table::{ALLOWED, Allowed, REPLACED, WITH_LOOPBACK};
+use table::{ALLOWED, Allowed, REPLACED, REPLACED_REQUESTS, WITH_LOOPBACK};
 
 const EPERM: SeccompAction = SeccompAction::Errno(libc::EPERM.cast_unsigned());
 
@@ -51,8 +51,13 @@ impl Filters {
             }
             program(allowed, EPERM, SeccompAction::Allow)
         };
+        let allowed = [allowed(NetworkPolicy::None)?, allowed(NetworkPolicy::Loopback)?];
+        let mut replaced = replaced;
+        for (number, arguments, _) in REPLACED_REQUESTS {
+            replaced.insert(*number, rules(*arguments)?);
+        }
         Ok(Self {
-            allowed: [allowed(NetworkPolicy::None)?, allowed(NetworkPolicy::Loopback)?],
+            allowed,
             replaced: program(replaced, SeccompAction::Allow, enosys)?,
         })
     }

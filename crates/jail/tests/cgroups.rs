@@ -51,6 +51,7 @@ fn main() {
             processes(&trees);
         });
         run("cpu_time_is_throttled_and_counted", &|| cpu(&trees));
+        run("rooms_give_way_to_the_keep", &|| give_way(&trees));
         run("what_is_left_is_killed_and_removed", &|| removal(owner));
         run("what_a_crash_left_is_swept_and_what_lives_is_not", &|| {
             sweep(&trees, owner);
@@ -108,6 +109,7 @@ fn memory(trees: &Trees) {
     });
     assert_eq!(ending, Ending::Signaled(9));
     assert_eq!(usage.memory_kills, 1, "{usage:?}");
+    assert!(usage.memory_refusals > 0, "{usage:?}");
     assert!(usage.memory_peak_bytes <= 64 << 20, "{usage:?}");
     let (ending, _, small) = inside(trees, "small", || {
         let block = vec![1_u8; 16 << 20];
@@ -247,6 +249,25 @@ fn version_2(unified: &Path, owner: (u32, u32)) {
         trees.remove_all();
         !unified.join(&name).exists()
     });
+}
+
+/// Rooms have groups with a weight, or else processes with a lower priority.
+#[expect(clippy::exit, reason = "a cloned child reports by its exit code")]
+fn give_way(trees: &Trees) {
+    let weighed = trees.controllers().contains(&Controller::Cpu);
+    if weighed && trees.version() == Some(Version::V2) {
+        assert_eq!(files(trees, "keep", "cpu.weight"), ["10000\n"]);
+    }
+    let alone = Trees::default();
+    for (trees, expected) in [(trees, if weighed { 0 } else { 5 }), (&alone, 5)] {
+        let child = spawn(0, None, || {
+            trees.give_way(None);
+            std::process::exit(rustix::process::getpriority_process(None).unwrap_or(99));
+        })
+        .expect("a child starts");
+        let status = child.wait().expect("it ends");
+        assert_eq!(Ending::from_status(status), Ending::Exited(expected));
+    }
 }
 
 fn sleeper(doors: &[std::os::fd::OwnedFd]) -> Child {

@@ -2,6 +2,8 @@
 //! trials by hand. With `--serve`, pods are `cellblock serve` processes at addresses of their own, port 18080, and first cells in them are
 //! measured, too; otherwise they are nothing.
 //!
+//! The program needs the feature `kubernetes` (`cargo build --release --features full`).
+//!
 //! ```console
 //! CELLBLOCK_TEST_KUBE=DIR CELLBLOCK_BIN=target/release/cellblock cargo run --release -p cellblock-kubernetes --example plane -- --serve < /dev/null
 //! ```
@@ -14,7 +16,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use cellblock_kubernetes::{Claims, KubernetesOptions, PodAccess, SandboxClaim, VERBS};
+use cellblock_kubernetes::{Claims, KubernetesOptions, PodAccess, SandboxClaim, permissions};
 use cellblock_protocol::{CellMode, FromKernel, Language, ToKernel};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::Kernel;
@@ -52,7 +54,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     } else {
         TestCluster::in_plane(Path::new(&connection), PretendedPods)
     };
-    cluster.grant(VERBS);
+    let permissions = permissions(&KubernetesOptions::default());
+    let rules: Vec<_> = permissions
+        .iter()
+        .map(|it| (it.group, it.resource, it.verb))
+        .collect();
+    cluster.grant(&rules);
     cluster.create_pool(POOL, REPLICAS, &json!({}));
     filled(&cluster).await;
     println!("{REPLICAS} pods are ready after {:.1?}", began.elapsed());
@@ -179,6 +186,7 @@ async fn first_cell(kernel: &mut Kernel) -> Result<(), Box<dyn Error>> {
         code: "1 + 1".to_owned(),
         line: 1,
         language: Language::Python,
+        argv: Vec::new(),
         mode: CellMode::Exec,
         echo: true,
         store: true,

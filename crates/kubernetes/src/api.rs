@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, Time};
 use k8s_openapi::jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use tokio::time::Instant;
 
-use crate::KubernetesOptions;
+use crate::access::DISCOVER;
 use crate::error::{ClaimError, innermost};
 use crate::resources::{GROUP, SandboxClaim, SandboxTemplate, SandboxWarmPool, VERSION};
 use crate::retry::{retry, status};
+use crate::{KubernetesOptions, config};
 
 /// Maximum time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Reads the configuration; the API server is not asked yet. The client belongs to the runtime that calls this.
     pub(crate) async fn open(options: &KubernetesOptions) -> Result<Self, ClaimError> {
-        let mut config = configuration(options).await?;
+        let mut config = config::read(options).await?;
         config.connect_timeout = Some(CONNECT_LIMIT);
         // Repeating is up to `retry`, which knows how long a claim may take, and repeats after a lost connection, too.
         config.default_retry = false;
@@ -49,7 +49,12 @@ impl Cluster {
         let server = config.cluster_url.to_string();
         let named = options.namespace.clone();
         let namespace = named.unwrap_or_else(|| config.default_namespace.clone());
-        let client = Client::try_from(config).map_err(|error| ClaimError::Config(innermost(&error)))?;
+        let client = Client::try_from(config).map_err(|error| {
+            let reason = innermost(&error);
+            ClaimError::Config(format!(
+                "connect to the cluster at `{server}`: {reason}; correct its cluster and user in the kubeconfig"
+            ))
+        })?;
         Ok(Self {
             claims: Api::namespaced(client.clone(), &namespace),
             pools: Api::namespaced(client.clone(), &namespace),
@@ -74,8 +79,7 @@ impl Cluster {
             Ok(group) => group.versions.into_iter().map(|it| it.version).collect(),
             Err(error) if status(&error) == Some(404) => Vec::new(),
             Err(error) => {
-                let action = "ask which versions of claims the cluster serves";
-                return Err(ClaimError::of_api(action, began.elapsed(), error));
+                return Err(ClaimError::of_api(DISCOVER, began.elapsed(), error));
             }
         };
         if served.iter().any(|version| version == VERSION) {
@@ -83,26 +87,6 @@ impl Cluster {
         } else {
             Err(ClaimError::Version { served })
         }
-    }
-}
-
-async fn configuration(options: &KubernetesOptions) -> Result<Config, ClaimError> {
-    let failed = |error: &(dyn std::error::Error + 'static)| ClaimError::Config(innermost(error));
-    let chosen = KubeConfigOptions {
-        context: options.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    match &options.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-            let config = Config::from_custom_kubeconfig(file, &chosen).await;
-            config.map_err(|error| failed(&error))
-        }
-        None if options.context.is_some() => {
-            let config = Config::from_kubeconfig(&chosen).await;
-            config.map_err(|error| failed(&error))
-        }
-        None => Config::infer().await.map_err(|error| failed(&error)),
     }
 }
 
@@ -157,19 +141,5 @@ mod tests {
                 "{server}"
             );
         }
-    }
-
-    #[tokio::test]
-    async fn a_missing_kubeconfig_is_named_with_what_to_set() {
-        let options = KubernetesOptions {
-            kubeconfig: Some("/nowhere/kubeconfig".into()),
-            ..KubernetesOptions::default()
-        };
-        let error = Cluster::open(&options).await.err().unwrap().to_string();
-        assert!(
-            error.starts_with("read the configuration of the cluster: ")
-                && error.contains("`kubernetes.kubeconfig`"),
-            "{error}"
-        );
     }
 }

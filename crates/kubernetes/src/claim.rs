@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::KubernetesOptions;
+use crate::access::CREATE_CLAIM;
 use crate::api::{Cluster, in_future, random_name};
 use crate::error::ClaimError;
 use crate::holder::{HOLDER, OWNED_BY, labels};
@@ -199,7 +200,7 @@ impl Attempt {
                 Ok(claim) => return Ok(claim),
                 Err(error) => error,
             };
-            let failed = |error| ClaimError::of_api("create a claim", began.elapsed(), error);
+            let failed = |error| ClaimError::of_api(CREATE_CLAIM, began.elapsed(), error);
             let Some(asked) = denial.passes(&error) else {
                 return Err(failed(error));
             };

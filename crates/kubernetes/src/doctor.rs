@@ -11,6 +11,7 @@ use serde::Serialize;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::access::{GET_TEMPLATE, Permission, REVIEW, permissions};
 use crate::api::Cluster;
 use crate::claims::{ClaimedPod, Claims};
 use crate::error::ClaimError;
@@ -19,22 +20,6 @@ use crate::{KubernetesOptions, pool};
 
 /// Maximum time to connect to a pod.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-
-/// Everything that a gateway does, by API group, resource and verbs. The chart's Role has exactly these.
-pub const VERBS: &[(&str, &str, &[&str])] = &[
-    (
-        GROUP,
-        "sandboxclaims",
-        &["create", "delete", "get", "list", "patch", "watch"],
-    ),
-    (GROUP, "sandboxwarmpools", &["get"]),
-    (GROUP, "sandboxtemplates", &["get"]),
-    (
-        "coordination.k8s.io",
-        "leases",
-        &["create", "delete", "list", "patch"],
-    ),
-];
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -62,7 +47,7 @@ pub async fn doctor(options: &KubernetesOptions) -> Vec<Check> {
         return checks;
     }
     checks.push(found("agent-sandbox", format!("serves {GROUP}/{VERSION}")));
-    checks.push(permissions(&cluster, options).await);
+    checks.push(review(&cluster, options).await);
     let pool = pool(&cluster, options).await;
     let has_pool = pool.ok;
     checks.push(pool);
@@ -73,39 +58,39 @@ pub async fn doctor(options: &KubernetesOptions) -> Vec<Check> {
     checks
 }
 
-async fn permissions(cluster: &Cluster, options: &KubernetesOptions) -> Check {
+async fn review(cluster: &Cluster, options: &KubernetesOptions) -> Check {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(cluster.client.clone());
-    let (mut asked, mut denied) = (0, Vec::new());
-    let direct: &[(&str, &str, &[&str])] = &[(GROUP, "sandboxwarmpools", &["create"])];
-    let direct = if options.template.is_some() { direct } else { &[] };
-    for (group, resource, verbs) in VERBS.iter().chain(direct) {
-        for verb in *verbs {
-            let review = SelfSubjectAccessReview {
-                spec: SelfSubjectAccessReviewSpec {
-                    resource_attributes: Some(ResourceAttributes {
-                        namespace: Some(cluster.namespace.clone()),
-                        group: Some((*group).to_owned()),
-                        resource: Some((*resource).to_owned()),
-                        verb: Some((*verb).to_owned()),
-                        ..ResourceAttributes::default()
-                    }),
-                    ..SelfSubjectAccessReviewSpec::default()
-                },
-                ..SelfSubjectAccessReview::default()
-            };
-            asked += 1;
-            match reviews.create(&PostParams::default(), &review).await {
-                Ok(review) if review.status.as_ref().is_some_and(|it| it.allowed) => {}
-                Ok(_) => denied.push(format!("{verb} {resource}.{group}")),
-                Err(error) => {
-                    let error = ClaimError::of_api("review permissions", Duration::ZERO, error);
-                    return failed("permissions", &error);
-                }
+    let (needed, mut denied) = (permissions(options), Vec::new());
+    for permission in &needed {
+        let Permission {
+            group,
+            resource,
+            verb,
+        } = *permission;
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    namespace: Some(cluster.namespace.clone()),
+                    group: Some(group.to_owned()),
+                    resource: Some(resource.to_owned()),
+                    verb: Some(verb.to_owned()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        match reviews.create(&PostParams::default(), &review).await {
+            Ok(review) if review.status.as_ref().is_some_and(|it| it.allowed) => {}
+            Ok(_) => denied.push(permission.to_string()),
+            Err(error) => {
+                let error = ClaimError::of_api(REVIEW, Duration::ZERO, error);
+                return failed("permissions", &error);
             }
         }
     }
     if denied.is_empty() {
-        return found("permissions", format!("all {asked} that are needed"));
+        return found("permissions", format!("all {} that are needed", needed.len()));
     }
     Check {
         name: "permissions",
@@ -154,7 +139,7 @@ async fn template(cluster: &Cluster, options: &KubernetesOptions) -> Check {
     let template = match cluster.templates.get(&name).await {
         Ok(template) => template,
         Err(error) => {
-            let error = ClaimError::of_api("look at the template", Duration::ZERO, error);
+            let error = ClaimError::of_api(GET_TEMPLATE, Duration::ZERO, error);
             return failed("template", &error);
         }
     };

@@ -6,6 +6,7 @@ use cellblock_sandbox::Error;
 use cellblock_sandbox::error::{Blame, Effect, Retry};
 use kube::Error as KubeError;
 
+use crate::access::{ApiCall, Permission};
 use crate::condition::shown;
 use crate::resources::{GROUP, VERSION};
 
@@ -13,9 +14,7 @@ use crate::resources::{GROUP, VERSION};
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The kubeconfig or the service account cannot be used.
-    #[error(
-        "read the configuration of the cluster: {0}; set `kubernetes.kubeconfig`, or run in a pod with a service account"
-    )]
+    #[error("{0}")]
     Config(String),
     /// The thread that claims could not start, or has ended.
     #[error("claim pods: {0}")]
@@ -56,12 +55,14 @@ pub enum ClaimError {
     },
     /// RBAC denies it: 403.
     #[error(
-        "{action}: RBAC denies it (403 Forbidden: {message}); bind the Role of `deploy/helm/cellblock` to this account, \
-         and check with `cellblock doctor --kubernetes`"
+        "{action}: RBAC denies {permission} (403 Forbidden: {message}); add this verb to the Role of this account, as \
+         `deploy/helm/cellblock` does, and check with `cellblock doctor --kubernetes`"
     )]
     Forbidden {
         /// What was tried.
         action: &'static str,
+        /// The permission that is missing.
+        permission: Permission,
         /// The server's message.
         message: String,
     },
@@ -199,7 +200,8 @@ impl ClaimError {
 
     /// Returns the error of an answer of the API server, or of its absence, after `waited`.
     #[expect(clippy::needless_pass_by_value, reason = "it is the last use of an error")]
-    pub(crate) fn of_api(action: &'static str, waited: Duration, error: KubeError) -> Self {
+    pub(crate) fn of_api(call: ApiCall, waited: Duration, error: KubeError) -> Self {
+        let ApiCall { action, permission } = call;
         let KubeError::Api(status) = &error else {
             let reason = innermost(&error);
             return Self::Unreachable { action, reason };
@@ -207,7 +209,11 @@ impl ClaimError {
         let (code, message) = (status.code, shown(&status.message));
         match code {
             401 => Self::Unauthorized { action, message },
-            403 => Self::Forbidden { action, message },
+            403 => Self::Forbidden {
+                action,
+                permission,
+                message,
+            },
             429 | 500.. => Self::Overloaded {
                 action,
                 status: code,
@@ -220,6 +226,39 @@ impl ClaimError {
                 message,
             },
         }
+    }
+
+    /// Returns the error without what the cluster says, for people who may see no more than that code cannot run.
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Config(_) => "the configuration of the cluster cannot be used".to_owned(),
+            Self::Internal(_) => "pods cannot be claimed".to_owned(),
+            Self::Unreachable { action, .. } => format!("{action}: the API server cannot be reached"),
+            Self::Overloaded { action, status, .. } => format!("{action}: the API server answers {status}"),
+            Self::Unauthorized { action, .. } => {
+                format!("{action}: the API server does not know the credentials (401)")
+            }
+            Self::Forbidden {
+                action, permission, ..
+            } => {
+                format!("{action}: RBAC denies {permission} (403)")
+            }
+            Self::Rejected { action, status, .. } => {
+                format!("{action}: the API server rejects it ({status})")
+            }
+            Self::Version { .. } => format!("the cluster does not serve `{GROUP}/{VERSION}`"),
+            Self::PoolExhausted { waited, .. } => {
+                format!("no pod became ready within {waited:.1?}: the pool is exhausted")
+            }
+            Self::Condition { reason, .. } => format!("the claim failed: {reason}"),
+            Self::Deleted { .. } => "the claim was deleted before its pod was ready".to_owned(),
+            Self::Address { .. } => "the sandbox has an address that is not that of a pod".to_owned(),
+        }
+    }
+
+    /// Returns whether it can pass while a gateway waits: not if its own configuration is wrong.
+    pub const fn may_pass(&self) -> bool {
+        !matches!(self, Self::Config(_) | Self::Internal(_))
     }
 
     /// Returns the error's name in metrics.

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::time::{Instant, interval};
 
 use crate::KubernetesOptions;
+use crate::access::CREATE_LEASE;
 use crate::api::{Cluster, START_LIMIT, random_name};
 use crate::claim::delete;
 use crate::error::ClaimError;
@@ -58,9 +59,7 @@ impl Holder {
         };
         let began = Instant::now();
         let created = holder.create(began + START_LIMIT).await;
-        created.map_err(|error| {
-            ClaimError::of_api("create the Lease of this process", began.elapsed(), error)
-        })?;
+        created.map_err(|error| ClaimError::of_api(CREATE_LEASE, began.elapsed(), error))?;
         Ok(holder)
     }
 

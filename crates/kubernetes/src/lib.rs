@@ -10,33 +10,40 @@
 //! killed process leaves behind is deleted by the next one that runs, and by the cluster itself once the claim's
 //! shutdown time has passed.
 
+mod access;
 mod api;
 mod claim;
 mod claims;
 mod condition;
+mod config;
 mod doctor;
 mod error;
 mod holder;
-mod options;
 mod pool;
 mod resources;
 mod retry;
 mod wait;
 
+pub use access::{Permission, permissions};
+pub use cellblock_sandbox::backend::{KubernetesOptions, Serves};
 pub use claims::{ClaimedPod, Claims, HeldClaim};
-pub use doctor::{Check, VERBS, doctor};
+pub use doctor::{Check, doctor};
 pub use error::ClaimError;
-pub use options::{KubernetesOptions, Serves};
 pub use resources::{SandboxClaim, SandboxClaimSpec, SandboxClaimStatus};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellblock_remote::{FleetConfig, RemoteBackend, RemoteConfig, StartedServer};
-use cellblock_sandbox::Result;
+use cellblock_sandbox::error::Retry;
 use cellblock_sandbox::jail::protection::Demands;
+use cellblock_sandbox::{Error, Result};
+use tokio::time::sleep;
 
 /// The backend's name.
 pub const NAME: &str = "kubernetes";
+/// Pause before another attempt to start.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// How the gateway connects to a pod.
 #[derive(Clone, Default)]
@@ -64,7 +71,43 @@ pub async fn start(
     demands: Demands,
 ) -> Result<RemoteBackend> {
     let claims = Claims::start(options).await?;
-    let fleet = FleetConfig {
+    RemoteBackend::start_fleet(fleet(claims, access), demands).await
+}
+
+/// Does the same, and repeats what fails for reasons that may pass: no pod is ready, the API server cannot be reached. `report` gets each
+/// such failure. A failure that does not pass, such as a missing permission, is returned.
+pub async fn start_patiently(
+    options: &KubernetesOptions,
+    access: PodAccess,
+    demands: &Demands,
+    report: impl Fn(&Error),
+) -> Result<RemoteBackend> {
+    let claims = repeat(&report, || Claims::start(options)).await?;
+    let fleet = fleet(claims, access);
+    repeat(&report, || {
+        RemoteBackend::start_fleet(fleet.clone(), demands.clone())
+    })
+    .await
+}
+
+async fn repeat<T, F>(report: &impl Fn(&Error), attempt: impl Fn() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    loop {
+        match attempt().await {
+            Err(error) if error.retry() != Retry::Never => {
+                report(&error);
+                sleep(PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// The pods that these claims start, one for each sandbox.
+fn fleet(claims: Arc<Claims>, access: PodAccess) -> FleetConfig {
+    FleetConfig {
         name: claims.source(),
         backend: NAME,
         wall: Some(format!("Kubernetes, {}", claims.source())),
@@ -78,8 +121,7 @@ pub async fn start(
                 })
             })
         }),
-    };
-    RemoteBackend::start_fleet(fleet, demands).await
+    }
 }
 
 fn connection(url: &str, access: &PodAccess) -> Result<RemoteConfig> {

@@ -5,6 +5,7 @@ use kube::core::ObjectMeta;
 use tokio::time::Instant;
 
 use crate::KubernetesOptions;
+use crate::access::{CREATE_POOL, GET_POOL};
 use crate::api::{Cluster, START_LIMIT};
 use crate::error::ClaimError;
 use crate::holder::labels;
@@ -29,11 +30,7 @@ pub(crate) async fn find(
     match retry(until, || cluster.pools.get(&name)).await {
         Ok(pool) => return checked(pool, options),
         Err(error) if status(&error) != Some(404) => {
-            return Err(ClaimError::of_api(
-                "look at the warm pool",
-                began.elapsed(),
-                error,
-            ));
+            return Err(ClaimError::of_api(GET_POOL, began.elapsed(), error));
         }
         Err(_) => {}
     }
@@ -61,8 +58,7 @@ pub(crate) async fn find(
         Err(error) if status(&error) == Some(409) => retry(until, || cluster.pools.get(&name)).await,
         other => other,
     };
-    let created = created
-        .map_err(|error| ClaimError::of_api("create a warm pool without pods", began.elapsed(), error))?;
+    let created = created.map_err(|error| ClaimError::of_api(CREATE_POOL, began.elapsed(), error))?;
     checked(created, options)
 }
 

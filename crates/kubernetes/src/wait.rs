@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube::api::{WatchEvent, WatchParams};
 use tokio::time::{Instant, timeout_at};
 
+use crate::access::{GET_CLAIM, WATCH_CLAIM};
 use crate::api::Cluster;
 use crate::condition::{Judgement, Reason, judge};
 use crate::error::ClaimError;
@@ -31,6 +32,7 @@ pub(crate) async fn until_ready(
         version: claim.resource_version().unwrap_or_default(),
         last: None,
         denial: Denial::default(),
+        denied: None,
         until,
     };
     // A claim that was found instead of created may be ready already, without another event.
@@ -38,11 +40,12 @@ pub(crate) async fn until_ready(
         return Ok(address);
     }
     match timeout_at(until, following.follow()).await {
-        Ok(Err(ClaimError::Overloaded { .. })) | Err(_) if following.last.is_some() => {
-            Err(following.exhausted(pool, began))
-        }
-        Err(_) => Err(following.exhausted(pool, began)),
         Ok(followed) => followed,
+        // A claim that cannot be watched says nothing about its pool.
+        Err(_) => Err(match following.denied.take() {
+            Some(denied) => denied,
+            None => following.exhausted(pool, began),
+        }),
     }
 }
 
@@ -54,6 +57,8 @@ struct Following<'a> {
     /// What the controller said last.
     last: Option<Reason>,
     denial: Denial,
+    /// The last answer to a watch, if that was a denial.
+    denied: Option<ClaimError>,
     until: Instant,
 }
 
@@ -71,7 +76,7 @@ impl Following<'_> {
             let claim = match retry_granted(self.until, || self.cluster.claims.get(&self.name)).await {
                 Ok(claim) => claim,
                 Err(error) if status(&error) == Some(404) => return Err(self.deleted()),
-                Err(error) => return Err(ClaimError::of_api("look at a claim", began.elapsed(), error)),
+                Err(error) => return Err(ClaimError::of_api(GET_CLAIM, began.elapsed(), error)),
             };
             if claim.uid() != self.uid {
                 return Err(self.deleted());
@@ -88,12 +93,19 @@ impl Following<'_> {
         let began = Instant::now();
         let mut events: Events = match self.cluster.claims.watch(&params, &self.version).await {
             Ok(events) => events.boxed(),
-            Err(error) if status(&error) == Some(410) || self.denial.passes(&error).is_some() => {
+            Err(error) if status(&error) == Some(410) => return Ok(None),
+            Err(error) => {
+                let passes = self.denial.passes(&error).is_some();
+                let denied = status(&error) == Some(403);
+                let failed = ClaimError::of_api(WATCH_CLAIM, began.elapsed(), error);
+                if !passes {
+                    return Err(failed);
+                }
+                self.denied = denied.then_some(failed);
                 return Ok(None);
             }
-            Err(error) => return Err(ClaimError::of_api("watch a claim", began.elapsed(), error)),
         };
-        self.denial = Denial::default();
+        (self.denial, self.denied) = (Denial::default(), None);
         while let Some(event) = events.next().await {
             match event {
                 Ok(WatchEvent::Added(claim) | WatchEvent::Modified(claim)) => {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use cellblock_agent::{LeftOutTool, OfferedTools};
+use cellblock_interpreter::text::counted;
 use cellblock_interpreter::toolset::ToolDefinition;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -117,9 +118,10 @@ impl Listing {
         if offered.left_out.len() > TOLD {
             let more = offered.left_out.len() - TOLD;
             offered.left_out.truncate(TOLD);
-            offered
-                .left_out
-                .push(left_out("", format!("{more} more tools cannot be offered")));
+            offered.left_out.push(left_out(
+                "",
+                format!("{} cannot be offered", counted(more, "more tool")),
+            ));
         }
         offered
             .left_out

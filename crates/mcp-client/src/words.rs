@@ -1,6 +1,7 @@
 //! Text of other parties in our messages: short, on one line, without special characters.
 
 pub(super) use cellblock_connector::short_line as told;
+use cellblock_interpreter::text::counted;
 use cellblock_interpreter::text::or_space;
 
 /// Maximum number of a server's characters in a message.
@@ -20,16 +21,16 @@ pub(super) fn told_lines(text: &str, most: usize) -> String {
         return whole;
     }
     let cut: String = whole.chars().take(most).collect();
-    format!("{cut}… ({} characters more)", length - most)
+    format!("{cut}… ({} more)", counted(length - most, "character"))
 }
 
 /// Formats a size in the largest unit without a fraction.
 pub(super) fn bytes(bytes: u64) -> String {
     match bytes {
-        0 => "0 bytes".to_owned(),
+        0 => counted(0_u64, "byte"),
         _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
         _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        _ => format!("{bytes} bytes"),
+        _ => counted(bytes, "byte"),
     }
 }
 

@@ -1,6 +1,7 @@
-//! Calls at work by their conversation and id, so that one request can stop another.
+//! Calls at work by their conversation and id, so that one request can stop another, and the conversations that have ended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::http::HeaderMap;
@@ -9,6 +10,7 @@ use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
 use cellblock_interpreter::hosting::Owner;
+use cellblock_interpreter::mint;
 
 /// The first revision in which a client stops a call by closing its stream.
 const STREAMS_STOP: &str = "2026-07-28";
@@ -17,17 +19,50 @@ const REVISION: &str = "mcp-protocol-version";
 pub(crate) const CONVERSATION: &str = "mcp-session-id";
 
 /// What a client and its requests have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct McpConversation {
     owner: Owner,
     name: String,
+}
+
+/// The beginning of a conversation's name, if its client shows images. It is in the name so that every gateway knows it.
+const SHOWS_IMAGES: &str = "conv_images_";
+
+impl McpConversation {
+    /// Returns a name for a new one.
+    pub(crate) fn mint(shows_images: bool) -> String {
+        mint(if shows_images { SHOWS_IMAGES } else { "conv_" })
+    }
+
+    /// Whose it is.
+    pub(crate) const fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Whether its client shows a model images.
+    pub(crate) fn shows_images(&self) -> bool {
+        self.name.starts_with(SHOWS_IMAGES)
+    }
 }
 
 type Calls = HashMap<(McpConversation, RequestId), CancellationToken>;
 
 /// The calls that are at work.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Conversations(Arc<Mutex<Calls>>);
+pub(crate) struct Conversations {
+    calls: Arc<Mutex<Calls>>,
+    ended: Arc<Mutex<EndedConversations>>,
+}
+
+/// The latest conversations that clients have ended, at most [`REMEMBERED`] of them, as hashes: names come from clients.
+#[derive(Debug, Default)]
+struct EndedConversations {
+    hasher: RandomState,
+    latest: VecDeque<u64>,
+}
+
+/// Ended conversations that are remembered, of all owners.
+const REMEMBERED: usize = 4096;
 
 /// A call that can be stopped until this is dropped.
 #[derive(Debug)]
@@ -60,8 +95,27 @@ impl Conversations {
         }
     }
 
+    /// Remembers that its client has ended a conversation.
+    pub(crate) fn end(&self, conversation: &McpConversation) {
+        let ended = &mut *self.ended();
+        if ended.latest.len() == REMEMBERED {
+            ended.latest.pop_front();
+        }
+        ended.latest.push_back(ended.hasher.hash_one(conversation));
+    }
+
+    /// Whether its client has ended a conversation, as far as that is remembered.
+    pub(crate) fn has_ended(&self, conversation: &McpConversation) -> bool {
+        let ended = self.ended();
+        ended.latest.contains(&ended.hasher.hash_one(conversation))
+    }
+
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ended(&self) -> MutexGuard<'_, EndedConversations> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,5 +162,20 @@ mod tests {
         assert!(stop.is_cancelled());
         drop(followed);
         assert!(conversations.calls().is_empty());
+    }
+
+    #[test]
+    fn the_latest_ended_conversations_are_remembered_by_owner_and_name() {
+        let conversations = Conversations::default();
+        let of = |owner: &str, name: usize| McpConversation {
+            owner: Owner::new(owner),
+            name: name.to_string(),
+        };
+        conversations.end(&of("anna", 0));
+        assert!(conversations.has_ended(&of("anna", 0)));
+        assert!(!conversations.has_ended(&of("ben", 0)) && !conversations.has_ended(&of("anna", 1)));
+        (1..=REMEMBERED).for_each(|name| conversations.end(&of("anna", name)));
+        assert!(!conversations.has_ended(&of("anna", 0)));
+        assert!(conversations.has_ended(&of("anna", 1)) && conversations.has_ended(&of("anna", REMEMBERED)));
     }
 }

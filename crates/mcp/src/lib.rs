@@ -10,6 +10,7 @@
 
 mod answer;
 mod conversations;
+mod display;
 mod engine;
 pub mod fixtures;
 pub mod http;
@@ -26,6 +27,7 @@ mod tasks;
 mod tools;
 mod uri;
 
+pub use display::ImageDisplay;
 pub use engine::{LazyInterpreter, StartError};
 pub use options::Options;
 pub use server::Server;

@@ -17,6 +17,7 @@ use cellblock_settings::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::display::ImageDisplay;
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::hosting::{Denied, Meter, Unmetered};
 
@@ -42,10 +43,18 @@ pub struct Options {
     /// Time after which a session ends that was hibernated because it was idle.
     #[serde(with = "Time")]
     pub hibernation_timeout: Duration,
-    /// Maximum number of sessions at a time.
+    /// Maximum number of sessions at a time. Beyond it, the idle session that was not used for the longest time makes room.
     pub max_sessions: usize,
-    /// Maximum number of sessions at a time per key.
+    /// Maximum number of sessions at a time per key. Beyond it, the idle session of that key that was not used for the longest
+    /// time makes room.
     pub max_sessions_per_key: usize,
+    /// Which clients get charts and pictures as images, after the text: `auto` (those that are known to show images to their
+    /// model: Claude, Claude Code, Cursor, VS Code and the Inspector), `always` or `never`. Most others put images into the
+    /// model's text, or drop them.
+    pub images: ImageDisplay,
+    /// Add links to files and outputs after the text. Their URIs are in the text and in the structured content anyway, and some
+    /// frameworks fail on links.
+    pub links: bool,
     /// How long a call may run before a client that supports tasks gets a task instead of the
     /// result.
     #[serde(with = "Time")]
@@ -138,6 +147,8 @@ impl Default for Options {
             hibernation_timeout: Duration::from_hours(24),
             max_sessions: 256,
             max_sessions_per_key: 16,
+            images: ImageDisplay::Auto,
+            links: false,
             task_after: Duration::from_secs(5),
             datasets: BTreeMap::new(),
             project: None,

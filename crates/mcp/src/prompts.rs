@@ -9,16 +9,17 @@ use serde_json::Value;
 use crate::refusal::Refusal;
 use crate::sessions::Use;
 use crate::shared::McpShared;
+use crate::tools::arguments::{EARLIER, SESSION};
 use cellblock_interpreter::hosting::Owner;
 
 const INTERPRETER: &str = "## Python (run_python)\n\n\
     - `run_python` runs a cell of Python in an isolated sandbox without network. The value of a trailing expression is shown, as in a \
     notebook; so are figures that are open at the end. Print only what you need to read.\n\
-    - The first answer tells a session's handle. Pass it as `session` in all later calls: variables and files stay there. Without it every \
+    - The first answer tells a session's handle. Pass it as `session_id` in all later calls: variables and files stay there. Without it every \
     call begins anew.\n\
     - Put data into the session with `upload_file` (it is found below /workspace), or work with the datasets in /tmp/data. The user's own \
     files are not visible.\n\
-    - Write results below /workspace: each answer names new files and links to them.\n\
+    - Write results below /workspace: each answer names new files; `download_file` reads them.\n\
     - Code that raises is answered with its line and what to try. What ran before it is kept: correct the rest and go on.\n\
     - Close a session that is not needed any more with `close_session`.";
 
@@ -26,7 +27,7 @@ const INTERPRETER: &str = "## Python (run_python)\n\n\
 pub(crate) fn list(server: &McpShared) -> Vec<Prompt> {
     let toolsets = server.options.toolsets.iter();
     let prompts = toolsets.map(|toolset| {
-        let argument = PromptArgument::new("session")
+        let argument = PromptArgument::new(SESSION)
             .with_description("A session's handle: the text then tells of its data.")
             .with_required(false);
         Prompt::new(toolset.name, Some(toolset.about), Some(vec![argument]))
@@ -47,13 +48,15 @@ pub(crate) async fn get(
         let told = format!("there is no prompt `{wanted}`; there are {}", names.join(", "));
         return Err(ErrorData::invalid_params(told, None));
     };
-    let session = match arguments.and_then(|fields| fields.get("session")) {
+    let given = arguments.and_then(|fields| fields.get(SESSION).or_else(|| fields.get(EARLIER)));
+    let session = match given {
         None | Some(Value::Null) => None,
         Some(Value::String(handle)) => {
             let refuse = |refusal: Refusal| ErrorData::invalid_params(refusal.message, None);
-            Some(server.sessions.find(owner, handle).map_err(refuse)?)
+            let found = server.sessions.of_owner(owner, handle);
+            Some(found.map_err(refuse)?)
         }
-        Some(_) => return Err(ErrorData::invalid_params("`session` must be a string", None)),
+        Some(_) => return Err(ErrorData::invalid_params("`session_id` must be a string", None)),
     };
     let text = if *toolset == python::KIND {
         interpreter(session.as_ref())
@@ -96,22 +99,29 @@ async fn section(
             terms.libraries = server.engine.get().await.map_err(refuse)?.libraries();
         }
         let text = (toolset.prompt)(&terms);
+        if !toolset.runs_cells() {
+            // Neither commands nor code that derives from results can call connectors.
+            return Ok(used_in_sessions(toolset, session, &text));
+        }
         let functions = server.options.connectors(owner).await;
         let functions = functions.map_err(|denied| ErrorData::internal_error(denied.0, None))?;
         let functions = catalog(&functions, CATALOG_TOKENS).await;
         format!("{text}\n\n{functions}").trim_end().to_owned()
     };
+    Ok(used_in_sessions(toolset, session, &text))
+}
+
+/// Adds how a toolset is used in sessions.
+fn used_in_sessions(toolset: ToolsetKind, session: Option<&Use>, text: &str) -> String {
     if toolset.on_results {
-        return Ok(format!(
-            "{text}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and pass the same `session` in every \
+        return format!(
+            "{text}\n\nRecord what other tools answer with `record_result`, which gives it its alias, and pass the same `session_id` in every \
              call. Each recorded result, and `reset_session`, gives back all failed attempts."
-        ));
+        );
     }
     let handle = session.map_or_else(
         || "the handle that the first answer tells".to_owned(),
         |used| format!("`{}`", used.id),
     );
-    Ok(format!(
-        "{text}\n**SESSION**\n- Pass {handle} as `session` in every call: files stay there."
-    ))
+    format!("{text}\n**SESSION**\n- Pass {handle} as `session_id` in every call: files stay there.")
 }

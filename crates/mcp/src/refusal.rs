@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 
 use cellblock_interpreter::Error;
 use cellblock_interpreter::error::{Blame, Retry};
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::project::LoadError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -51,10 +52,21 @@ impl From<Error> for Refusal {
         let log = |what| tracing::warn!(error = &error as &dyn StdError, what);
         match (error.blame(), error.retry()) {
             (Blame::Caller, _) => Self::new(error.to_string()),
+            (Blame::Capacity, _) if matches!(error, Error::Conversions { .. }) => {
+                Self::new(error.to_string())
+            }
             (Blame::Capacity, _) => {
                 log("no room for a sandbox");
+                let shortage = error.shortage().map_or_else(
+                    || "try again in a while, or close sessions that are not needed".to_owned(),
+                    |shortage| shortage.to_string(),
+                );
+                Self::new(format!("no sandbox is available at present: {shortage}"))
+            }
+            _ if error.is_disk_full() => {
+                log("the disk is full");
                 Self::new(
-                    "there is no room for another sandbox at present: try again in a while, or close sessions that are not needed",
+                    "nothing was done: the disk of Cellblock's host is full. Tell the user to free space there, then call the tool again",
                 )
             }
             (_, Retry::Never) => {
@@ -82,7 +94,7 @@ pub(crate) fn arguments<T: DeserializeOwned>(tool: &str, given: Value) -> Result
         };
         Refusal::new(format!(
             "wrong arguments{place}: {}; see the input schema of `{tool}`",
-            error.inner()
+            json_error::describe(error.inner())
         ))
     })
 }
@@ -124,6 +136,20 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_argument_is_described_without_types_of_rust() {
+        #[derive(Debug, Deserialize)]
+        struct Outer {
+            #[expect(dead_code, reason = "only read")]
+            inner: Given,
+        }
+        let refused = arguments::<Outer>("run_python", json!({"inner": 5})).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "wrong arguments at `inner`: invalid type: integer `5`, expected an object; see the input schema of `run_python`"
+        );
+    }
+
+    #[test]
     fn only_repairable_errors_are_reported_in_their_own_words() {
         let name = "sales".to_owned();
         let reason = "it is not a table".to_owned();
@@ -133,5 +159,9 @@ mod tests {
         );
         let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
         assert!(!Refusal::from(spool).message.contains("secret"));
+        let full = std::io::Error::new(std::io::ErrorKind::StorageFull, "/var/lib/secret is full");
+        let full = Refusal::from(Error::Spool(full)).message;
+        assert!(full.starts_with("nothing was done: the disk"), "{full}");
+        assert!(!full.contains("secret"), "{full}");
     }
 }

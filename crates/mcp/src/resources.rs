@@ -4,6 +4,7 @@ use std::io::Read;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_interpreter::conversion::ConversionPlace;
 use cellblock_interpreter::derivation::Derivation;
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -80,6 +81,11 @@ pub(crate) async fn read(
 ) -> Result<ReadResourceResult, ErrorData> {
     let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
     let named = uri::parse(uri).ok_or_else(missing)?;
+    // As much is in memory as after a cell with such an output.
+    let permitted = server.options.meter.cell(owner).await;
+    let _permit = permitted.map_err(|denied| not_read(uri, denied.into()))?;
+    let place = ConversionPlace::take().await;
+    let _place = place.map_err(|busy| not_read(uri, busy.into()))?;
     let (bytes, media_type) = match named {
         Named::Artifact(id) => {
             let known = server
@@ -99,7 +105,7 @@ pub(crate) async fn read(
             (bytes.to_vec(), made.media_type)
         }
         Named::File { session, path } => {
-            let used = server.sessions.find(owner, &session).map_err(|_| missing())?;
+            let used = server.sessions.of_owner(owner, &session).map_err(|_| missing())?;
             let read = if let Some(content) = dataset_at(server, &used, &path).await {
                 content
             } else {
@@ -110,7 +116,7 @@ pub(crate) async fn read(
             (bytes, media_type(&path).to_owned())
         }
         Named::Dataset { session, name } => {
-            let used = server.sessions.find(owner, &session).map_err(|_| missing())?;
+            let used = server.sessions.of_owner(owner, &session).map_err(|_| missing())?;
             dataset(server, &used, &name, uri).await?.ok_or_else(missing)?
         }
         Named::Published { project, slug } => {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
-    CreateTaskResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, Tool as Listed, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    Tool as Listed, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -18,7 +18,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::conversations::{Conversations, Followed, conversation};
+use crate::answer::CallAnswer;
+use crate::conversations::{self, Conversations, Followed, McpConversation};
+use crate::display::{self, AnswerDisplay};
 use crate::engine::LazyInterpreter;
 use crate::options::Options;
 use crate::progress::CallProgress;
@@ -26,8 +28,9 @@ use crate::refusal::named;
 use crate::sessions::McpSessions;
 use crate::shared::McpShared;
 use crate::tasks::{Tasks, Working};
-use crate::tools::{Call, OfferedTool, Work};
+use crate::tools::{Call, OfferedTool, Work, arguments};
 use crate::{prompts, resources};
+use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::hosting::Owner;
 
 /// Milliseconds for which what never changes while a server runs may be kept.
@@ -40,9 +43,9 @@ const STOPPING: &str =
 /// Resources of one page.
 const PAGE: usize = 200;
 
-const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without network. The first call without `session` makes a session and \
-    tells its handle; pass it as `session` in later calls, so that variables and files are there. Sessions expire when nothing is asked of \
-    them. Links in answers are read with resources/read.";
+const INSTRUCTIONS: &str = "Cellblock runs code in isolated sandboxes without network. The first call without `session_id` makes a session and \
+    gives its handle; pass it as `session_id` in later calls, so that variables and files are there. Sessions expire when they are not used. \
+    The addresses `cellblock://…` in answers are read with resources/read; `download_file` reads files by their path.";
 
 /// A server. Clones share sessions; all of them end when the last clone is gone.
 #[derive(Clone, Debug)]
@@ -104,6 +107,12 @@ impl Server {
         }
     }
 
+    /// Ends a conversation: sessions that no other one has used are the first to make room, and end soon.
+    pub(crate) fn leave(&self, conversation: &McpConversation) {
+        self.serving.conversations.end(conversation);
+        self.shared.sessions.leave(conversation);
+    }
+
     /// Calls that a request of their conversation may stop.
     pub(crate) fn conversations(&self) -> &Conversations {
         &self.serving.conversations
@@ -157,43 +166,27 @@ impl Server {
     fn follow(
         &self,
         context: &RequestContext<RoleServer>,
-        owner: &Owner,
+        conversation: Option<McpConversation>,
         working: &Working,
     ) -> Option<Followed> {
-        let parts = context.extensions.get::<::http::request::Parts>()?;
-        let conversation = conversation(parts, owner.clone())?;
+        let conversation = conversation?;
         let conversations = &self.serving.conversations;
         Some(conversations.follow(conversation, context.id.clone(), working.stop.clone()))
     }
 
     /// Begins a call in a task of its own, so that what it has begun comes to its end in order whatever becomes of the request.
-    fn begin(
-        &self,
-        work: Work,
-        tool: String,
-        owner: Owner,
-        arguments: Value,
-        progress: CallProgress,
-    ) -> Working {
-        let stop = self.serving.ending.child_token();
-        let mut call = Call {
-            tool,
-            owner,
-            arguments,
-            progress,
-            stop: stop.clone(),
-        };
+    fn begin(&self, work: Work, mut call: Call) -> Working {
+        let stop = call.stop.clone();
         let (shared, ending) = (Arc::clone(&self.shared), self.serving.ending.clone());
         let answer = self.serving.calls.spawn(async move {
             let answered = work.call(&shared, &mut call).await;
             call.progress.finish().await;
-            let mut answer = answered.map_or_else(CallToolResult::from, CallToolResult::from);
-            if answer.is_error == Some(true) && ending.is_cancelled() {
-                answer
-                    .content
-                    .push(ContentBlock::text(format!("[note] {STOPPING}")));
+            let mut answer = answered.unwrap_or_else(CallAnswer::from);
+            if answer.fell_short() && ending.is_cancelled() {
+                answer.note(STOPPING);
             }
-            answer
+            let store = shared.engine.now().map(Interpreter::store);
+            answer.finish(call.display, store).await
         });
         Working {
             answer,
@@ -251,16 +244,27 @@ impl ServerHandler for Server {
             );
             return Err(ErrorData::invalid_params(told, None));
         };
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let mut arguments = request.arguments.unwrap_or_default();
+        arguments::normalize(&mut arguments, &tool.listed.input_schema);
         let tasks = knows_tasks(&context);
+        let parts = context.extensions.get::<::http::request::Parts>();
+        let conversation = parts.and_then(|parts| conversations::conversation(parts, owner.clone()));
+        let client = context.client_info();
+        let shows_images = client.is_some_and(|client| display::shows_images(&client))
+            || conversation.as_ref().is_some_and(McpConversation::shows_images);
         let mut working = self.begin(
             tool.work,
-            request.name.into_owned(),
-            owner.clone(),
-            arguments,
-            CallProgress::of(&context),
+            Call {
+                tool: request.name.into_owned(),
+                owner: owner.clone(),
+                conversation: conversation.clone(),
+                display: AnswerDisplay::of(&self.shared.options, shows_images),
+                arguments: Value::Object(arguments),
+                progress: CallProgress::of(&context),
+                stop: self.serving.ending.child_token(),
+            },
         );
-        let _followed = self.follow(&context, &owner, &working);
+        let _followed = self.follow(&context, conversation, &working);
         let ended = tokio::select! {
             ended = &mut working.answer => ended,
             () = context.ct.cancelled() => {

@@ -2,4 +2,4 @@
 
 /// The generation of the protocol, sent in each `hello`. A host accepts only guests of its own
 /// generation.
-pub const GENERATION: u32 = 5;
+pub const GENERATION: u32 = 6;

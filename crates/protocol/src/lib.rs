@@ -6,6 +6,7 @@
 //! frame, a wait for more, or a [`FrameError`].
 
 mod blob;
+mod cell;
 mod error;
 mod frame;
 mod generation;
@@ -16,6 +17,7 @@ mod schema;
 pub mod text;
 
 pub use blob::{Blob, BlobReader};
+pub use cell::{CellError, CellNames, Finding, KernelOutcome, Rejection, Variable};
 pub use error::FrameError;
 pub use frame::{Decoder, Frame, FrameLimits, Header, MAX_BLOBS, MessageSet, Prefix, encode, encode_before};
 pub use generation::GENERATION;
@@ -24,8 +26,8 @@ pub use guest::{
     ToGuest,
 };
 pub use kernel::{
-    Bundle, CallError, Card, CellError, CellMode, CellNames, FetchEffect, Finding, FromKernel, Guard,
-    InputFormat, KernelOutcome, Language, OutputLimits, Reference, Rejection, Rescue, ToKernel, Variable,
+    Bundle, CallError, Card, CellMode, FetchEffect, FromKernel, Guard, InputFormat, Language, OutputLimits,
+    Reference, Rescue, ToKernel,
 };
 pub use output::{
     Answer, Axes, Chart, Column, Dataframe, DataframeLibrary, Exception, ExceptionFrame, Figure,

@@ -1,5 +1,7 @@
 //! Outputs of a cell: typed values as reported by a kernel.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -197,6 +199,11 @@ pub struct Series {
     /// 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
+    /// Further values, one per point, by name: `low` and `high` of error bars and whiskers, `first_quartile`,
+    /// `third_quartile` and the number of `outliers` of boxes, `from` and `to` of bins, `z` of cells, `low` of an
+    /// area that does not begin at zero, `color` of points.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<String, Vec<Scalar>>,
 }
 
 /// Kind of a series' marks.
@@ -211,10 +218,18 @@ pub enum SeriesKind {
     Scatter,
     /// A filled area.
     Area,
-    /// A raster.
+    /// A photo or another raster of colors, without data.
     Image,
     /// A histogram.
     Hist,
+    /// Slices of a pie; x has their labels.
+    Pie,
+    /// Box plots; y has their medians.
+    Box,
+    /// Cells of a grid, such as those of a heatmap; the column `z` has their values.
+    Heatmap,
+    /// Another drawing, such as contours, without data.
+    Other,
 }
 
 /// A panel of a chart.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{FromGuest, FromKernel, GENERATION, ToGuest, ToKernel};
 
-/// Returns the schema of all messages of this generation, as stored in `schema/gen-5.json`.
+/// Returns the schema of all messages of this generation, as stored in `schema/gen-6.json`.
 pub fn schema() -> Value {
     json!({
         "generation": GENERATION,

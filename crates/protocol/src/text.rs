@@ -13,6 +13,21 @@ pub const fn acts(c: char) -> bool {
     is_control(c) || reorders(c) || breaks_line(c) || is_hidden(c)
 }
 
+/// Returns a word in the number that fits a count: `row`, `rows`.
+pub fn plural(count: u64, word: &str) -> String {
+    if count == 1 {
+        word.to_owned()
+    } else {
+        format!("{word}s")
+    }
+}
+
+/// Returns a count with what it counts: `1 row`, `2 rows`.
+pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {}", plural(count, word))
+}
+
 /// Replaces a character that [`acts`] with a space; returns others unchanged.
 pub const fn or_space(c: char) -> char {
     if acts(c) { ' ' } else { c }
@@ -85,6 +100,16 @@ mod tests {
             let listed = ways(c).into_iter().filter(|holds| *holds).count();
             assert!(listed <= 1, "{c:?} is on {listed} lists");
         }
+    }
+
+    #[test]
+    fn a_count_has_the_number_of_its_noun() {
+        let counts = [
+            counted(0_u64, "row"),
+            counted(1_usize, "row"),
+            counted(2_u32, "more row"),
+        ];
+        assert_eq!(counts, ["0 rows", "1 row", "2 more rows"]);
     }
 
     #[test]

@@ -230,6 +230,11 @@ pub async fn write_frame<M: MessageSet>(
         encode(message, blobs, &FrameLimits::default()).map_err(|error| Error::request(error.to_string()))?;
     let mut parts: Vec<&[u8]> = vec![&head];
     parts.extend(blobs);
+    write_parts(to, parts).await
+}
+
+/// Writes the parts of a frame, of which the first is its head.
+pub(crate) async fn write_parts(to: &mut (impl AsyncWrite + Unpin), mut parts: Vec<&[u8]>) -> Result<()> {
     while parts.iter().any(|part| !part.is_empty()) {
         let slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
         let mut written = to.write_vectored(&slices).await.during("write to a channel")?;

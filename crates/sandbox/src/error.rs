@@ -5,6 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::shortage::Shortage;
+
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -33,6 +35,8 @@ pub(crate) enum SandboxErrorKind {
     LauncherGone,
     #[error("{what} was not ready within {} s", limit.as_secs_f32())]
     TooLate { what: &'static str, limit: Duration },
+    #[error("a sandbox was not ready within {} s: {shortage}", limit.as_secs_f32())]
+    NoRoom { limit: Duration, shortage: Shortage },
     #[error("the {who} broke the protocol: {reason}")]
     Protocol { who: &'static str, reason: String },
     #[error("the {who} is gone")]
@@ -125,6 +129,7 @@ impl Error {
             SandboxErrorKind::Backend { blame, .. } => *blame,
             SandboxErrorKind::MissingProtection { .. } => Blame::Policy,
             SandboxErrorKind::TooLate { .. }
+            | SandboxErrorKind::NoRoom { .. }
             | SandboxErrorKind::Full { .. }
             | SandboxErrorKind::Processes { .. } => Blame::Capacity,
             SandboxErrorKind::Guest { .. } | SandboxErrorKind::NoLauncher | SandboxErrorKind::Request(_) => {
@@ -143,6 +148,7 @@ impl Error {
             | SandboxErrorKind::Cut { .. } => Retry::Fresh,
             SandboxErrorKind::Backend { retry, .. } => *retry,
             SandboxErrorKind::TooLate { .. }
+            | SandboxErrorKind::NoRoom { .. }
             | SandboxErrorKind::Full { .. }
             | SandboxErrorKind::Processes { .. } => Retry::After(Duration::from_secs(1)),
             SandboxErrorKind::Io { .. }
@@ -171,9 +177,20 @@ impl Error {
             | SandboxErrorKind::Launcher { .. }
             | SandboxErrorKind::MissingProtection { .. }
             | SandboxErrorKind::TooLate { .. }
+            | SandboxErrorKind::NoRoom { .. }
             | SandboxErrorKind::Guest { .. }
             | SandboxErrorKind::NoLauncher
             | SandboxErrorKind::Request(_) => Effect::None,
+        }
+    }
+
+    /// Returns what there was too little of for another sandbox.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match &self.0 {
+            SandboxErrorKind::NoRoom { shortage, .. } => Some(*shortage),
+            SandboxErrorKind::Full { .. } => Some(Shortage::Places),
+            SandboxErrorKind::Processes { .. } => Some(Shortage::Processes),
+            _ => None,
         }
     }
 

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_protocol::{
-    Blob, Disk, FileEntry, FileStamp, Frame, FromGuest, GENERATION, SkippedFile, ToGuest,
+    Blob, Disk, FileEntry, FileStamp, Frame, FrameLimits, FromGuest, GENERATION, SkippedFile, ToGuest,
+    encode_before,
 };
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::channel::{FrameReader, write_frame};
+use crate::channel::{FrameReader, write_parts};
 use crate::error::{DuringIo, Error, Result, SandboxErrorKind};
 use crate::incoming::{Incoming, Outgoing, split};
 
@@ -47,9 +48,25 @@ pub struct Guest {
 #[derive(Debug)]
 struct Ask {
     number: u64,
-    message: ToGuest,
+    /// The head of its frame.
+    head: Vec<u8>,
     blob: Option<Vec<u8>>,
     answer: Answer,
+}
+
+impl Ask {
+    /// Encodes a message. One that is too large fails here, where it costs no guest.
+    fn new(number: u64, message: &ToGuest, blob: Option<Vec<u8>>, answer: Answer) -> Result<Self> {
+        let blobs: Vec<_> = blob.iter().map(|blob| blob.len() as u64).collect();
+        let head = encode_before(message, &blobs, &FrameLimits::default())
+            .map_err(|error| Error::request(error.to_string()))?;
+        Ok(Self {
+            number,
+            head,
+            blob,
+            answer,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -102,12 +119,7 @@ impl GuestRequests {
         {
             *named = relayed(*named)?;
         }
-        let ask = Ask {
-            number,
-            message,
-            blob,
-            answer: Answer::None,
-        };
+        let ask = Ask::new(number, &message, blob, Answer::None)?;
         self.0.send(ask).await.map_err(|_| Error::gone("guest"))
     }
 }
@@ -326,12 +338,7 @@ async fn send(
     if let Some(place) = number_of(&mut message).filter(|place| **place == 0) {
         *place = number;
     }
-    let ask = Ask {
-        number,
-        message,
-        blob,
-        answer,
-    };
+    let ask = Ask::new(number, &message, blob, answer)?;
     asks.send(ask).await.map_err(|_| Error::gone("guest"))?;
     Ok(number)
 }
@@ -422,8 +429,8 @@ async fn pass_on(waiting: &Mutex<Waiting>, ask: Ask, write: &mut Outgoing) -> Re
             return Ok(());
         }
     }
-    let blobs: Vec<&[u8]> = ask.blob.iter().map(Vec::as_slice).collect();
-    write_frame(write, &ask.message, &blobs).await
+    let parts = [&ask.head].into_iter().chain(&ask.blob);
+    write_parts(write, parts.map(Vec::as_slice).collect()).await
 }
 
 async fn hear(waiting: &Mutex<Waiting>, mut frame: Frame<FromGuest>) -> Result<()> {

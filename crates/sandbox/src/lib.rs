@@ -20,6 +20,7 @@ pub mod incoming;
 pub mod limits;
 pub mod outbox;
 pub mod pool;
+mod shortage;
 
 pub use cellblock_jail as jail;
 pub use error::{Error, Result};

@@ -89,6 +89,13 @@ impl Default for Limits {
     }
 }
 
+/// Minimum memory of a sandbox: a kernel with a library or two.
+pub const MIN_MEMORY: u64 = 32 * MIB;
+/// Minimum number of processes and threads of a sandbox: a kernel and its threads.
+pub const MIN_PROCESSES: u64 = 8;
+/// Minimum number of open descriptors per process, which a kernel needs.
+pub const MIN_OPEN_FILES: u64 = 64;
+
 /// Default maximum timeout of a cell; the host can configure another.
 pub const MAX_CELL_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -111,6 +118,20 @@ const UNUSED_DATA: u64 = 4 * GIB;
 const RESERVED_ADDRESSES: u64 = 68 * GIB;
 
 impl Limits {
+    /// Returns the first limit with which no kernel starts, and why.
+    pub fn below_minimum(&self) -> Option<(&'static str, String)> {
+        let limits = [
+            ("memory_bytes", self.memory_bytes, MIN_MEMORY),
+            ("processes", self.processes, MIN_PROCESSES),
+            ("open_files", self.open_files, MIN_OPEN_FILES),
+        ];
+        let (name, asked, least) = limits.into_iter().find(|(_, asked, least)| asked < least)?;
+        Some((
+            name,
+            format!("it is {asked}, and a kernel needs at least {least}"),
+        ))
+    }
+
     /// Returns the first limit of a sandbox that exceeds one of these, in words.
     pub fn above(&self, most: &Self) -> Option<String> {
         if self.network > most.network {

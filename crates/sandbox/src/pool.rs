@@ -17,6 +17,7 @@ use crate::backend::{Backend, BackendKind, Kernel};
 use crate::channel::write_frame;
 use crate::error::{Error, Result, Retry, SandboxErrorKind};
 use crate::limits::Limits;
+use crate::shortage::Shortage;
 
 /// Sandboxes kept ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +25,7 @@ use crate::limits::Limits;
 pub struct PoolConfig {
     /// Number of sandboxes kept ready, for each network policy in use; 0 creates each one on demand.
     pub ready: usize,
-    /// Maximum time that a request waits for a sandbox.
+    /// Maximum time that a request waits for a sandbox; while the image is still being imported, it waits longer.
     #[serde(with = "Time")]
     pub acquire_timeout: Duration,
 }
@@ -73,6 +74,10 @@ struct Line {
 const TRIES: u32 = 3;
 /// Pause between attempts: the launcher notices a dead template immediately.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
+/// Maximum time that a request waits for the first import of the image, in addition to its own limit.
+const IMPORT_LIMIT: Duration = Duration::from_mins(3);
+/// Maximum time for a backend to answer that it has imported its image.
+const WARM_ANSWER: Duration = Duration::from_millis(250);
 /// Delay of a refill: the sandbox that was just taken runs its first cell now and should not have
 /// to share the machine.
 const REFILL_DELAY: Duration = Duration::from_millis(15);
@@ -108,13 +113,12 @@ impl Pool {
         if self.shared.open_line(limits) {
             self.shared.taken.notify_one();
         }
-        let limit = self.shared.config.acquire_timeout;
-        tokio::time::timeout(limit, create(self.shared.backend.as_ref(), limits))
-            .await
-            .map_err(|_| SandboxErrorKind::TooLate {
-                what: "a sandbox",
-                limit,
-            })?
+        create_in_time(
+            self.shared.backend.as_ref(),
+            limits,
+            self.shared.config.acquire_timeout,
+        )
+        .await
     }
 
     /// Keeps the ready sandboxes and makes no more.
@@ -195,6 +199,33 @@ pub async fn create(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
     create_once(backend, limits).await
 }
 
+/// Creates a sandbox within a limit that starts anew once the image's libraries have been imported.
+async fn create_in_time(backend: &dyn Backend, limits: &Limits, limit: Duration) -> Result<Lease> {
+    let late = |limit, shortage| SandboxErrorKind::NoRoom { limit, shortage };
+    let mut creating = std::pin::pin!(create(backend, limits));
+    if let Ok(created) = tokio::time::timeout(limit, &mut creating).await {
+        return created;
+    }
+    let mut importing = std::pin::pin!(tokio::time::timeout(IMPORT_LIMIT, backend.warmed()));
+    // A backend whose image is there says so at once.
+    if tokio::time::timeout(WARM_ANSWER, &mut importing).await.is_ok() {
+        return Err(late(limit, Shortage::now()).into());
+    }
+    tracing::info!("the image is still being imported; a request waits for it");
+    tokio::select! {
+        created = &mut creating => return created,
+        imported = importing => match imported {
+            // A failure is that of the sandbox, too, which says more.
+            Ok(Ok(()) | Err(_)) => {}
+            Err(_) => return Err(late(limit + IMPORT_LIMIT, Shortage::Import).into()),
+        },
+    }
+    match tokio::time::timeout(limit, creating).await {
+        Ok(created) => created,
+        Err(_) => Err(late(limit, Shortage::now()).into()),
+    }
+}
+
 async fn create_once(backend: &dyn Backend, limits: &Limits) -> Result<Lease> {
     let sandbox = backend.create(limits).await?;
     let kernel = sandbox.start_kernel().await?;
@@ -251,13 +282,16 @@ async fn ask_once(kernel: &mut Kernel) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use cellblock_jail::protection::Report;
     use serde_json::json;
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
     use tokio::sync::watch;
 
     use super::*;
-    use crate::backend::Hold;
+    use crate::backend::{BoxFuture, Hold, Sandbox};
     use crate::channel::FrameReader;
     use crate::incoming::split;
 
@@ -272,6 +306,58 @@ mod tests {
         let (_, err) = pipe::pipe().unwrap();
         let (_, end) = watch::channel(None);
         (Kernel::new(host, out, err, end, hold).unwrap(), own)
+    }
+
+    /// A backend that refuses sandboxes once it has imported its image.
+    #[derive(Debug, Default)]
+    struct Importing {
+        waits: AtomicBool,
+        imported: Notify,
+    }
+
+    impl Backend for Importing {
+        fn name(&self) -> &'static str {
+            "process"
+        }
+
+        fn report(&self) -> Report {
+            Report::default()
+        }
+
+        fn create<'a>(&'a self, _: &'a Limits) -> BoxFuture<'a, Result<Box<dyn Sandbox>>> {
+            Box::pin(async {
+                self.imported.notified().await;
+                Err(Error::request("imported"))
+            })
+        }
+
+        fn warmed(&self) -> BoxFuture<'_, Result<()>> {
+            self.waits.store(true, Ordering::Relaxed);
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_longer_while_the_image_is_being_imported() {
+        let (backend, limits) = (Arc::new(Importing::default()), Limits::default());
+        let limit = Duration::from_secs(30);
+        let started = tokio::time::Instant::now();
+        let waiting = create_in_time(backend.as_ref(), &limits, limit);
+        let import = async {
+            tokio::time::sleep(2 * limit).await;
+            assert!(backend.waits.load(Ordering::Relaxed));
+            backend.imported.notify_one();
+        };
+        let (created, ()) = tokio::join!(waiting, import);
+        assert_eq!(created.unwrap_err().to_string(), "imported");
+        assert_eq!(started.elapsed(), 2 * limit);
+
+        let error = create_in_time(backend.as_ref(), &limits, limit)
+            .await
+            .unwrap_err();
+        assert_eq!(error.shortage(), Some(Shortage::Import));
+        let waited = started.elapsed().checked_sub(2 * limit).unwrap();
+        assert_eq!(waited, limit + IMPORT_LIMIT);
     }
 
     #[tokio::test]

@@ -11,6 +11,20 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Returns the IPv4 address that an IPv6 address stands for: mapped, compatible, of NAT64 or of 6to4.
+pub fn translated_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    match address.segments() {
+        // The last, or for 6to4 the second and third, segments.
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => {
+            let [[a, b], [c, d]] = [high.to_be_bytes(), low.to_be_bytes()];
+            Some(Ipv4Addr::new(a, b, c, d))
+        }
+        _ => None,
+    }
+}
+
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [first, second, third, _] = address.octets();
     let special = matches!(
@@ -26,16 +40,10 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let segments = address.segments();
-    // The last, or for 6to4 the second and third, segments of a translation are an IPv4 address.
-    let v4 = |high: u16, low: u16| {
-        let [[a, b], [c, d]] = [high.to_be_bytes(), low.to_be_bytes()];
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match segments {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
-        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-        | [0x2002, high, low, ..] => v4(high, low),
+    if let Some(address) = translated_v4(address) {
+        return is_public_v4(address);
+    }
+    match address.segments() {
         [0x2001, second, ..] if second < 0x200 => false,
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         // Only these are assigned to the internet.

@@ -1,5 +1,5 @@
 //! How settings are written: [`Time`] and [`Size`], with units, and the names that were [`renamed`];
-//! and which addresses need a permission ([`is_public`]).
+//! which addresses need a permission ([`is_public`]); and the error of a build that lacks what a setting needs ([`MissingFeature`]).
 //!
 //! An options struct describes each of its settings once: the field is read from a configuration, its default is the struct's, its doc
 //! comment becomes the reference, and its type the JSON Schema. Fields that the program calculates with stay plain numbers and durations:
@@ -25,10 +25,12 @@
 //! ```
 
 mod address;
+mod feature;
 pub mod renamed;
 mod size;
 mod time;
 
-pub use address::is_public;
+pub use address::{is_public, translated_v4};
+pub use feature::MissingFeature;
 pub use size::{ParseSizeError, Size};
 pub use time::Time;

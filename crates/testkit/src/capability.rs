@@ -66,6 +66,10 @@ pub enum Capability {
     McpNode,
     /// The packages that `tests/clients/mcp/python` pins are in a virtual environment beside its tests.
     McpPython,
+    /// The packages that `tests/clients/mcp/frameworks/mcp1` pins are in a virtual environment beside the pins.
+    McpFrameworks1,
+    /// The packages that `tests/clients/mcp/frameworks/mcp2` pins are in a virtual environment beside the pins.
+    McpFrameworks2,
     /// Node 22 or newer is on PATH, with the packages that `tests/clients/dialects/librechat` pins beside its tests.
     LibreChatClient,
     /// The packages that `tests/clients/dialects/opensandbox` pins are in a virtual environment beside its tests.
@@ -94,9 +98,28 @@ pub enum Capability {
     PipWheel,
 }
 
+/// Packages of clients of OpenAI's API.
+const PYTHON_CLIENTS: [&str; 5] = [
+    "openai",
+    "openai-agents",
+    "langchain-openai",
+    "agno",
+    "pydantic-ai-slim",
+];
+/// Frameworks over the first major version of MCP's package.
+const MCP1_FRAMEWORKS: [&str; 5] = [
+    "autogen-ext",
+    "deepagents",
+    "langchain-mcp-adapters",
+    "mcp-use",
+    "semantic-kernel",
+];
+/// Frameworks over the second.
+const MCP2_FRAMEWORKS: [&str; 3] = ["agent-framework-core", "google-adk", "strands-agents"];
+
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 41] = [
         Self::UserNamespaces,
         Self::Landlock,
         Self::CgroupV1,
@@ -123,6 +146,8 @@ impl Capability {
         Self::AnthropicPython,
         Self::McpNode,
         Self::McpPython,
+        Self::McpFrameworks1,
+        Self::McpFrameworks2,
         Self::LibreChatClient,
         Self::OpenSandboxClient,
         Self::OpenWebuiClient,
@@ -167,6 +192,8 @@ impl Capability {
             Self::AnthropicPython => "anthropic_python",
             Self::McpNode => "mcp_node",
             Self::McpPython => "mcp_python",
+            Self::McpFrameworks1 => "mcp_frameworks_1",
+            Self::McpFrameworks2 => "mcp_frameworks_2",
             Self::LibreChatClient => "librechat_client",
             Self::OpenSandboxClient => "opensandbox_client",
             Self::OpenWebuiClient => "open_webui_client",
@@ -229,16 +256,7 @@ impl Capability {
             Self::AnthropicNode => node_with("anthropic"),
             Self::AnthropicPython => python_with("anthropic", &["anthropic"]),
             Self::McpNode => node_with("mcp/node"),
-            Self::PythonClients => python_with(
-                "python",
-                &[
-                    "openai",
-                    "openai-agents",
-                    "langchain-openai",
-                    "agno",
-                    "pydantic-ai-slim",
-                ],
-            ),
+            Self::PythonClients => python_with("python", &PYTHON_CLIENTS),
             Self::Openai2Clients => python_with(
                 "python/openai2",
                 &["haystack-ai", "instructor", "litellm", "llama-index-llms-openai"],
@@ -247,6 +265,8 @@ impl Capability {
             Self::E2bNode => clients("dialects/e2b", "node_modules/.package-lock.json", "npm ci")
                 .and_then(|_| Self::Node.detect()),
             Self::McpPython => python_with("mcp/python", &["mcp"]),
+            Self::McpFrameworks1 => python_with("mcp/frameworks/mcp1", &MCP1_FRAMEWORKS),
+            Self::McpFrameworks2 => python_with("mcp/frameworks/mcp2", &MCP2_FRAMEWORKS),
             Self::LibreChatClient => node_with("dialects/librechat"),
             Self::OpenSandboxClient => python_with(
                 "dialects/opensandbox",

@@ -1,6 +1,6 @@
 //! Fixtures, leak counters and capability checks for Cellblock's own tests.
 //!
-//! A development dependency only: nothing that is shipped links it. Fourteen things are here:
+//! A development dependency only: nothing that is shipped links it. Fifteen things are here:
 //!
 //! - [`Cli`] runs the built `cellblock` binary in a clean environment under a hard time limit;
 //! - [`require!`] ends a test early where the machine lacks a [`Capability`], and records that it did;
@@ -15,6 +15,7 @@
 //! - [`WebSockets`] serves connections that a test can cut;
 //! - with the feature `databases`, `DatabaseServer` is a server of Postgres, or of another database;
 //! - with the feature `kubernetes`, `TestCluster` is a Kubernetes cluster whose pods are processes;
+//! - [`UploadProbe`] uploads more than it may, and slowly;
 //! - [`as_ordinary_user`] starts a program without any privilege.
 //!
 //! ```
@@ -45,6 +46,7 @@ mod places;
 mod s3_server;
 mod schema;
 mod skip;
+mod uploads;
 mod user;
 pub mod wait;
 mod websocket;
@@ -63,6 +65,7 @@ pub use places::{binary, home, ordinary_home, target_dir, workspace_root};
 pub use s3_server::S3Server;
 pub use schema::Schema;
 pub use skip::{Skipped, expected_skips, lacking, missing};
+pub use uploads::{UploadAnswer, UploadProbe};
 pub use user::{ORDINARY_UID, as_ordinary_user, with_subordinate_ids};
 pub use websocket::{Duplex, Messages, WebSockets};
 

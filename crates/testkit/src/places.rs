@@ -43,8 +43,8 @@ pub fn binary() -> Result<PathBuf> {
         );
     };
     let repair = match profile.file_name().and_then(|name| name.to_str()) {
-        Some("release") => "run `cargo build --release --bin cellblock`",
-        _ => "run `cargo build --bin cellblock`",
+        Some("release") => "run `cargo build --release --features full --bin cellblock`",
+        _ => "run `cargo build --features full --bin cellblock`",
     };
     existing(profile.join("cellblock"), repair)
 }

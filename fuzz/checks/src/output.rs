@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use cellblock_artifact::Store;
-use cellblock_interpreter::output::{Decoding, DecodingLimits, Output, OutputError, Scalar};
+use cellblock_interpreter::output::{DecodedOutput, Decoding, DecodingLimits, Output, OutputError, Scalar};
 use cellblock_interpreter::render;
 use cellblock_protocol::{self as protocol, Blob, FigureLibrary, FromKernel};
 use object_store::memory::InMemory;
@@ -107,7 +107,8 @@ fn decode(output: protocol::Output, blobs: Vec<Blob>) -> Option<(Store, Output)>
     let store = Store::new(Arc::new(InMemory::new()));
     let decoding = Decoding::new(store.clone()).with_limits(LIMITS);
     match RUNTIME.block_on(decoding.decode(output, blobs)) {
-        Ok(output) => {
+        Ok(DecodedOutput { output, unkept }) => {
+            assert!(unkept.is_empty(), "a store in memory keeps everything");
             is_bounded(&output);
             is_kept(&store, &output);
             drawn::check(&output);

@@ -142,11 +142,11 @@ class Session:
         """Describes the session's variables."""
         return list(self._server.json("GET", self._path("variables"))["data"])
 
-    def put(self, name: str, value: Any, *, format: str | None = None) -> None:
+    def put(self, name: str, value: Any, *, format: str | None = None) -> list[str]:
         """Binds a value to a variable: a data frame of pandas, Polars or pyarrow, bytes, or anything that JSON can hold.
 
         `format` says how bytes are read: `csv`, `parquet`, `json`, `ndjson`, `arrow`, `xlsx` become a data frame or a value; without one,
-        the variable holds the bytes.
+        the variable holds the bytes. Returns what was detected of a file that is not plain, such as its separator, encoding or sheet.
         """
         path = self._path(f"inputs/{name}")
         frame = _parquet(value)
@@ -156,13 +156,13 @@ class Session:
             query = {"format": format or "bytes"}
             headers = {"Content-Type": "application/octet-stream"}
             with self._server.open("PUT", path, bytes(value), query=query, headers=headers) as response:
-                response.read()
-            return
+                return list(json.loads(response.read()).get("detected", []))
         if format is not None:
             raise CellblockError(f"`format` is for bytes, and `{name}` is {type(value).__name__}")
         if isinstance(value, float) and not math.isfinite(value):
             raise CellblockError(f"`{name}` is {value}, which JSON cannot hold")
         self._server.json("PUT", path, {"value": value})
+        return []
 
     def write(self, path: str, content: bytes | str | Path) -> None:
         """Writes a file into the sandbox; relative paths are below `/workspace`.

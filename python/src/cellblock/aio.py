@@ -139,9 +139,9 @@ class Session:
         """Describes the session's variables."""
         return await _in_thread(self._started.variables)
 
-    async def put(self, name: str, value: Any, *, format: str | None = None) -> None:
+    async def put(self, name: str, value: Any, *, format: str | None = None) -> list[str]:
         """Binds a value to a variable, as `cellblock.Session.put`."""
-        await _in_thread(self._started.put, name, value, format=format)
+        return await _in_thread(self._started.put, name, value, format=format)
 
     async def write(self, path: str, content: bytes | str | Path) -> None:
         """Writes a file into the sandbox, as `cellblock.Session.write`."""

@@ -147,6 +147,56 @@ test("output appears while a cell runs, and an interrupt and a reset work", asyn
   await context.close();
 });
 
+test("the editor keeps everything that is typed and pasted without pauses", async () => {
+  const { context, page, seen } = await opened(`${CONSOLE_URL}/console`);
+  await newSession(page);
+  const { keyboard } = page;
+  const editor = page.locator(".cm-content");
+  const runs = page.locator(".run");
+  const ran = async (count, printed) => {
+    await page.waitForFunction((count) => document.querySelectorAll(".run").length === count, count);
+    await runs.first().locator(".stdout", { hasText: printed }).waitFor();
+    await runs.first().locator(".status:not(.going)").waitFor();
+  };
+  await editor.focus();
+  // Emptying the editor and filling it again are changes that the page reacts to.
+  for (let count = 1; count < 8; count += 2) {
+    await keyboard.press("Control+a");
+    await keyboard.press("Delete");
+    await keyboard.type(`print("typed", 40 + ${count})`);
+    await keyboard.press("Control+Enter");
+    await ran(count, `typed ${40 + count}`);
+    await keyboard.press("Control+a");
+    await keyboard.press("Control+c");
+    await keyboard.press("Delete");
+    await keyboard.press("Control+v");
+    await keyboard.press("Control+Enter");
+    await ran(count + 1, `typed ${40 + count}`);
+  }
+  // An earlier cell replaces the text, and the person can undo that.
+  await runs.last().getByRole("button", { name: "Edit again" }).click();
+  assert.equal(await editor.innerText(), 'print("typed", 40 + 1)');
+  await editor.press("Control+z");
+  assert.equal(await editor.innerText(), 'print("typed", 40 + 7)');
+  // The draft is there when one comes back.
+  await page.getByRole("link", { name: "Operations" }).click();
+  await page.goBack();
+  await editor.waitFor();
+  assert.equal(await editor.innerText(), 'print("typed", 40 + 7)');
+  await editor.press("Control+a");
+  await keyboard.press("Delete");
+  await keyboard.press("Control+Enter");
+  const hint = page.getByText("The cell is empty. Write code in the editor");
+  await hint.waitFor();
+  await keyboard.type("1");
+  await hint.waitFor({ state: "detached" });
+  assert.equal(await runs.count(), 8);
+  await page.getByRole("button", { name: "End session" }).click();
+  await page.getByRole("button", { name: "Create session" }).waitFor();
+  quiet(seen);
+  await context.close();
+});
+
 const hostile = (elsewhere) => `import pandas as pd, pathlib
 bad = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 display(pd.DataFrame({bad: [bad, "\\u202egnp.exe"]}))

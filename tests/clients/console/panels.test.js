@@ -93,6 +93,8 @@ test("a tried cell is kept or discarded, and forks go on from where a session is
   await (await run(page, "len(rows)")).locator("pre.value", { hasText: "2" }).waitFor();
   await attempt(page, "rows = rows + [3, 4]");
   await page.getByRole("button", { name: "Keep" }).click();
+  // Nothing runs before the decision is taken.
+  await page.getByText("was tried").waitFor({ state: "detached" });
   await (await run(page, "len(rows)")).locator("pre.value", { hasText: "4" }).waitFor();
   await page.goto(`${CONSOLE_URL}/console#/sessions/${id}`);
   await page.getByLabel("New sessions").fill("2");

@@ -157,8 +157,12 @@ mod tests {
             package: package.to_owned(),
             target: target.to_owned(),
             executable: "/target/deps/program-1".into(),
+            arguments: Vec::new(),
             folder: "/here".into(),
+            is_unit: false,
             variant: None,
+            is_whole: false,
+            filter: None,
         })
     }
 

@@ -42,7 +42,7 @@ pub enum KernelRelease {
 
 /// Builds the tests, runs those with these names (all if there are none), and answers whether all passed.
 pub fn run(root: &Path, kernel: KernelRelease, chosen: &[String]) -> Result<bool> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::target_folder(root);
     let target = std::path::absolute(target)?;
     let places = Places {
         root: root.to_owned(),
@@ -81,7 +81,7 @@ fn build(places: &Places) -> Result<Vec<Task>> {
         Ok(cargo)
     };
     let packages = PACKAGES.iter().flat_map(|package| ["--package", *package]);
-    let programs = suite::compile(cargo()?.arg("--tests").args(packages))?;
+    let programs = suite::compile(cargo()?.arg("--tests").args(packages))?.programs;
     suite::compile(cargo()?.args(["--package", "cellblock", "--bin", "cellblock"]))?;
     let mut tasks: Vec<_> = programs.into_iter().map(Task::of_program).collect();
     let cellblock = places.target.join(BUILT).join("cellblock");

@@ -123,7 +123,7 @@ pub fn run(root: &Path, machine: Option<Machine>, parts: &[ReleasePart]) -> Resu
 
 impl Release {
     fn new(root: &Path, machine: Machine) -> Result<Self> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let target = crate::target_folder(root);
         let target = std::path::absolute(target)?;
         let out = root.join("dist");
         fs::create_dir_all(&out).with_context(|| format!("create `{}`", out.display()))?;

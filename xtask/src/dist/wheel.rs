@@ -25,7 +25,15 @@ pub(super) fn build(release: &Release) -> Result<()> {
         release
             .tools
             .command("maturin")?
-            .args(["build", "--zig", "--profile", "dist", "--locked"])
+            .args([
+                "build",
+                "--zig",
+                "--profile",
+                "dist",
+                "--locked",
+                "--features",
+                "full",
+            ])
             .args(["--compatibility", &platform, "--target", &release.triple()])
             .arg("--out")
             .arg(&release.out)

@@ -1,16 +1,17 @@
 //! The check that no number falls, which costs CI nothing: it reads what the tests that ran have recorded.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
+use super::PAGE;
 use super::list::{JUDGES, Judge};
 use super::table::{Page, Row, Verdict};
-use super::{PAGE, target};
+use crate::{is_everything_required, target_folder};
 
 /// A line that a test has recorded.
 #[derive(Debug, Deserialize)]
@@ -22,7 +23,7 @@ struct Recorded {
 
 /// The file of what tests record.
 pub(super) fn file(root: &Path) -> PathBuf {
-    target(root).join("judged.jsonl")
+    target_folder(root).join("judged.jsonl")
 }
 
 /// Forgets what earlier runs have recorded.
@@ -49,8 +50,7 @@ pub(super) fn recorded(file: &Path) -> Result<BTreeMap<String, Verdict>> {
 /// Compares the table with what the tests have recorded, and with the table of the commit before.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let page = Page::read(&fs::read_to_string(root.join(PAGE)).context("read the table of judges")?);
-    let is_required = env::var_os("CELLBLOCK_REQUIRE_ALL").is_some_and(|value| value == "1");
-    let mut problems = differences(&page, &recorded(&file(root))?, is_required);
+    let mut problems = differences(&page, &recorded(&file(root))?, is_everything_required());
     match before(root) {
         Ok(text) => problems.extend(fallen(&page, &Page::read(&text))),
         Err(error) => println!("{PAGE} is not compared with the commit before: {error:#}"),

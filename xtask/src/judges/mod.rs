@@ -8,15 +8,18 @@
 //!
 //! A program prints at its end one line of JSON: `passed`, `failed`, `skipped` and `errors`, and in `skips` why each skipped test was.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::suite::of_package;
 use list::{How, JUDGES, Judge};
 use server::Server;
 use table::{Page, Verdict};
+
+use crate::target_folder;
 
 mod check;
 mod list;
@@ -97,7 +100,9 @@ impl Judge {
                 let mut cargo = Command::new(env!("CARGO"));
                 cargo
                     .current_dir(root)
-                    .args(["test", "--package", package, "--test", target]);
+                    .arg("test")
+                    .args(of_package(package))
+                    .args(["--test", target]);
                 let ran = cargo
                     .args(["--", "--exact", test])
                     .status()
@@ -113,7 +118,7 @@ impl Judge {
 
 /// Runs a program that judges a server, and reads its last line.
 fn program(root: &Path, url: &str, command: &[&str]) -> Result<Verdict> {
-    let folder = target(root).join("judges");
+    let folder = target_folder(root).join("judges");
     fs::create_dir_all(&folder)?;
     let folder = folder.to_string_lossy();
     let words: Vec<_> = command
@@ -136,8 +141,4 @@ fn program(root: &Path, url: &str, command: &[&str]) -> Result<Verdict> {
             output.status
         )
     })
-}
-
-fn target(root: &Path) -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }

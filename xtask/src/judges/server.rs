@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::target;
+use crate::suite::of_package;
+use crate::target_folder;
 
 /// The server that is judged. It ends with this.
 #[derive(Debug)]
@@ -19,9 +20,10 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(root: &Path) -> Result<Self> {
-        let program = target(root).join("debug/cellblock");
+        let program = target_folder(root).join("debug/cellblock");
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--package", "cellblock"])
+            .arg("build")
+            .args(of_package("cellblock"))
             .current_dir(root)
             .status()
             .context("start cargo")?;
@@ -29,8 +31,8 @@ impl Server {
             bail!("build `cellblock`: cargo ended with {built}");
         }
         let state = tempfile::tempdir()?;
-        let home =
-            env::var_os("CELLBLOCK_HOME").map_or_else(|| target(root).join("cellblock-home"), PathBuf::from);
+        let home = env::var_os("CELLBLOCK_HOME")
+            .map_or_else(|| target_folder(root).join("cellblock-home"), PathBuf::from);
         let mut child = Command::new(program)
             .args([
                 "serve",

@@ -1,4 +1,4 @@
-//! What a crate pulls in without its default features, checked against `cargo tree`.
+//! What a crate pulls in without its default features, checked against `cargo tree`, and how big the tree is.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use super::Violation;
+use crate::footprint::{self, TABLE};
 
 /// A package, and what it must not depend on without its default features.
 type Footprint = (&'static str, &'static [&'static str]);
@@ -28,19 +29,34 @@ const FOOTPRINTS: &[Footprint] = &[
             "ureq",
         ],
     ),
-    // The feature `otlp` exports spans.
+    // The first build from a clone compiles all of it. Features have the rest: pods, spans, and servers of databases.
     (
         "cellblock",
-        &["opentelemetry", "opentelemetry-otlp", "tracing-opentelemetry"],
+        &[
+            "deadpool-postgres",
+            "k8s-openapi",
+            "kube",
+            "mysql_async",
+            "opentelemetry",
+            "opentelemetry-otlp",
+            "tokio-postgres",
+            "tracing-opentelemetry",
+        ],
     ),
 ];
 
-/// Reports dependencies that must be optional.
+/// Reports dependencies that must be optional, and counts that have grown.
 pub(super) fn violations(root: &Path) -> Result<Vec<Violation>> {
     let mut found = Vec::new();
     for footprint in FOOTPRINTS {
         found.extend(check(footprint, &dependencies(root, footprint.0)?));
     }
+    let grown = footprint::grown(&footprint::of_tree(root)?, &footprint::lines(root)?);
+    found.extend(grown.into_iter().map(|message| Violation {
+        path: TABLE.to_owned(),
+        line: 1,
+        message,
+    }));
     Ok(found)
 }
 

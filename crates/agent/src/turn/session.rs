@@ -10,6 +10,7 @@ use cellblock_interpreter::connector::fetch_log;
 use cellblock_interpreter::error::{Blame, Retry};
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::render::{self, Block};
+use cellblock_interpreter::text::counted;
 use cellblock_interpreter::toolset::ToolResult;
 use cellblock_interpreter::{Error, Execution, Interpreter, Session};
 use futures_util::future::BoxFuture;
@@ -165,7 +166,7 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
     let files: Vec<_> = shown
         .files
         .iter()
-        .map(|(path, bytes)| format!("{path} ({bytes} bytes)"))
+        .map(|(path, bytes)| format!("{path} ({})", counted(*bytes, "byte")))
         .collect();
     if !files.is_empty() {
         say(&mut parts, &mut outputs, format!("[files]\n{}", files.join("\n")));
@@ -203,29 +204,14 @@ pub async fn tell(execution: &Execution, store: &Store, shown: &Shown) -> Ran {
 
 /// Returns the result of code whose execution failed here, rather than in Python.
 pub fn failed(error: &Error) -> Ran {
-    let ran = Ran::refused(words(error));
-    if has_run(error) {
-        let status = ItemStatus::Incomplete;
-        return Ran { status, ..ran };
-    }
-    ran
-}
-
-/// Returns whether code had run before this error: only its results failed to be stored.
-fn has_run(error: &Error) -> bool {
-    match error {
-        Error::Store(_) | Error::Spool(_) => true,
-        Error::Output(error) => !error.is_from_the_kernel(),
-        _ => false,
-    }
+    Ran::refused(words(error))
 }
 
 /// Returns an error in words for the model. Errors that the caller cannot repair may contain paths
 /// of the host, and are only logged.
 fn words(error: &Error) -> String {
-    if has_run(error) {
-        return "The code ran, but its output could not be stored: the server's disk may be full. Its variables and the files in the \
-                sandbox are kept. Running it again will not help; continue without this output, or tell the user."
+    if error.is_disk_full() {
+        return "The code was not run: the server's disk is full. Trying again will not help until there is space on it; tell the user."
             .to_owned();
     }
     match (error.blame(), error.retry()) {
@@ -281,15 +267,15 @@ mod tests {
     }
 
     #[test]
-    fn code_whose_output_is_lost_is_reported_as_run() {
-        let spool = Error::Spool(std::io::Error::other("/var/lib/secret is full"));
-        let ran = failed(&spool);
-        assert_eq!(ran.status, ItemStatus::Incomplete);
+    fn a_full_disk_is_reported_without_paths_of_the_host() {
+        let full = std::io::Error::new(std::io::ErrorKind::StorageFull, "/var/lib/secret is full");
+        let ran = failed(&Error::Spool(full));
+        assert_eq!(ran.status, ItemStatus::Failed);
         let FunctionOutput::Text(text) = ran.result else {
             panic!("one text: {:?}", ran.result)
         };
         assert!(
-            text.starts_with("The code ran, but its output could not be stored"),
+            text.starts_with("The code was not run: the server's disk is full."),
             "{text}"
         );
         assert!(!text.contains("secret"), "{text}");

@@ -36,6 +36,9 @@ pub enum ErrorKind {
     /// Something that the gateway needs is unavailable for now.
     #[serde(rename = "server_error")]
     Unavailable,
+    /// The gateway's disk is full.
+    #[serde(rename = "server_error")]
+    StorageFull,
 }
 
 impl ApiError {
@@ -58,6 +61,7 @@ impl ApiError {
             ErrorKind::TooManyRequests => 429,
             ErrorKind::ModelError | ErrorKind::ServerError => 500,
             ErrorKind::Unavailable => 503,
+            ErrorKind::StorageFull => 507,
         }
     }
 }

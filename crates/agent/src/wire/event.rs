@@ -284,7 +284,10 @@ impl Serialize for StreamError {
             ErrorKind::InvalidRequestError | ErrorKind::TooLarge => "invalid_request_error",
             ErrorKind::NotFound => "not_found",
             ErrorKind::TooManyRequests => "rate_limit_exceeded",
-            ErrorKind::ModelError | ErrorKind::ServerError | ErrorKind::Unavailable => "server_error",
+            ErrorKind::ModelError
+            | ErrorKind::ServerError
+            | ErrorKind::Unavailable
+            | ErrorKind::StorageFull => "server_error",
         });
         Both {
             code,

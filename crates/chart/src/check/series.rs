@@ -11,7 +11,6 @@ pub(super) fn check(spec: &ChartSpec, columns: &Columns, problems: &mut Problems
         if let Some(key) = &series.error_key {
             errors(columns, key, &format!("series[{at}].errorKey"), problems);
         }
-        again(spec, at, problems);
     }
     match spec.kind {
         ChartType::Heatmap => {
@@ -53,27 +52,5 @@ fn errors(columns: &Columns, key: &str, field: &str, problems: &mut Problems) {
             quoted(key)
         );
         problems.add(code::INVALID_VALUE, field, message);
-    }
-}
-
-/// Notes a duplicate series, or one with another's name.
-fn again(spec: &ChartSpec, at: usize, problems: &mut Problems) {
-    let (before, series) = (&spec.series[..at], &spec.series[at]);
-    let same = |other: &&_| spec.mark(other) == spec.mark(series);
-    let mut same_key = before
-        .iter()
-        .filter(|other| other.key == series.key && !series.key.is_empty());
-    if same_key.any(|other| same(&other)) {
-        let message = format!(
-            "{} is a series already; leave it out, or name another key",
-            quoted(&series.key)
-        );
-        problems.add(code::DUPLICATE_SERIES, format!("series[{at}].key"), message);
-    } else if !series.key.is_empty() && before.iter().any(|other| other.name() == series.name()) {
-        let message = format!(
-            "{} is the name of another series; give each its own label",
-            quoted(series.name())
-        );
-        problems.add(code::DUPLICATE_SERIES, format!("series[{at}].label"), message);
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that each type of chart has the keys that it needs and no meaningless ones.
 
-use crate::error::{ChartProblem, Problems, code};
+use crate::error::{ChartProblem, Problems, code, quoted};
 use crate::{ChartSeries, ChartSpec, ChartType, Mark, Side};
 
 /// Converts the short form of one series to a series.
@@ -27,6 +27,7 @@ pub(super) fn check(spec: &ChartSpec, problems: &mut Problems) {
     meaningless(spec, problems);
     for (at, series) in spec.series.iter().enumerate() {
         one(spec, series, &format!("series[{at}]"), problems);
+        again(spec, at, problems);
     }
     sides(spec, problems);
 }
@@ -198,5 +199,27 @@ fn sides(spec: &ChartSpec, problems: &mut Problems) {
         let message =
             "every series is on the right axis; describe it as yAxisRight, or move a series to the left";
         problems.add(code::UNUSED_AXIS, "yAxis", message);
+    }
+}
+
+/// Notes a duplicate series, or one with another's name.
+fn again(spec: &ChartSpec, at: usize, problems: &mut Problems) {
+    let (before, series) = (&spec.series[..at], &spec.series[at]);
+    let same = |other: &&_| spec.mark(other) == spec.mark(series);
+    let mut same_key = before
+        .iter()
+        .filter(|other| other.key == series.key && !series.key.is_empty());
+    if same_key.any(|other| same(&other)) {
+        let message = format!(
+            "{} is a series already; leave it out, or name another key",
+            quoted(&series.key)
+        );
+        problems.add(code::DUPLICATE_SERIES, format!("series[{at}].key"), message);
+    } else if !series.key.is_empty() && before.iter().any(|other| other.name() == series.name()) {
+        let message = format!(
+            "{} is the name of another series; give each its own label",
+            quoted(series.name())
+        );
+        problems.add(code::DUPLICATE_SERIES, format!("series[{at}].label"), message);
     }
 }

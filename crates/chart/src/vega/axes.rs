@@ -2,33 +2,37 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::{
-    Axis, AxisType, ChartSeries, ChartSpec, ChartType, Columns, Format, Mark, Side, ValueScale, time,
-};
+use crate::{Axis, AxisType, ChartSpec, ChartType, Columns, Format, Mark, Side, ValueScale, time};
 
+use super::names::humanized;
+use super::scale::Scale;
+use super::theme::CHARACTER;
+use super::times::{self, Tick};
 use super::values::Plot;
 
-/// Maximum number of names on an axis that are written horizontally.
-const LEVEL: usize = 8;
-/// Maximum number of times on an axis that are all written.
-const FEW: usize = 12;
+/// Distance in pixels between the outermost values of a continuous axis and the edges of the plot.
+const PADDING: u32 = 8;
 /// Values that vary by less than this part of the largest are shown without zero.
 const FLAT: f64 = 0.5;
+/// Maximum length of a name on an axis, in pixels.
+const LONGEST: u32 = 120;
+/// Height of a line of names that are written at an angle, in pixels.
+const LINE: usize = 14;
 
-/// Formats a time as briefly as its tick permits. A second line adds what the first tick leaves
-/// out: the date of a time of day, or the year of a date; the first days of a later year also show
-/// theirs.
+/// Formats a time as briefly as its tick permits, where a reader who zooms chooses the ticks. A
+/// second line adds what the first tick leaves out: the date of a time of day, or the year of a
+/// date; the first days of a later year also show theirs.
 const MOMENT: &str = "[\
     utcmilliseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S.%L') \
     : utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') \
     : utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') \
-    : utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %d') \
+    : utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %-d') \
     : utcmonth(datum.value) ? utcFormat(datum.value, '%b') \
     : utcFormat(datum.value, '%Y'), \
     utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value) || utcmilliseconds(datum.value) \
-    ? (datum.index ? '' : utcFormat(datum.value, '%b %d, %Y')) \
+    ? (datum.index ? '' : utcFormat(datum.value, '%b %-d, %Y')) \
     : (!datum.index || utcmonth(datum.value) == 0 && utcdate(datum.value) <= 7) \
     && (utcmonth(datum.value) || utcdate(datum.value) > 1) ? utcFormat(datum.value, '%Y') \
     : '']";
@@ -36,17 +40,25 @@ const MOMENT: &str = "[\
 /// Returns the x channel without its field and names, which are in only one layer.
 pub(super) fn x(plot: &Plot<'_>) -> Value {
     let axis = plot.spec.x_axis.as_ref();
-    let title = title(axis, name(plot));
+    let mut title = title(axis, plot.x_name().as_deref());
     match plot.x {
-        AxisType::Time => {
-            json!({ "type": "temporal", "scale": { "type": "utc" }, "title": title, "axis": ticks(plot) })
-        }
-        AxisType::Number => json!({
-            "type": "quantitative",
-            "scale": { "zero": false, "nice": true },
-            "title": title,
-            "axis": written(axis),
+        AxisType::Time => json!({
+            "type": "temporal",
+            "scale": { "type": "utc", "padding": PADDING },
+            // Dates need no name.
+            "title": axis.and_then(|axis| axis.label.as_deref()),
+            "axis": ticks(plot),
         }),
+        AxisType::Number => {
+            let mut written = written(axis, None);
+            written["tickCount"] = json!({ "expr": "clamp(width / 80, 3, 10)" });
+            json!({
+                "type": "quantitative",
+                "scale": { "zero": false, "nice": true, "padding": PADDING },
+                "title": title,
+                "axis": written,
+            })
+        }
         AxisType::Category => {
             // Bins touch, so what is counted in them follows without a gap.
             let (inner, outer) = if plot.spec.kind == ChartType::Histogram {
@@ -54,50 +66,91 @@ pub(super) fn x(plot: &Plot<'_>) -> Value {
             } else {
                 (0.2, 0.1)
             };
+            let written = match days(plot) {
+                Some(days) => {
+                    title = json!(axis.and_then(|axis| axis.label.as_deref()));
+                    days
+                }
+                None => names(plot.names.iter().map(String::as_str)),
+            };
             json!({
                 "type": "ordinal",
                 "sort": null,
                 "scale": { "type": "band", "paddingInner": inner, "paddingOuter": outer },
                 "title": title,
-                "axis": names(plot.names.len()),
+                "axis": written,
             })
         }
     }
 }
 
-/// Returns how this many names are written side by side.
-pub(super) fn names(count: usize) -> Value {
-    let angle = if count > LEVEL { -45 } else { 0 };
-    json!({ "labelAngle": angle, "labelOverlap": true, "labelLimit": 120 })
+/// Returns how names are written: side by side if the chart is wide enough, otherwise at an angle.
+pub(super) fn names<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Value {
+    let count = names.clone().count();
+    let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();
+    let length = u32::try_from(longest).map_or(LONGEST.into(), |it| f64::from(it) * CHARACTER);
+    let room = (length.min(LONGEST.into()) + 10.0) * f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    let by_room =
+        |slanted: &str, level: &str| json!({ "expr": format!("width < {room:.0} ? {slanted} : {level}") });
+    json!({
+        "labelAngle": by_room("-40", "0"),
+        "labelAlign": by_room("'right'", "'center'"),
+        "labelBaseline": by_room("'middle'", "'top'"),
+        "labelLimit": LONGEST,
+        // Names at an angle have more room than their outlines.
+        "labelOverlap": { "expr": format!("width < {}", count * LINE) },
+        "ticks": false,
+    })
 }
 
-/// Marks and writes each of a few times; of many, the renderer picks some.
+/// Marks and writes as many times as fit.
 fn ticks(plot: &Plot<'_>) -> Value {
     let times: BTreeSet<_> = plot
         .rows
         .iter()
         .filter_map(|row| plot.place(row)?.as_i64())
         .collect();
-    let picked = json!({ "labelExpr": MOMENT, "labelOverlap": true });
-    if times.len() > FEW {
-        return picked;
-    }
-    let texts: Vec<_> = times.iter().map(|time| time::text(*time)).collect();
-    let all_end = |end: &str| texts.iter().all(|text| text.ends_with(end));
-    let format = match texts.iter().map(String::len).max() {
-        Some(10) if all_end("-01-01") => "%Y",
-        Some(10) if all_end("-01") => "%b %Y",
-        Some(10) => "%Y-%m-%d",
-        Some(16) => "%Y-%m-%d %H:%M",
-        _ => return picked,
+    let times: Vec<_> = times.into_iter().collect();
+    let chosen = (!plot.spec.brush).then(|| times::continuous(&times)).flatten();
+    let Some(chosen) = chosen else {
+        return json!({ "labelExpr": MOMENT, "labelOverlap": "greedy", "tickCount": { "expr": "clamp(width / 80, 3, 10)" } });
     };
-    json!({ "values": times, "format": format, "labelOverlap": true })
+    let labels: Map<_, _> = chosen
+        .iter()
+        .map(|tick| (tick.time.to_string(), json!(tick.lines)))
+        .collect();
+    json!({
+        "values": chosen.iter().map(|tick| tick.time).collect::<Vec<_>>(),
+        "labelExpr": format!("{}[time(datum.value)]", Value::Object(labels)),
+        "labelOverlap": "greedy",
+    })
 }
 
-/// Returns what the x axis shows: its key, or the only series of a histogram.
-fn name<'a>(plot: &Plot<'a>) -> Option<&'a str> {
-    let only = plot.spec.series.first().filter(|_| plot.spec.series.len() == 1);
-    plot.spec.x_key.as_deref().or_else(|| only.map(ChartSeries::name))
+/// Marks and writes as many days as fit, if the names of an axis are days or times in their order.
+fn days(plot: &Plot<'_>) -> Option<Value> {
+    let times: Vec<_> = plot
+        .names
+        .iter()
+        .map(|name| time::of_text(name))
+        .collect::<Option<_>>()?;
+    if !times.is_sorted() {
+        return None;
+    }
+    let chosen = times::ordinal(&times)?;
+    let at = |tick: &Tick| times.iter().position(|time| *time == tick.time);
+    let values: Vec<_> = chosen
+        .iter()
+        .filter_map(|tick| plot.names.get(at(tick)?))
+        .collect();
+    // The index of a tick is a share of the last one's.
+    let labels = json!(chosen.iter().map(|tick| &tick.lines).collect::<Vec<_>>());
+    let last = chosen.len().saturating_sub(1);
+    Some(json!({
+        "values": values,
+        "labelExpr": format!("{labels}[round(datum.index * {last})]"),
+        "labelAngle": 0,
+        "labelOverlap": "greedy",
+    }))
 }
 
 /// Returns the y channel of a side without its field.
@@ -111,32 +164,31 @@ pub(super) fn y(plot: &Plot<'_>, side: Side) -> Value {
     let only = on_side
         .next()
         .filter(|_| on_side.next().is_none())
-        .map(ChartSeries::name);
+        .map(|series| plot.name(series));
     let only = match plot.spec.kind {
-        ChartType::Histogram if !plot.is_binned() => Some("count"),
+        ChartType::Histogram if !plot.is_binned() => Some("Count"),
         ChartType::Candlestick if side == Side::Left => None,
         _ => only,
     };
-    let mut written = written(axis.as_ref());
+    let scale = plot.scale(side);
+    let mut written = written(axis.as_ref(), scale);
     written["orient"] = json!(orient);
+    written["titleLimit"] = json!({ "expr": if plot.is_double() { "width / 2 - 8" } else { "width" } });
+    // The grids of two axes would be one, or a tangle.
+    written["grid"] = json!(side == Side::Left || !plot.is_double());
+    let range = if let Some(scale) = scale {
+        written["values"] = json!(scale.ticks);
+        json!({ "domain": [scale.domain.0, scale.domain.1], "nice": false })
+    } else {
+        written["tickCount"] = json!(5);
+        json!({ "zero": from_zero(plot.spec, plot.columns, side) })
+    };
     json!({
         "type": "quantitative",
-        "scale": scale(plot, side),
+        "scale": range,
         "title": title(axis.as_ref(), only),
         "axis": written,
     })
-}
-
-/// Returns the range of a y axis. Marks that are drawn in two parts have two scales, which agree
-/// because the range is explicit.
-fn scale(plot: &Plot<'_>, side: Side) -> Value {
-    let zero = from_zero(plot.spec, plot.columns, side);
-    let range = plot.is_split(side).then(|| plot.range(side)).flatten();
-    match range {
-        Some((min, max)) if zero => json!({ "domain": [min.min(0.0), max.max(0.0)], "nice": true }),
-        Some((min, max)) => json!({ "domain": [min, max], "nice": true }),
-        None => json!({ "zero": zero }),
-    }
 }
 
 /// Returns the title of an axis: its label, else the name of what it shows.
@@ -145,26 +197,45 @@ pub(super) fn title(axis: Option<&Axis>, otherwise: Option<&str>) -> Value {
     json!(label.or(otherwise))
 }
 
-/// Returns the number format of an axis.
-pub(super) fn written(axis: Option<&Axis>) -> Value {
-    let Some((format, scale)) = axis.and_then(|axis| Some((axis.format?, axis.value_scale))) else {
-        return json!({});
+/// Returns the title of an axis that shows a key.
+pub(super) fn title_of_key(axis: Option<&Axis>, key: &str) -> Value {
+    title(axis, Some(&humanized(key)))
+}
+
+/// Returns the number format of an axis, with the decimals that tell its ticks apart.
+fn written(axis: Option<&Axis>, scale: Option<&Scale>) -> Value {
+    let largest = scale.map_or(0.0, |scale| scale.domain.0.abs().max(scale.domain.1.abs()));
+    let decimals = scale.map_or(2, |scale| scale.decimals);
+    let Some((format, percent)) = axis.and_then(|axis| Some((axis.format?, axis.value_scale))) else {
+        return match scale {
+            Some(_) if largest >= 1e6 => json!({ "labelExpr": brief("") }),
+            Some(_) if (1e-3..1e6).contains(&largest) => json!({ "format": format!(",.{decimals}f") }),
+            _ => json!({}),
+        };
     };
     match format {
         Format::Number => json!({ "format": ",.12~g" }),
-        Format::Currency => json!({ "format": "$,.2~f" }),
-        Format::Percent if scale == Some(ValueScale::PercentPoints) => {
-            json!({ "labelExpr": "format(datum.value, ',.2~f') + '%'" })
+        Format::Currency if largest >= 1e6 => json!({ "labelExpr": brief("$") }),
+        Format::Currency => json!({ "format": format!("$,.{}~f", decimals.clamp(2, 12)) }),
+        Format::Percent if percent == Some(ValueScale::PercentPoints) => {
+            json!({ "labelExpr": format!("format(datum.value, ',.{}~f') + '%'", decimals.clamp(2, 12)) })
         }
-        Format::Percent => json!({ "format": ",.2~%" }),
-        // A billion is G to physicists and B to other people.
-        Format::Compact => json!({ "labelExpr": "replace(format(datum.value, '.3~s'), 'G', 'B')" }),
+        Format::Percent => json!({ "format": format!(",.{}~%", (decimals - 2).clamp(2, 12)) }),
+        Format::Compact => json!({ "labelExpr": brief("") }),
     }
+}
+
+/// Returns an expression that writes 1,500,000 as 1.5M. A billion is G to physicists and B to other
+/// people, who know no 500m for a half either.
+fn brief(sign: &str) -> String {
+    format!(
+        "abs(datum.value) < 1 ? format(datum.value, '{sign},.6~r') : replace(format(datum.value, '{sign},.6~s'), 'G', 'B')"
+    )
 }
 
 /// Returns whether an axis starts at zero: always if lengths are compared, else if the values are
 /// near zero.
-fn from_zero(spec: &ChartSpec, columns: &Columns, side: Side) -> bool {
+pub(super) fn from_zero(spec: &ChartSpec, columns: &Columns, side: Side) -> bool {
     let mut range: Option<(f64, f64)> = None;
     let mut widen = |key: &str| {
         let column = columns.keys.get(key);

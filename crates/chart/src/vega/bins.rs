@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{ChartSeries, Side};
+use crate::Side;
 
 use super::layers::{Layers, with};
 use super::references;
@@ -13,14 +13,12 @@ const BINS: u32 = 30;
 
 pub(super) fn draw(plot: &Plot<'_>) -> Value {
     let spec = plot.spec;
-    let series = spec
-        .series
-        .iter()
-        .map(|it| (it.key.as_str(), ChartSeries::name(it)));
+    let series = spec.series.iter().map(|it| (it.key.as_str(), plot.name(it)));
     let alone = spec.x_key.iter().filter(|_| spec.series.is_empty());
     let counted: Vec<(&str, &str)> = series
         .chain(alone.map(|key| (key.as_str(), key.as_str())))
         .collect();
+    let colors: Vec<_> = (0..counted.len()).map(super::theme::color).collect();
     let mut values = Vec::new();
     for row in plot.rows {
         for (key, name) in &counted {
@@ -43,7 +41,7 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
         "encoding": {
             "x": with(layers.x("value"), "bin", json!({ "maxbins": BINS })),
             "y": with(y, "aggregate", json!("count")),
-            "color": super::layers::color(&names, spec.legend),
+            "color": super::layers::color(plot, &names, &colors),
         },
     }));
     references::lines_over_x(&mut layers);

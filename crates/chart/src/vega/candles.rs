@@ -5,16 +5,15 @@ use serde_json::{Value, json};
 use crate::{Row, RowValue};
 
 use super::layers::Layers;
-
-const RISING: &str = "#26a69a";
-const FALLING: &str = "#ef5350";
+use super::names::humanized;
+use super::theme::{FALLING, RISING};
 
 pub(super) fn draw(layers: &mut Layers<'_>) {
     let plot = layers.plot;
     let values: Vec<_> = plot.rows.iter().filter_map(|row| candle(layers, row)).collect();
     let color = json!({ "condition": { "test": "datum.rises", "value": RISING }, "value": FALLING });
     let x = layers.x("x");
-    let price = |field: &str| json!({ "field": field, "type": "quantitative", "title": field });
+    let price = |field: &str| json!({ "field": field, "type": "quantitative", "title": humanized(field) });
     let tooltip = json!([price("open"), price("high"), price("low"), price("close")]);
     let wick = json!({
         "mark": { "type": "rule", "strokeWidth": 1.2 },

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{Axis, AxisType, ColumnKind, Columns, RowValue, time};
 
 use super::axes;
+use super::names::humanized;
 use super::values::Plot;
 
 pub(super) fn draw(plot: &Plot<'_>) -> Value {
@@ -26,9 +27,14 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
             json!({ "x": x.label, "y": y.label, "xOrder": x.order, "yOrder": y.order, "value": shown }),
         );
     }
-    let legend = match spec.legend {
-        Some(false) => Value::Null,
-        _ => json!({ "title": spec.series.first().map_or(value.as_str(), |it| it.name()) }),
+    let legend = if spec.legend == Some(false) {
+        Value::Null
+    } else {
+        let title = spec
+            .series
+            .first()
+            .map_or_else(|| humanized(&value), |it| plot.name(it).to_owned());
+        json!({ "title": title, "gradientLength": { "expr": "clamp(width / 3, 100, 240)" }, "offset": 24 })
     };
     json!({
         "data": { "values": values },
@@ -39,9 +45,9 @@ pub(super) fn draw(plot: &Plot<'_>) -> Value {
             "y": channel("y", spec.y_axis.as_ref(), &y, &values),
             "color": { "field": "value", "type": "quantitative", "scale": { "scheme": "viridis" }, "legend": legend },
             "tooltip": [
-                { "field": "x", "type": "nominal", "title": x },
-                { "field": "y", "type": "nominal", "title": y },
-                { "field": "value", "type": "quantitative", "title": value },
+                { "field": "x", "type": "nominal", "title": humanized(&x) },
+                { "field": "y", "type": "nominal", "title": humanized(&y) },
+                { "field": "value", "type": "quantitative", "title": humanized(&value) },
             ],
         },
     })
@@ -59,7 +65,7 @@ fn channel(field: &str, axis: Option<&Axis>, key: &str, values: &[Value]) -> Val
     places.sort_by(|(one, _), (other, _)| one.unwrap_or(0.0).total_cmp(&other.unwrap_or(0.0)));
     let domain: Vec<_> = places.into_iter().map(|(_, label)| label).collect();
     let written = if field == "x" {
-        axes::names(domain.len())
+        axes::names(domain.iter().copied())
     } else {
         json!({ "labelOverlap": true, "labelLimit": 120 })
     };
@@ -68,7 +74,7 @@ fn channel(field: &str, axis: Option<&Axis>, key: &str, values: &[Value]) -> Val
         "type": "ordinal",
         "sort": null,
         "scale": { "domain": domain },
-        "title": axes::title(axis, Some(key)),
+        "title": axes::title_of_key(axis, key),
         "axis": written,
     })
 }

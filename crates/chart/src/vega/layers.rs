@@ -5,14 +5,18 @@ use serde_json::{Value, json};
 use crate::{ChartSeries, ChartType, Mark, RowValue, Side};
 
 use super::values::Plot;
-use super::{axes, candles, references};
+use super::{axes, candles, references, theme};
 
 /// Maximum number of rows for which each point of a line is marked.
-const MARKED: usize = 60;
-/// Opacity of bars that share their position with candles.
-const BESIDE: f64 = 0.35;
-/// Maximum number of series for ten colors.
-const TEN: usize = 10;
+const MARKED: usize = 15;
+/// Number of rows from which lines are thin.
+const DENSE: usize = 400;
+/// Width of a row of the legend in pixels, which also fits on narrow charts.
+const LEGEND: f64 = 340.0;
+/// Width of a symbol of the legend with the space around it, in pixels.
+const SYMBOL: f64 = 32.0;
+/// Distance of the legend from the plot with the titles of axes between them, and without, in pixels.
+const OFFSETS: (u32, u32) = (28, 12);
 
 /// Marks that fill their position.
 pub(super) const BROAD: [Mark; 2] = [Mark::Area, Mark::Bar];
@@ -49,8 +53,17 @@ impl<'a> Layers<'a> {
                 candles::draw(self);
             }
         }
+        let is_on_side = |it: &&ChartSeries| it.side() == self.side;
+        let is_bar = |it: &ChartSeries| BROAD.contains(&self.plot.spec.mark(it));
+        let has_bars = self.plot.spec.series.iter().filter(is_on_side).any(is_bar);
+        if !has_bars && marks.contains(&Mark::Line) {
+            references::zero(self);
+        }
         for mark in marks {
             self.series(*mark);
+            if has_bars && *mark == Mark::Bar {
+                references::zero(self);
+            }
         }
         if marks.contains(&Mark::Line) {
             references::lines(self);
@@ -99,12 +112,13 @@ impl<'a> Layers<'a> {
             "color": self.color(),
             "tooltip": self.tooltip(),
         });
-        let mut drawn = match mark {
+        let drawn = match mark {
             // A pointed corner would reach beyond the value.
             Mark::Line => {
-                json!({ "type": "line", "strokeWidth": 2, "strokeJoin": "round", "point": self.points(series) })
+                let width = if self.plot.rows.len() < DENSE { 2.0 } else { 1.5 };
+                json!({ "type": "line", "strokeWidth": width, "strokeJoin": "round", "point": self.points(series) })
             }
-            Mark::Scatter => json!({ "type": "point", "filled": true, "size": 50, "opacity": 0.8 }),
+            Mark::Scatter => json!({ "type": "point", "filled": true, "size": 45, "opacity": 0.75 }),
             Mark::Area => {
                 self.ranged(&mut encoding);
                 let opacity = if self.plot.spec.stacked { 0.85 } else { 0.4 };
@@ -122,9 +136,6 @@ impl<'a> Layers<'a> {
                 json!({ "type": "bar" })
             }
         };
-        if mark == Mark::Bar && self.plot.spec.kind == ChartType::Candlestick {
-            drawn["opacity"] = json!(BESIDE);
-        }
         self.push(&drawn, &encoding, series);
     }
 
@@ -161,7 +172,7 @@ impl<'a> Layers<'a> {
             // Marks outside the zoomed range are clipped at the axes.
             mark["clip"] = json!(true);
         }
-        let names: Vec<_> = series.iter().map(|it| it.name()).collect();
+        let names: Vec<_> = series.iter().map(|it| self.plot.name(it)).collect();
         self.list.push(json!({
             "transform": [{ "filter": { "field": "series", "oneOf": names } }],
             "mark": mark,
@@ -185,20 +196,18 @@ impl<'a> Layers<'a> {
     }
 
     fn color(&self) -> Value {
-        let names: Vec<_> = self.plot.spec.series.iter().map(ChartSeries::name).collect();
-        color(&names, self.plot.spec.legend)
+        color(self.plot, &self.plot.names_of_series(), &self.plot.colors())
     }
 
     fn tooltip(&self) -> Value {
-        let mut x =
-            json!({ "field": "x", "title": self.plot.channel["title"], "type": self.plot.channel["type"] });
+        let mut x = json!({ "field": "x", "title": self.plot.x_name(), "type": self.plot.channel["type"] });
         if x["type"] == "temporal" {
             x["timeUnit"] = json!("utcyearmonthdatehoursminutes");
         }
         json!([
             x,
-            { "field": "series", "type": "nominal", "title": "series" },
-            { "field": "value", "type": "quantitative", "title": "value" },
+            { "field": "series", "type": "nominal", "title": "Series" },
+            { "field": "value", "type": "quantitative", "title": "Value" },
         ])
     }
 
@@ -209,7 +218,7 @@ impl<'a> Layers<'a> {
             return json!({ "filled": true, "size": 30 });
         }
         if series.iter().any(|it| self.stands_alone(it)) {
-            return json!({ "filled": true, "size": 8 });
+            return json!({ "filled": true, "size": 10 });
         }
         json!(false)
     }
@@ -227,18 +236,43 @@ impl<'a> Layers<'a> {
 }
 
 /// Assigns a color to each name, the same in every layer.
-pub(super) fn color(names: &[&str], legend: Option<bool>) -> Value {
-    let scheme = if names.len() > TEN {
-        "tableau20"
+pub(super) fn color(plot: &Plot<'_>, names: &[&str], colors: &[String]) -> Value {
+    let spec = plot.spec;
+    let all = |mark: Mark| spec.series.iter().all(|it| spec.mark(it) == mark);
+    let symbol = if all(Mark::Line) {
+        "stroke"
+    } else if all(Mark::Scatter) {
+        "circle"
     } else {
-        "tableau10"
+        "square"
     };
-    let shown = json!({ "orient": "bottom", "columns": 4, "labelLimit": 300 });
-    let legend = legend.unwrap_or(names.len() > 1).then_some(shown);
+    let longest = names
+        .iter()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or_default();
+    let length = f64::from(u32::try_from(longest).unwrap_or_default()).mul_add(theme::CHARACTER, SYMBOL);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at least one, at most 340"
+    )]
+    let columns = (LEGEND / length).max(1.0) as u32;
+    let has_titles = [Side::Left, Side::Right]
+        .iter()
+        .any(|side| plot.has(*side) && !axes::y(plot, *side)["title"].is_null());
+    let shown = json!({
+        "symbolType": symbol,
+        "symbolStrokeWidth": 3,
+        "columns": columns,
+        "labelLimit": LEGEND - SYMBOL,
+        "offset": if has_titles { OFFSETS.0 } else { OFFSETS.1 },
+    });
+    let legend = spec.legend.unwrap_or(names.len() > 1).then_some(shown);
     json!({
         "field": "series",
         "type": "nominal",
-        "scale": { "domain": names, "scheme": scheme },
+        "scale": { "domain": names, "range": colors },
         "title": null,
         "legend": legend,
     })

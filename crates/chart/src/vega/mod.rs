@@ -9,23 +9,29 @@ mod bins;
 mod candles;
 mod grid;
 mod layers;
+mod names;
 mod references;
+mod scale;
+mod sides;
+mod theme;
+mod times;
 mod values;
 
 use serde_json::{Value, json};
 
 use super::{ChartSpec, ChartType, Mark, Rows, Side};
 use layers::Layers;
+pub use theme::PALETTE;
 use values::Plot;
 
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v5.json";
 const WIDTH: u32 = 720;
-const HEIGHT: u32 = 400;
+const HEIGHT: u32 = 420;
 
 /// Converts a checked specification; succeeds for every input.
 pub fn to_vega_lite(spec: &ChartSpec, rows: &Rows, title: Option<&str>) -> Value {
     let columns = rows.summary();
-    let plot = Plot::new(spec, rows, &columns);
+    let mut plot = Plot::new(spec, rows, &columns);
     let mut whole = match spec.kind {
         ChartType::Heatmap => grid::draw(&plot),
         ChartType::Histogram if !plot.is_binned() => bins::draw(&plot),
@@ -34,10 +40,15 @@ pub fn to_vega_lite(spec: &ChartSpec, rows: &Rows, title: Option<&str>) -> Value
     whole["$schema"] = json!(SCHEMA);
     whole["width"] = json!(WIDTH);
     whole["height"] = json!(HEIGHT);
+    // Of the whole picture, not of the plot.
+    whole["autosize"] = json!({ "type": "fit", "contains": "padding" });
     whole["background"] = json!("white");
+    whole["config"] = theme::config();
+    if whole.get("data").is_none() {
+        whole["data"] = json!({ "values": std::mem::take(&mut plot.values) });
+    }
     if let Some(title) = title {
-        // As an object: a plain text would be split at line breaks.
-        whole["title"] = json!({ "text": title, "anchor": "start" });
+        whole["title"] = theme::title(title);
     }
     whole
 }
@@ -65,17 +76,15 @@ fn over_x(plot: &Plot<'_>) -> Value {
     if let Some(last) = groups.last_mut() {
         last.list.append(&mut lines.list);
     }
-    let data = json!({ "values": plot.values() });
-    let mut whole = if plot.has(Side::Right) && plot.has(Side::Left) {
+    let mut whole = if plot.is_double() {
         let groups: Vec<_> = groups.into_iter().map(|it| json!({ "layer": it.list })).collect();
         json!({
-            "data": data,
             "layer": groups,
             "resolve": { "scale": { "y": "independent" } },
         })
     } else {
         let layers: Vec<_> = groups.into_iter().flat_map(|it| it.list).collect();
-        json!({ "data": data, "layer": layers })
+        json!({ "layer": layers })
     };
     if !plot.is_continuous()
         && let Some(scale) = first_scale(&mut whole)

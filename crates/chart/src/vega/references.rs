@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 use crate::Side;
 
 use super::layers::{Layers, with};
-
-const LINE: &str = "#666666";
-const AREA: &str = "#9e9e9e";
+use super::theme::{AREA, INK, REFERENCE};
 
 /// Draws areas that are limited only along x.
 pub(super) fn areas_over_x(layers: &mut Layers<'_>) {
@@ -63,7 +61,7 @@ fn draw_areas(layers: &mut Layers<'_>, over_x: bool) {
             for end in ["x2", "y2"] {
                 encoding.as_object_mut().map(|channels| channels.remove(end));
             }
-            let mark = json!({ "align": "left", "dx": 4, "dy": -6, "color": LINE });
+            let mark = json!({ "align": "left", "dx": 4, "dy": -6, "color": REFERENCE });
             text(layers, label, encoding, mark);
         }
     }
@@ -98,7 +96,7 @@ pub(super) fn lines_over_x(layers: &mut Layers<'_>) {
             continue;
         };
         let x = with(plot.channel.clone(), "datum", place);
-        let color = line.color.as_deref().unwrap_or(LINE);
+        let color = line.color.as_deref().unwrap_or(REFERENCE);
         rule(layers, color, &json!({ "x": x }));
         if let Some(label) = &line.label {
             let encoding = json!({ "x": x, "y": { "value": 0 } });
@@ -124,7 +122,7 @@ pub(super) fn lines(layers: &mut Layers<'_>) {
             continue;
         };
         let y = with(layers.y_axis(), "datum", json!(y));
-        let color = line.color.as_deref().unwrap_or(LINE);
+        let color = line.color.as_deref().unwrap_or(REFERENCE);
         rule(layers, color, &json!({ "y": y }));
         if let Some(label) = &line.label {
             let encoding = json!({ "y": y, "x": { "value": "width" } });
@@ -141,15 +139,38 @@ pub(super) fn lines(layers: &mut Layers<'_>) {
 fn rule(layers: &mut Layers<'_>, color: &str, encoding: &Value) {
     layers.list.push(json!({
         "data": { "values": [{}] },
-        "mark": { "type": "rule", "color": color, "strokeDash": [5, 4], "strokeWidth": 2 },
+        "mark": { "type": "rule", "color": color, "strokeDash": [4, 3], "strokeWidth": 2 },
         "encoding": encoding,
     }));
+}
+
+/// Draws the line at zero, from which values go both ways.
+pub(super) fn zero(layers: &mut Layers<'_>) {
+    if layers.plot.crosses_zero(layers.side) {
+        let y = with(layers.y_axis(), "datum", json!(0));
+        layers.list.push(json!({
+            "data": { "values": [{}] },
+            "mark": { "type": "rule", "color": INK, "strokeWidth": 1 },
+            "encoding": { "y": y },
+        }));
+    }
 }
 
 fn text(layers: &mut Layers<'_>, label: &str, encoding: Value, mut mark: Value) {
     mark["type"] = json!("text");
     let encoding = with(encoding, "text", json!({ "value": label }));
-    layers
-        .list
-        .push(json!({ "data": { "values": [{}] }, "mark": mark, "encoding": encoding }));
+    // A light edge keeps the letters apart from lines behind them.
+    let mut edge = mark.clone();
+    for (key, value) in [
+        ("stroke", json!("white")),
+        ("strokeWidth", json!(3)),
+        ("strokeJoin", json!("round")),
+    ] {
+        edge[key] = value;
+    }
+    for mark in [edge, mark] {
+        layers
+            .list
+            .push(json!({ "data": { "values": [{}] }, "mark": mark, "encoding": encoding }));
+    }
 }

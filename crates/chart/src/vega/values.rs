@@ -10,6 +10,8 @@ use crate::{
 
 use super::axes;
 use super::layers::{BROAD, THIN};
+use super::names::humanized;
+use super::scale::{self, Scale};
 
 /// Share of the distance to the next position that bars and candles fill.
 const FILLED: f64 = 0.8;
@@ -33,6 +35,14 @@ pub(super) struct Plot<'a> {
     pub(super) channel: Value,
     /// Total width of the bars, on a continuous axis.
     pub(super) width: f64,
+    /// One object for each row and series.
+    pub(super) values: Vec<Value>,
+    /// Names of the series for readers.
+    labels: Vec<String>,
+    /// Side whose bars are drawn in a band below everything else.
+    pub(super) band: Option<Side>,
+    /// Scales of the left and the right axis, if they have ticks.
+    pub(super) scales: [Option<Scale>; 2],
 }
 
 impl<'a> Plot<'a> {
@@ -45,6 +55,10 @@ impl<'a> Plot<'a> {
             names: Vec::new(),
             channel: Value::Null,
             width: 1.0,
+            values: Vec::new(),
+            labels: labels(spec),
+            band: None,
+            scales: [None, None],
         };
         // Counted values are numbers.
         let counts = spec.kind == ChartType::Histogram && !plot.is_binned();
@@ -63,7 +77,35 @@ impl<'a> Plot<'a> {
             plot.names = labels.filter(|label| seen.insert(label.clone())).collect();
         }
         plot.channel = axes::x(&plot);
+        if spec.kind != ChartType::Heatmap && !counts {
+            plot.values = plot.points();
+            let [left, right] = [Side::Left, Side::Right].map(|side| plot.extent_of(side));
+            plot.band = plot.band_of(right);
+            plot.scales = scale::scales(left, right, plot.band);
+        }
         plot
+    }
+
+    /// Returns a series' name for readers.
+    pub(super) fn name<'b>(&'b self, series: &'b ChartSeries) -> &'b str {
+        let at = self.spec.series.iter().position(|it| std::ptr::eq(it, series));
+        at.and_then(|at| self.labels.get(at))
+            .map_or(series.name(), String::as_str)
+    }
+
+    /// Returns the names of all series for readers.
+    pub(super) fn names_of_series(&self) -> Vec<&str> {
+        self.labels.iter().map(String::as_str).collect()
+    }
+
+    /// Returns what the x axis shows: its key, or the only series of a histogram.
+    pub(super) fn x_name(&self) -> Option<String> {
+        let only = self.labels.first().filter(|_| self.labels.len() == 1);
+        self.spec
+            .x_key
+            .as_deref()
+            .map(humanized)
+            .or_else(|| only.cloned())
     }
 
     /// Returns whether the x axis is continuous.
@@ -110,31 +152,6 @@ impl<'a> Plot<'a> {
         series
             || (filled && areas.any(|it| on_side(it.y_axis)))
             || (!filled && lines.any(|it| on_side(it.y_axis)))
-    }
-
-    /// Returns the range of everything that a y axis shows.
-    pub(super) fn range(&self, side: Side) -> Option<(f64, f64)> {
-        let names: BTreeSet<_> = self
-            .spec
-            .series
-            .iter()
-            .filter(|it| it.side() == side)
-            .map(ChartSeries::name)
-            .collect();
-        let values = self.values();
-        let shown = values
-            .iter()
-            .filter(|it| it["series"].as_str().is_some_and(|name| names.contains(name)));
-        let shown = shown.flat_map(|it| ["value", "from", "to", "low", "high"].map(|key| it[key].as_f64()));
-        let on_side = |it: Option<Side>| it.unwrap_or(Side::Left) == side;
-        let areas = self.spec.reference_areas.iter().filter(|it| on_side(it.y_axis));
-        let lines = self.spec.reference_lines.iter().filter(|it| on_side(it.y_axis));
-        let areas = areas.flat_map(|it| [&it.y1, &it.y2]);
-        let given = areas.chain(lines.map(|it| &it.y)).map(|it| it.as_ref()?.as_f64());
-        shown.chain(given).flatten().fold(None, |range, number| {
-            let (least, most) = range.unwrap_or((number, number));
-            Some((least.min(number), most.max(number)))
-        })
     }
 
     fn cell<'r>(&self, row: &'r Row) -> Option<&'r RowValue> {
@@ -219,8 +236,8 @@ impl<'a> Plot<'a> {
         (at.unwrap_or(0), bars.len())
     }
 
-    /// Returns one object for each row and series.
-    pub(super) fn values(&self) -> Vec<Value> {
+    /// Computes one object for each row and series.
+    fn points(&self) -> Vec<Value> {
         let mut values = Vec::new();
         for row in self.rows {
             let Some(x) = self.place(row) else { continue };
@@ -243,7 +260,7 @@ impl<'a> Plot<'a> {
         let (mark, found) = (self.spec.mark(series), number(&series.key));
         let mut value = Map::new();
         value.insert("x".into(), x.clone());
-        value.insert("series".into(), series.name().into());
+        value.insert("series".into(), self.name(series).into());
         // The number itself, so that an integer stays an integer.
         let shown = row.get(&series.key).filter(|_| found.is_some());
         value.insert("value".into(), json!(shown));
@@ -271,6 +288,17 @@ impl<'a> Plot<'a> {
         }
         value
     }
+}
+
+/// Returns the names of series for readers: their labels, or their keys as words where these stay different.
+fn labels(spec: &ChartSpec) -> Vec<String> {
+    let of_key = |it: &ChartSeries| it.label.clone().unwrap_or_else(|| humanized(&it.key));
+    let labels: Vec<_> = spec.series.iter().map(of_key).collect();
+    let distinct: BTreeSet<_> = labels.iter().collect();
+    if distinct.len() == labels.len() {
+        return labels;
+    }
+    spec.series.iter().map(|it| it.name().to_owned()).collect()
 }
 
 /// Shortens a name; shortened names stay different from each other.

@@ -2,11 +2,15 @@
 
 use serde_json::{Value, json};
 
-pub(super) const BLUE: &str = "#4c78a8";
-pub(super) const ORANGE: &str = "#f58518";
-pub(super) const RED: &str = "#e45756";
-pub(super) const RISING: &str = "#26a69a";
-pub(super) const FALLING: &str = "#ef5350";
+pub(super) const BLUE: &str = "#3f90da";
+pub(super) const ORANGE: &str = "#e76300";
+pub(super) const PURPLE: &str = "#832db6";
+/// Blue and orange behind lines.
+pub(super) const PALE: [&str; 2] = ["#a9cdef", "#f4b98c"];
+/// Bars that are context.
+pub(super) const CONTEXT: &str = "#c3cad1";
+pub(super) const RISING: &str = "#2a9d8f";
+pub(super) const FALLING: &str = "#bd1f01";
 const MARKED: &str = "#c0ffee";
 
 /// A chart to draw.
@@ -72,7 +76,7 @@ pub(super) fn line() -> Vec<Case> {
                 "referenceAreas": [{ "x1": "2024-03-05", "x2": "2024-03-06", "label": "outage", "color": MARKED }, { "y1": 1, "fill": "gold" }],
             }),
             week(),
-            &[(BLUE, 200), ("#ff00ff", 100), ("#666666", 100)],
+            &[(BLUE, 200), ("#ff00ff", 100), ("#5b6770", 100)],
         ),
         case(
             "line_over_epoch_seconds_with_both_axes",
@@ -115,7 +119,7 @@ pub(super) fn bar() -> Vec<Case> {
                 "referenceLines": [{ "x": "south", "label": "new" }], "referenceAreas": [{ "x1": "north", "x2": "south", "y1": 0, "y2": 5 }],
             }),
             shops(),
-            &[(BLUE, 5000), (ORANGE, 1000), ("#666666", 50)],
+            &[(BLUE, 5000), (ORANGE, 1000), ("#5b6770", 50)],
         ),
         case(
             "bars_over_months_with_errors",
@@ -187,7 +191,7 @@ pub(super) fn composed() -> Vec<Case> {
                 "xAxis": { "type": "category" },
             }),
             shops(),
-            &[(BLUE, 5000), (ORANGE, 100)],
+            &[(PALE[0], 5000), (ORANGE, 100)],
         ),
         case(
             "all_four_marks_over_days",
@@ -199,7 +203,7 @@ pub(super) fn composed() -> Vec<Case> {
                 ],
             }),
             week(),
-            &[(BLUE, 3000), (RED, 200)],
+            &[(PALE[0], 3000), (PURPLE, 200)],
         ),
     ]
 }
@@ -283,12 +287,12 @@ pub(super) fn candlestick() -> Vec<Case> {
                 "yAxisRight": { "format": "compact", "label": "volume" },
             }),
             rows,
-            &[(BLUE, 200), (RISING, 1000), ("#fcd4ae", 1000)],
+            &[(BLUE, 200), (RISING, 1000), (CONTEXT, 1000)],
         ),
     ]
 }
 
-/// Days with a price and a volume, over the end of a year.
+/// Days with a price, a volume and a rate, over the end of a year.
 fn trades() -> Value {
     let row = |at: i32| {
         let date = if at < 17 {
@@ -296,71 +300,108 @@ fn trades() -> Value {
         } else {
             format!("2024-01-{:02}", at - 16)
         };
+        let price = f64::from(100 + at / 2 + at * 7 % 11);
         json!({
-            "day": date, "price": 100 + at * 7 % 23, "volume": 1000 + at * 370 % 2900, "cost": 40 + at * 5 % 17,
-            "o": 100 + at % 7, "h": 108 + at % 5, "l": 97 - at % 3, "c": 100 + (at + 3) % 7,
+            "day": date, "close_price": price, "volume": 1_000_000 + at * 370_000 % 2_900_000, "cost_usd": 90 + at * 5 % 17,
+            "rate_pct": 5.25 - f64::from(at / 9) * 0.25,
+            "o": price, "h": price + 3.0 + f64::from(at % 5), "l": price - 3.0 - f64::from(at % 3), "c": price + f64::from(at * 3 % 7) - 3.0,
         })
     };
     (0..36).map(row).collect()
 }
 
-/// One chart of each type, and composed ones with bars on either axis and on both; small pictures
-/// of them are kept.
-pub(super) fn golden() -> Vec<Case> {
-    let ohlc = json!({ "openKey": "o", "highKey": "h", "lowKey": "l", "closeKey": "c" });
-    let two = json!([{ "key": "price", "label": "Price" }, { "key": "cost", "label": "Cost" }]);
-    let composed = |bars: &str, line: &str| {
-        json!({
-            "type": "composed", "xKey": "day",
-            "series": [
-                { "key": "price", "type": "line", "label": "Price", "yAxis": line },
-                { "key": "volume", "type": "bar", "label": "Volume", "yAxis": bars },
-            ],
+/// Months with an inflow and an outflow.
+fn flows(count: i32) -> Value {
+    (0..count)
+        .map(|at| {
+            let month = format!("{}-{:02}", 2022 + (at + 9) / 12, (at + 9) % 12 + 1);
+            json!({ "month": month, "net_flow_usd": (at * 29 % 41 - 18) * 100_000, "total": at * at % 23 })
         })
+        .collect()
+}
+
+/// A small picture that people have looked at, which is kept.
+pub(super) struct Golden {
+    pub(super) case: Case,
+    /// Width and height of the picture in pixels.
+    pub(super) size: [u32; 2],
+}
+
+/// The main kinds of charts, from the width of a phone to that of a page.
+pub(super) fn golden() -> Vec<Golden> {
+    let ohlc = json!({ "openKey": "o", "highKey": "h", "lowKey": "l", "closeKey": "c" });
+    let regions = json!([
+        { "region": "North America", "revenue_usd": 41_300_000, "profit_usd": 6_200_000 }, { "region": "Europe", "revenue_usd": 28_900_000, "profit_usd": -3_100_000 },
+        { "region": "Asia Pacific", "revenue_usd": 33_000_000, "profit_usd": 4_700_000 }, { "region": "Latin America", "revenue_usd": 12_400_000, "profit_usd": 900_000 },
+        { "region": "Africa", "revenue_usd": 7_800_000, "profit_usd": 1_200_000 },
+    ]);
+    let of = |name, size, spec, rows| Golden {
+        case: case(name, spec, rows, &[]),
+        size,
     };
-    let of_trades = |name, spec| case(name, spec, trades(), &[]);
-    let mut all = vec![
-        of_trades(
+    let first = |name, size, cases: Vec<Case>| {
+        let found = cases.into_iter().next().map(|case| Golden {
+            case: Case { name, ..case },
+            size,
+        });
+        found.expect("each kind has a case")
+    };
+    vec![
+        of(
             "line",
-            json!({ "type": "line", "xKey": "day", "series": two, "referenceLines": [{ "y": 110, "label": "limit" }] }),
+            [560, 340],
+            json!({
+                "type": "line", "xKey": "day", "series": [{ "key": "close_price" }, { "key": "cost_usd" }],
+                "referenceLines": [{ "y": 110, "label": "limit" }],
+            }),
+            trades(),
         ),
-        case(
-            "bar",
-            json!({ "type": "bar", "xKey": "shop", "series": [{ "key": "sales", "label": "Sales" }, { "key": "returns", "label": "Returns" }] }),
-            shops(),
-            &[],
+        of(
+            "two_axes",
+            [560, 340],
+            json!({ "type": "line", "xKey": "day", "series": [{ "key": "close_price" }, { "key": "rate_pct", "yAxis": "right" }] }),
+            trades(),
         ),
-        of_trades(
-            "area",
-            json!({ "type": "area", "xKey": "day", "series": two, "stacked": true }),
-        ),
-        of_trades("composed_bars_on_the_right", composed("right", "left")),
-        of_trades("composed_bars_on_the_left", composed("left", "right")),
-        of_trades(
-            "composed_bars_and_lines_on_both",
+        of(
+            "price_and_volume",
+            [390, 300],
             json!({
                 "type": "composed", "xKey": "day",
-                "series": [
-                    { "key": "price", "type": "line", "label": "Price" }, { "key": "cost", "type": "bar", "label": "Cost" },
-                    { "key": "volume", "type": "bar", "label": "Volume", "yAxis": "right" },
-                    { "key": "o", "type": "line", "label": "Open", "yAxis": "right" },
-                ],
+                "series": [{ "key": "close_price", "type": "line" }, { "key": "volume", "type": "bar", "yAxis": "right" }],
             }),
+            trades(),
         ),
-        of_trades(
-            "candlestick",
+        of(
+            "candles",
+            [560, 340],
             json!({
-                "type": "candlestick", "xKey": "day", "ohlc": ohlc,
-                "series": [{ "key": "volume", "label": "Volume", "type": "bar", "yAxis": "right" }],
+                "type": "candlestick", "xKey": "day", "ohlc": ohlc, "xAxis": { "type": "category" }, "yAxis": { "format": "currency" },
+                "series": [{ "key": "volume", "type": "bar", "yAxis": "right" }],
             }),
+            trades(),
         ),
-    ];
-    for (name, cases) in [
-        ("scatter", scatter()),
-        ("histogram", histogram()),
-        ("heatmap", heatmap()),
-    ] {
-        all.extend(cases.into_iter().take(1).map(|case| Case { name, ..case }));
-    }
-    all
+        of(
+            "bars",
+            [390, 300],
+            json!({ "type": "bar", "xKey": "region", "series": [{ "key": "revenue_usd" }, { "key": "profit_usd" }] }),
+            regions,
+        ),
+        of(
+            "flows",
+            [560, 340],
+            json!({
+                "type": "composed", "xKey": "month",
+                "series": [{ "key": "net_flow_usd", "type": "bar" }, { "key": "total", "type": "line", "yAxis": "right" }],
+            }),
+            flows(12),
+        ),
+        of(
+            "months",
+            [1280, 400],
+            json!({ "type": "area", "xKey": "month", "yKey": "total", "xAxis": { "type": "time" } }),
+            flows(30),
+        ),
+        first("histogram", [390, 300], histogram()),
+        first("heatmap", [560, 340], heatmap()),
+    ]
 }

@@ -24,7 +24,8 @@ pub(crate) enum ArtifactCommand {
     /// Write an artifact's bytes to stdout, or describe it
     ///
     /// On a terminal, the artifact is described instead.
-    Get {
+    #[command(aliases = ["get", "inspect"])]
+    Show {
         #[command(flatten)]
         artifact: ArtifactArg,
         /// Describe the artifact as one JSON object, the only line of stdout

@@ -28,6 +28,7 @@ pub(crate) enum DatasetCommand {
     /// List the datasets of a project
     List,
     /// Show a dataset: its columns, notes, origin and versions
+    #[command(aliases = ["get", "inspect"])]
     Show {
         /// Slug of the dataset
         #[arg(value_name = "SLUG")]
@@ -49,6 +50,7 @@ pub(crate) enum DatasetCommand {
     /// Publish the table of a file, as a new version if there is such a dataset
     Publish(PublishArgs),
     /// Remove a dataset with all its versions
+    #[command(alias = "delete")]
     Remove {
         /// Slug of the dataset
         #[arg(value_name = "SLUG")]
@@ -62,7 +64,7 @@ pub(crate) struct PublishArgs {
     /// Slug of the dataset
     #[arg(value_name = "SLUG")]
     pub(crate) slug: String,
-    /// Table to publish: a CSV, TSV, Parquet or Arrow file
+    /// Table to publish: a CSV, TSV, Parquet or Arrow file, or a workbook
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Title of the dataset; texts that are left out stay as they were

@@ -26,7 +26,9 @@ pub(crate) struct KeyArgs {
 pub(crate) enum KeyCommand {
     /// Create a key and print only its secret, which is not shown again
     ///
-    /// All other output goes to stderr.
+    /// All other output goes to stderr. Once there is a key, a server on this machine that was open to
+    /// all requires one, and revoking the key does not open it again: before the first key, the command
+    /// warns, and asks if it runs on a terminal.
     Create {
         /// Name of the key; it must be unique among usable keys
         #[arg(value_name = "NAME")]
@@ -37,7 +39,7 @@ pub(crate) enum KeyCommand {
         expires: Option<Duration>,
         /// Set a quota of this key; `unlimited` removes a limit. The quotas are `sandboxes`,
         /// `concurrent_cells`, `cells_per_minute`, `cell_seconds_per_day`, `fetches_per_minute`,
-        /// `fetched_bytes_per_day`, `upload_bytes_per_day` and `stored_bytes`
+        /// `fetched_bytes_per_day`, `upload_bytes_per_day`, `layers_per_day` and `stored_bytes`
         #[arg(long = "quota", value_name = "NAME=NUMBER", value_parser = parse_quota)]
         quotas: Vec<(Quota, Option<u64>)>,
         /// Let code of this key call these connectors, such as `weather,crm`: names of `connectors`, and of
@@ -59,6 +61,9 @@ pub(crate) enum KeyCommand {
         /// Give the secret the form that E2B's clients look for: `e2b_` and 40 hexadecimal digits
         #[arg(long)]
         e2b: bool,
+        /// Create the first key without asking
+        #[arg(long)]
+        yes: bool,
         /// Print one JSON object as the only line of stdout
         #[arg(long)]
         json: bool,
@@ -83,6 +88,7 @@ pub(crate) enum KeyCommand {
         json: bool,
     },
     /// Revoke a key. Its sessions and files remain until they expire
+    #[command(aliases = ["remove", "delete"])]
     Revoke {
         /// ID or name of the key
         #[arg(value_name = "KEY")]
@@ -90,7 +96,7 @@ pub(crate) enum KeyCommand {
     },
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a valid time; write a number and `m`, `h` or `d`, such as `30d`");
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
@@ -152,7 +158,7 @@ mod tests {
         assert_eq!(
             parse_quota("rooms=5").unwrap_err(),
             "there is no quota `rooms`; there are sandboxes, concurrent_cells, cells_per_minute, cell_seconds_per_day, \
-             fetches_per_minute, fetched_bytes_per_day, upload_bytes_per_day, stored_bytes"
+             fetches_per_minute, fetched_bytes_per_day, upload_bytes_per_day, layers_per_day, stored_bytes"
         );
         assert_eq!(
             parse_quota("sandboxes=-1").unwrap_err(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::ToolsetKind;
+use cellblock_mcp::ImageDisplay;
 use clap::Args;
 
 use super::parse_memory;
@@ -39,7 +40,14 @@ pub(crate) struct McpArgs {
     /// backend gvisor also its variables
     #[arg(long, value_name = "ACTION", default_value = "end")]
     pub(crate) on_idle: OnIdle,
-    /// Maximum number of sessions at a time
+    /// Which clients get charts and pictures as images, after the text: `auto` (those that are known to show images to their
+    /// model), `always` or `never`
+    #[arg(long, value_name = "CLIENTS", default_value = "auto")]
+    pub(crate) images: ImageDisplay,
+    /// Add links to files and outputs after the text; some frameworks fail on links
+    #[arg(long)]
+    pub(crate) links: bool,
+    /// Maximum number of sessions at a time; beyond it, the one that was idle for the longest time makes room
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) max_sessions: u16,
     /// Maximum number of tokens of text in a result

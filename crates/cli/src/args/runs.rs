@@ -33,6 +33,7 @@ pub(crate) enum RunsCommand {
         limit: usize,
     },
     /// Show the record of a run
+    #[command(aliases = ["get", "inspect"])]
     Show {
         /// ID of the run
         #[arg(value_name = "RUN")]

@@ -84,8 +84,9 @@ pub(crate) enum SessionCommand {
     ///
     /// Ends all processes of the session. All checkpoints are kept, also later ones.
     Rollback(CheckpointArgs),
-    /// Drop a checkpoint and free its memory
-    DropCheckpoint(CheckpointArgs),
+    /// Remove a checkpoint and free its memory
+    #[command(alias = "drop-checkpoint")]
+    RemoveCheckpoint(CheckpointArgs),
     /// Run a cell whose effects count only once it is kept, and show what it changed
     ///
     /// Until `session keep` or `session discard`, other commands for the session's code and files are
@@ -129,7 +130,7 @@ pub(crate) enum SessionCommand {
     /// Runs a shell or another program until it ends, and exits with its exit code. Ctrl-P Ctrl-Q
     /// detaches and leaves it running. What the program writes controls your terminal.
     Attach(AttachArgs),
-    /// List the processes that `session exec` has started: those that are running, and the last 16
+    /// List the processes that `session exec` has started: those that are running, and the last 64
     /// that have ended
     Ps {
         /// ID of the session
@@ -187,6 +188,9 @@ pub(crate) struct StartArgs {
     /// Limit the sandbox's memory, including its files, such as `512MiB` [default: 2GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<Size>,
+    /// Add a package to those of the image, such as `six==1.17.0`, for all commands of the session; repeat it for several
+    #[arg(long = "require", value_name = "PACKAGE")]
+    pub(crate) requirements: Vec<String>,
     /// Make a file available in `/tmp/data`, read-only, under this name; repeat it for several
     #[arg(long = "dataset", visible_alias = "input", value_name = "NAME=PATH", value_parser = parse_dataset)]
     pub(crate) datasets: Vec<DatasetArg>,

@@ -26,13 +26,15 @@ pub(crate) enum VolumeCommand {
     /// List the volumes of all keys
     List,
     /// Show a volume: its revision, its size, and the last session that wrote it
+    #[command(aliases = ["get", "inspect"])]
     Show {
         /// ID or name of the volume
         #[arg(value_name = "VOLUME")]
         volume: String,
     },
-    /// Delete a volume with its files, unless a session writes it
-    Delete {
+    /// Remove a volume with its files, unless a session writes it
+    #[command(alias = "delete")]
+    Remove {
         /// ID or name of the volume
         #[arg(value_name = "VOLUME")]
         volume: String,

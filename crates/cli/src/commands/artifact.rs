@@ -29,7 +29,7 @@ const SHORT: usize = 12;
 pub(crate) async fn run(args: ArtifactArgs) -> ExitCode {
     let json = match args.command {
         ArtifactCommand::List { json }
-        | ArtifactCommand::Get { json, .. }
+        | ArtifactCommand::Show { json, .. }
         | ArtifactCommand::Verify { json, .. }
         | ArtifactCommand::Open { json, .. }
         | ArtifactCommand::Export { json, .. } => json,
@@ -53,7 +53,7 @@ async fn act(command: ArtifactCommand) -> Result<ExitCode> {
                 Screen::new().show(&list(&all));
             }
         }
-        ArtifactCommand::Get { artifact, json } => {
+        ArtifactCommand::Show { artifact, json } => {
             let found = find::one(&store, &artifact.artifact).await?;
             if json {
                 print(&report(&found, &store));

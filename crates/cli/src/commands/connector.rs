@@ -14,6 +14,7 @@ use crate::config::Sources;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
+use crate::render::table::{counted, grouped, plural};
 use crate::render::{FAINT, STRONG, Screen, styled};
 use crate::sanitize;
 
@@ -144,10 +145,10 @@ fn told(record: &FetchRecord, answer: Option<Value>) -> Done {
             let rows = record.row_count.unwrap_or_default();
             let hidden = rows.saturating_sub((record.head.len() + record.tail.len()) as u64);
             if hidden > 0 {
-                let _ = writeln!(text, "… {hidden} more rows");
+                let _ = writeln!(text, "… {} more {}", grouped(hidden), plural(hidden, "row"));
             }
             text.extend(record.tail.iter().map(line));
-            let _ = write!(text, "{}", styled(FAINT, &format!("{rows} rows")));
+            let _ = write!(text, "{}", styled(FAINT, &counted(rows, "row")));
         }
     }
     let mut report = json!(record);

@@ -16,7 +16,7 @@ use crate::artifact_store::{self, failed};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
-use crate::render::table::plural;
+use crate::render::table::{counted, plural};
 use crate::render::{FAINT, STRONG, Screen, styled};
 use crate::sanitize;
 use crate::toolset::project;
@@ -61,11 +61,11 @@ async fn act(args: DatasetArgs) -> Result<()> {
             let version = found(&project, &slug).await?.current;
             let path = out.unwrap_or_else(|| PathBuf::from(format!("{slug}.{}", format.name())));
             if path == Path::new("-") {
-                let mut stdout = io::stdout().lock();
-                return Ok(version.export(&store, format, &mut stdout).await?);
+                version.export(&store, format, io::stdout()).await?;
+                return Ok(());
             }
-            let mut file = File::create(&path).map_err(Error::user_file("create", &path))?;
-            version.export(&store, format, &mut file).await?;
+            let file = File::create(&path).map_err(Error::user_file("create", &path))?;
+            let file = version.export(&store, format, file).await?;
             if args.json {
                 let bytes = file.metadata().map_err(Error::user_file("read", &path))?.len();
                 print(&json!({ "path": path, "bytes": bytes, "rows": version.rows }));
@@ -177,15 +177,15 @@ fn shown(dataset: &PublishedDataset, versions: &[DatasetVersion]) -> String {
     lines.push(sanitize::line(&origin.join(", ")));
     let sources = current.fetches.iter().chain(&current.loads);
     lines.extend(sources.map(|source| format!("source: {}", sanitize::line(source))));
-    lines.push(format!("{} rows", current.rows));
+    lines.push(counted(current.rows, "row"));
     let columns = current.columns.iter();
     lines.extend(columns.map(|it| format!("  {}: {}", sanitize::line(&it.name), sanitize::line(&it.dtype))));
     lines.extend(versions.iter().rev().map(|version| {
         let about = format!(
-            "{}  {}  {} rows",
+            "{}  {}  {}",
             version.published_at(),
             version.sha256,
-            version.rows
+            counted(version.rows, "row")
         );
         styled(FAINT, &about)
     }));

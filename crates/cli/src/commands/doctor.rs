@@ -22,10 +22,15 @@ use serde::Serialize;
 use crate::args::DoctorArgs;
 use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
+use crate::features;
 use crate::progress::Display;
 use crate::render::{Screen, json};
 
 mod apparmor;
+#[cfg(feature = "kubernetes")]
+mod cluster;
+#[cfg(not(feature = "kubernetes"))]
+#[path = "doctor/no_cluster.rs"]
 mod cluster;
 mod next;
 mod report;
@@ -103,6 +108,7 @@ async fn diagnose(reference: &str, demands: &Demands) -> Diagnosis {
         ready,
         backends: backends().await,
         ready_without_namespaces,
+        features: features::built(),
         next: Facts::gather().steps(&protections),
         machine: machine(home.as_ref().ok()),
         home_error: home.as_ref().err().map(ToString::to_string),

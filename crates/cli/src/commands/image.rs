@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use cellblock_artifact::Store;
+use cellblock_image::layer::prune_layers;
 use cellblock_image::{
     AuditReport, Containerfile, Home, ImageSpec, ImageStore, Manifest, Mirror, OpenImage, RootSource,
     SHIPPED_IMAGES,
@@ -19,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::json::{self, print};
-use crate::render::table::grouped;
+use crate::render::table::{counted, grouped};
 use crate::render::{BAD, FAINT, GOOD, STRONG, Screen, styled};
 use crate::sanitize;
 use cellblock_settings::Size;
@@ -29,10 +30,11 @@ pub(crate) async fn run(command: ImageCommand) -> ExitCode {
     let json = match command {
         ImageCommand::Build { json, .. }
         | ImageCommand::List { json }
-        | ImageCommand::Inspect { json, .. }
+        | ImageCommand::Show { json, .. }
         | ImageCommand::Export { json, .. }
         | ImageCommand::Pull { json, .. }
         | ImageCommand::Import { json, .. }
+        | ImageCommand::Prune { json, .. }
         | ImageCommand::Audit { json, .. } => json,
         ImageCommand::Remove { .. } => false,
     };
@@ -103,7 +105,7 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
             let images = store.list()?;
             answer(json, &json!({ "images": images }), || list(&images));
         }
-        ImageCommand::Inspect { image, json } => {
+        ImageCommand::Show { image, json } => {
             let image = store.resolve(&image)?;
             answer(json, image.manifest(), || inspect(&image));
         }
@@ -135,13 +137,7 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
             json,
         } => {
             let image = match transfer::root(format, &path)? {
-                None if name.is_some() || tag.is_some() => {
-                    return Err(Error::Refused(format!(
-                        "`{}` is a file that `export` wrote, whose name is in it; write a format, such as `docker-archive`, before the path \
-                         of a root filesystem",
-                        path.display()
-                    )));
-                }
+                None if name.is_some() || tag.is_some() => return Err(named_export(&path)),
                 None => transfer::import(&store, &path, sha256.as_deref()).await?,
                 Some(format) => {
                     let source = RootSource {
@@ -158,6 +154,14 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
         ImageCommand::Remove { image } => {
             let id = store.remove(&image).await?;
             Screen::new().show(&format!("removed {id}"));
+        }
+        ImageCommand::Prune { unused_for, json } => {
+            let removed = prune_layers(store.home(), unused_for).await?;
+            let value = json!({ "removed": removed.layers, "bytes": removed.bytes });
+            answer(json, &value, || {
+                let layers = counted(removed.layers, "layer");
+                format!("removed {layers} of packages, {}", Size(removed.bytes))
+            });
         }
         ImageCommand::Audit { image, json } => {
             let image = store.resolve(&image)?;
@@ -176,6 +180,14 @@ async fn act(command: ImageCommand) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::Success)
+}
+
+fn named_export(path: &Path) -> Error {
+    Error::Refused(format!(
+        "`{}` is a file that `export` wrote, whose name is in it; write a format, such as `docker-archive`, before the path of a root \
+         filesystem",
+        path.display()
+    ))
 }
 
 async fn build(store: &ImageStore, reference: &str, force: bool) -> Result<OpenImage> {
@@ -210,11 +222,11 @@ fn answer(json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> Stri
 
 fn describe(manifest: &Manifest) -> String {
     let mut text = format!(
-        "{} {}  Python {}, {} packages, {}",
+        "{} {}  Python {}, {}, {}",
         styled(STRONG, &sanitize::line(&manifest.name)),
         manifest.short_id(),
         sanitize::line(&manifest.python),
-        manifest.packages.len(),
+        counted(manifest.packages.len(), "package"),
         Size(manifest.size)
     );
     for note in &manifest.notes {
@@ -278,8 +290,9 @@ fn audit(report: &AuditReport) -> String {
     };
     let _ = write!(
         text,
-        ": {} packages searched for {} known network clients",
-        report.packages, report.known_clients
+        ": {} searched for {} known network clients",
+        counted(report.packages, "package"),
+        report.known_clients
     );
     for finding in &report.findings {
         let verdict = if finding.allowed { "allowed" } else { "forbidden" };

@@ -1,21 +1,23 @@
 //! `cellblock key`: who may call the API.
 
 use std::fmt::Write as _;
+use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_gateway::keys::{ApiKey, ConnectorGrant, KeyTerms, Keys, Secret, SecretForm};
 use cellblock_gateway::quotas::Allowance;
+use cellblock_gateway::records::RecordsPlace;
 use cellblock_image::Home;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::args::key::{KeyArgs, KeyCommand};
-use crate::config::Sources;
+use crate::config::{Loaded, Sources};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
-use crate::render::{FAINT, STRONG, Screen, styled};
+use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 
 /// Does it, prints, and says how it ended.
@@ -34,7 +36,8 @@ async fn act(args: KeyArgs) -> Result<()> {
     let loaded = Sources::of_process(args.config, None)
         .with_records(args.records)
         .load()?;
-    let keys = Keys::new(loaded.records(Home::find()?.root())?.open().await?);
+    let home = Home::find()?;
+    let keys = Keys::new(loaded.records(home.root())?.open().await?);
     let mut screen = Screen::new();
     match args.command {
         KeyCommand::Create {
@@ -46,6 +49,7 @@ async fn act(args: KeyArgs) -> Result<()> {
             max_network,
             admin,
             e2b,
+            yes,
             json,
         } => {
             let expires_at = expires.map(|after| now().saturating_add(after.as_secs()));
@@ -58,6 +62,9 @@ async fn act(args: KeyArgs) -> Result<()> {
                     "there is no connector `{unknown}`: the configuration has none of this name in `connectors`, and no `mcp_servers` of \
                      this name whose `offer` is `code` or `both`"
                 )));
+            }
+            if closes_server(&loaded, &keys).await? {
+                confirm_closing(&loaded, home.root(), &mut screen, yes)?;
             }
             let (key, secret) = keys
                 .create(
@@ -116,6 +123,43 @@ async fn act(args: KeyArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns whether the first key closes a server that is open to everybody on this machine.
+async fn closes_server(loaded: &Loaded, keys: &Keys) -> Result<bool> {
+    let is_open = !loaded.settings.auth.required && loaded.settings.listen.0.ip().is_loopback();
+    Ok(is_open && keys.list().await?.is_empty())
+}
+
+/// Warns about that, and asks if there is a person to ask.
+fn confirm_closing(loaded: &Loaded, home: &Path, screen: &mut Screen, yes: bool) -> Result<()> {
+    let reopening = match loaded.records(home)? {
+        RecordsPlace::File(_) => format!("move `{}` away while it is stopped", loaded.state(home).display()),
+        RecordsPlace::Postgres(_) => "start it with another database".to_owned(),
+    };
+    screen.tell(&outcome::note(&sanitize::line(&format!(
+        "this is the first key: from now on, a server with these records rejects every client without a key, and revoking the key does not \
+         open it again. To do that, {reopening}, which also hides everything else that it keeps"
+    ))));
+    let mut stdin = std::io::stdin().lock();
+    if yes || !stdin.is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(());
+    }
+    screen.tell("Create the key? [y/N]");
+    let mut answer = String::new();
+    stdin
+        .read_line(&mut answer)
+        .map_err(Error::process("read the answer"))?;
+    if is_yes(&answer) {
+        return Ok(());
+    }
+    Err(Error::Refused(
+        "no key was created; `--yes` creates it without asking".to_owned(),
+    ))
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
 }
 
 /// Reads a secret, which no message repeats.
@@ -205,4 +249,19 @@ fn date(seconds: u64) -> String {
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        for answer in ["y\n", "Yes\n", " YES "] {
+            assert!(is_yes(answer), "{answer:?}");
+        }
+        for answer in ["", "\n", "n\n", "yellow\n", "no\n"] {
+            assert!(!is_yes(answer), "{answer:?}");
+        }
+    }
 }

@@ -84,6 +84,8 @@ fn options(args: &McpArgs) -> Result<Options> {
         max_tokens: args.max_tokens as usize,
         idle_timeout: args.idle_timeout,
         on_idle: args.on_idle,
+        images: args.images,
+        links: args.links,
         max_sessions_per_key: args.max_sessions.into(),
         max_sessions: args.max_sessions.into(),
         project: args.project.clone(),

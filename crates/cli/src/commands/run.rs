@@ -9,20 +9,23 @@ use std::time::Duration;
 use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::derivation::KIND as DERIVATION;
-use cellblock_interpreter::execution::{Event, Outcome};
+use cellblock_interpreter::execution::{Event, Outcome, UnsentOutputs};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::lineage::VariableOrigin;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::report::{CellReport, DerivationReport};
 use cellblock_interpreter::{Cell, Execution, Input, Interpreter, Session};
 use cellblock_sandbox::backend::BackendKind;
-use cellblock_sandbox::jail::protection::{Protection, Report, State};
+use cellblock_sandbox::limits::NetworkPolicy;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+mod advice;
 mod derivation;
+mod namespaces;
 mod recording;
 
+pub(super) use self::namespaces::without_namespaces;
 use self::recording::LocalRuns;
 use super::image;
 use crate::args::RunArgs;
@@ -126,6 +129,8 @@ struct Run {
     of_session: ToolsetSession,
     /// Records of its cells.
     runs: LocalRuns,
+    /// The network of its sandbox.
+    network: NetworkPolicy,
 }
 
 impl Run {
@@ -150,6 +155,7 @@ impl Run {
             preloaded: Vec::new(),
             of_session: of_session(args)?,
             runs: LocalRuns::begin(),
+            network: args.network.network,
         })
     }
 
@@ -204,7 +210,7 @@ impl Run {
             let ((), prepared) = self.cancel.unless(both).await?;
             prepared?;
         }
-        if let Some(warning) = without_namespaces(&interpreter.report()) {
+        if let Some(warning) = without_namespaces(&interpreter) {
             self.tell(&outcome::note(&warning));
         }
         for module in interpreter.failed_modules() {
@@ -313,7 +319,13 @@ impl Run {
         saved: &mut Vec<PathBuf>,
     ) -> Result<Execution> {
         let (events, ended) = session.start_cell(cell).await?.split();
-        Ok(self.watch(session, events, ended, store, saved).await??)
+        let mut unsent = UnsentOutputs::default();
+        let watching = self.watch(session, events, ended, &mut unsent, store, saved);
+        let execution = watching.await??;
+        for output in unsent.rest(&execution.outputs) {
+            self.show_output(output, store, saved).await?;
+        }
+        Ok(execution)
     }
 
     /// Shows what `running` tells until it ends. Ctrl-C interrupts it, and ends `cellblock` when it is pressed again.
@@ -322,6 +334,7 @@ impl Run {
         session: &Session,
         mut events: mpsc::Receiver<Event>,
         running: impl Future<Output = T>,
+        unsent: &mut UnsentOutputs,
         store: &Store,
         saved: &mut Vec<PathBuf>,
     ) -> Result<T> {
@@ -329,7 +342,7 @@ impl Run {
         let mut running = std::pin::pin!(session.until(pressed.cancelled(), running));
         let ended = loop {
             tokio::select! {
-                Some(event) = events.recv() => self.show(&event, store, saved).await?,
+                Some(event) = events.recv() => self.show(unsent.pass(event), store, saved).await?,
                 ended = &mut running => break ended,
                 () = self.cancel.pressed() => {
                     if pressed.is_cancelled() {
@@ -341,17 +354,21 @@ impl Run {
             }
         };
         while let Ok(event) = events.try_recv() {
-            self.show(&event, store, saved).await?;
+            self.show(unsent.pass(event), store, saved).await?;
         }
         Ok(ended)
     }
 
-    async fn show(&mut self, event: &Event, store: &Store, saved: &mut Vec<PathBuf>) -> Result<()> {
+    async fn show(&mut self, event: Option<Event>, store: &Store, saved: &mut Vec<PathBuf>) -> Result<()> {
         match (event, &mut self.screen) {
-            (Event::Output(output), _) => self.show_output(output, store, saved).await?,
-            (Event::Stdout(bytes), Some(screen)) => screen.sandbox_stdout(bytes),
-            (Event::Stderr(bytes), Some(screen)) => screen.sandbox_stderr(bytes),
-            (Event::Stdout(_) | Event::Stderr(_), None) => {}
+            (Some(Event::Output(output)), _) => self.show_output(&output, store, saved).await?,
+            (Some(Event::Stdout(bytes)), Some(screen)) => screen.sandbox_stdout(&bytes),
+            (Some(Event::Stderr(bytes)), Some(screen)) => screen.sandbox_stderr(&bytes),
+            // What code can replace is shown at the cell's end.
+            (
+                None | Some(Event::Stdout(_) | Event::Stderr(_) | Event::Display(_) | Event::Clear { .. }),
+                _,
+            ) => {}
         }
         Ok(())
     }
@@ -361,9 +378,20 @@ impl Run {
         match output {
             Output::Dataframe(frame) => self.say(|| table::draw(frame, width)),
             Output::Primitive(it) => self.say(|| primitive(it)),
-            Output::Rich(it) => self.say(|| sanitize::text(&it.text)),
+            Output::Rich(it) => {
+                self.say(|| sanitize::text(&it.text));
+                if !figure::drawn_forms(it).is_empty() {
+                    self.save_pictures(output, "value", store, saved).await?;
+                }
+            }
             Output::Result(it) => self.say(|| sanitize::text(&format!("result: {:#}", it.value))),
-            Output::Exception(it) => self.tell_with(|| exception::draw(it)),
+            Output::Exception(it) => {
+                self.tell_with(|| exception::draw(it));
+                if let Some(hint) = advice::of(it, self.network, &std::env::current_dir().unwrap_or_default())
+                {
+                    self.tell(&format!("{}: {}", styled(NOTE, "hint"), sanitize::line(&hint)));
+                }
+            }
             Output::Chart(it) => {
                 self.save_pictures(output, &figure::chart_caption(it), store, saved)
                     .await?;
@@ -411,6 +439,7 @@ impl Run {
         saved: &mut Vec<PathBuf>,
     ) -> Result<()> {
         if let Some(screen) = &mut self.screen {
+            screen.ends_of_streams(&execution.stdout, &execution.stderr);
             screen.end_cell();
         }
         if let Some(out) = &mut self.out {
@@ -480,26 +509,6 @@ impl Run {
     fn tell(&mut self, block: &str) {
         self.tell_with(|| block.to_owned());
     }
-}
-
-/// What to say where the walls are not the usual ones.
-pub(super) fn without_namespaces(report: &Report) -> Option<String> {
-    let lost = Protection::ALL
-        .into_iter()
-        .filter(|it| it.needs_namespaces() && !report.is_active(*it));
-    let names: Vec<_> = lost.map(|it| it.to_string()).collect();
-    let reason = match report.0.get(&Protection::UserNamespace)? {
-        State::Active => return None,
-        State::Degraded { reason } => reason.split("; ").next().unwrap_or_default(),
-        // A wall replaces the filter, too, which cannot be disabled without one.
-        State::Disabled if report.0.get(&Protection::Seccomp) == Some(&State::Disabled) => return None,
-        State::Disabled => "the policy disables namespaces",
-    };
-    Some(format!(
-        "running without namespaces, as the policy allows: {}; not active: {}",
-        sanitize::line(reason),
-        names.join(", ")
-    ))
 }
 
 /// The text of a scalar, as Python would print it.

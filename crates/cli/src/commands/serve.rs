@@ -4,19 +4,26 @@ mod dialects;
 mod mcp;
 mod metered;
 pub(super) mod plan;
+#[cfg(feature = "kubernetes")]
+mod pods;
+#[cfg(not(feature = "kubernetes"))]
+#[path = "serve/no_pods.rs"]
 mod pods;
 
+use std::cell::Cell;
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::Path;
 
 use cellblock_artifact::Store;
+use cellblock_dialects::DialectListener;
 use cellblock_gateway::records::{Records, RecordsPlace};
 use cellblock_gateway::remote::{self, FoundServer, Site};
 use cellblock_gateway::server;
 use cellblock_gateway::{Elsewhere, Engine, Gateway};
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::connector::limit_answers;
 use cellblock_interpreter::remote::Remote;
 use cellblock_interpreter::walls::choose;
 use cellblock_sandbox::backend::BackendKind;
@@ -35,6 +42,7 @@ use crate::warm::attach::Wanted;
 use crate::warm::backend::WarmBackend;
 use crate::warm::setting::WarmSetting;
 use plan::Plan;
+use pods::StartingServer;
 
 /// What is said of the server at `sandbox_url`.
 const SANDBOXES: &str = "code runs in the sandboxes of the Cellblock at `sandbox_url`";
@@ -52,7 +60,7 @@ pub(crate) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: &ServeArgs) -> Result<()> {
     let Plan {
         loaded,
-        options,
+        mut options,
         models,
         site,
         pods,
@@ -69,16 +77,36 @@ async fn serve(args: &ServeArgs) -> Result<()> {
             address: options.listen,
             source,
         })?;
+    let address = listener.local_addr().map_err(Error::process("listen"))?;
+    let is_announced = Cell::new(false);
+    let announce = || {
+        if !is_announced.replace(true) {
+            tracing::info!(%address, "listening");
+            Screen::new().show(&format!("listening on http://{address}"));
+        }
+    };
+    limit_answers(loaded.settings.fetches);
     let mut interrupted = signal(SignalKind::interrupt()).map_err(Error::process("listen for Ctrl-C"))?;
     let mut terminated = signal(SignalKind::terminate()).map_err(Error::process("listen for SIGTERM"))?;
     let start = async {
         let home = Home::find()?;
+        options.uploads.folder = Some(home.root().join("uploads"));
         let (records, lock) = records(&loaded, &home).await?;
         server::check(&options, &records).await?;
         let engine = match &pods {
-            Some(pods) => pods::engine(&loaded, pods, &home).await?,
+            Some(pods) => {
+                let server = StartingServer {
+                    listener: &listener,
+                    options: &options,
+                    announce: &announce,
+                };
+                pods::engine(&loaded, pods, &home, &server).await?
+            }
             None => engine(&loaded, site.as_ref(), warm, &home).await?,
         };
+        if let Engine::Interpreter(interpreter) = &engine {
+            interpreter.limit_requirements(options.requirements.clone());
+        }
         Ok::<_, Error>((Gateway::new(options, records, models, engine), lock))
     };
     let (gateway, _lock) = tokio::select! {
@@ -86,14 +114,17 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         _ = interrupted.recv() => return Err(Error::Cancelled),
         _ = terminated.recv() => return Ok(()),
     };
-    let address = listener.local_addr().map_err(Error::process("listen"))?;
     let mut mounted: Vec<_> = mcp
         .into_iter()
         .filter_map(|options| mcp::mount(&gateway, options))
         .collect();
-    mounted.extend(dialects::mounts(&gateway, &loaded.settings.dialects)?);
-    let serving = gateway.start(listener, &mounted).await?;
-    tracing::info!(%address, "listening");
+    let (mounts, listeners) = dialects::mounts(&gateway, &loaded.settings.dialects)?;
+    mounted.extend(mounts);
+    let mut serving = gateway.start(listener, &mounted).await?;
+    for DialectListener { listener, routes } in listeners {
+        serving = serving.with_listener(listener, routes);
+    }
+    announce();
     tell(address, &gateway, site.is_some(), args.demo);
     let stopping = gateway.clone();
     tokio::spawn(async move {
@@ -164,10 +195,24 @@ async fn engine(loaded: &Loaded, site: Option<&Site>, warm: WarmSetting, home: &
 }
 
 async fn here(loaded: &Loaded, setting: WarmSetting, home: &Home, store: Store) -> Result<Interpreter> {
-    let settings = &loaded.settings;
     let display = Display::on_stderr();
-    let image = image::ready(home, &settings.image.0, settings.mirror(), &display).await?;
+    let started = start_here(loaded, setting, home, store, &display).await;
     display.clear();
+    started
+}
+
+async fn start_here(
+    loaded: &Loaded,
+    setting: WarmSetting,
+    home: &Home,
+    store: Store,
+    display: &Display,
+) -> Result<Interpreter> {
+    let settings = &loaded.settings;
+    let image = image::ready(home, &settings.image.0, settings.mirror(), display).await?;
+    // For a person; lines of a log have their own form.
+    display.wait_for("starting sandboxes");
+    tracing::info!(image = %settings.image.0, "starting sandboxes");
     let limits = settings.limits.enforced();
     let demands = settings.protections.demands();
     let walls = settings.walls();
@@ -203,7 +248,6 @@ async fn here(loaded: &Loaded, setting: WarmSetting, home: &Home, store: Store) 
 
 fn tell(address: SocketAddr, gateway: &Gateway, elsewhere: bool, demo: bool) {
     let mut screen = Screen::new();
-    screen.show(&format!("listening on http://{address}"));
     match &gateway.engine {
         Engine::Execute(_) => screen.show(EXECUTES),
         Engine::Interpreter(_) if elsewhere => screen.show(SANDBOXES),

@@ -11,6 +11,7 @@ use crate::config::Sources;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, print};
+use crate::render::table::counted;
 use crate::render::{FAINT, STRONG, Screen, date, styled};
 use crate::sanitize;
 
@@ -43,7 +44,7 @@ async fn act(args: VolumeArgs) -> Result<()> {
                 screen.show(&line(found));
             }
         }
-        VolumeCommand::Delete { volume } => {
+        VolumeCommand::Remove { volume } => {
             let found = one(&all, &volume)?;
             if !volumes.delete(found).await? {
                 let writer = found.volume.last_writer.as_ref();
@@ -97,8 +98,10 @@ fn line(owned: &OwnedVolume) -> String {
     let writer = writer.map_or_else(String::new, |it| format!(", {} {}", it.session, it.state));
     let size = Size(u64::try_from(volume.bytes).unwrap_or(0));
     let rest = format!(
-        "revision {}, {saved}, {} files, {size}, of {}{writer}",
-        volume.revision, volume.files, owned.owner
+        "revision {}, {saved}, {}, {size}, of {}{writer}",
+        volume.revision,
+        counted(volume.files, "file"),
+        owned.owner
     );
     format!(
         "{}  {}  {}",

@@ -1,6 +1,6 @@
 //! `cellblock warm`: a process that keeps sandboxes ready for `cellblock run`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cellblock_image::Home;
 use cellblock_sandbox::jail::protection::{Demands, Protection};
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::{image, session};
 use crate::args::warm::{WarmCommand, WarmStartArgs};
 use crate::cancel::Cancel;
-use crate::error::{self, Result};
+use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::progress::Display;
 use crate::render::json::print;
@@ -29,6 +29,8 @@ pub(crate) mod host;
 
 /// How often it is looked whether a host that somebody else starts is ready.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Maximum time for the first sandbox of a host.
+const FILL: Duration = Duration::from_secs(10);
 
 /// Does it, prints, and says how it ended.
 pub(crate) async fn run(command: WarmCommand) -> ExitCode {
@@ -60,7 +62,7 @@ async fn start(args: &WarmStartArgs) -> Result<()> {
         image_name: &args.image,
         demands: &demands,
     };
-    display.wait_for("importing the image's libraries");
+    display.announce("importing the image's libraries");
     let started = loop {
         match wanted.claim(args.idle_timeout)? {
             Some((place, held)) => {
@@ -75,14 +77,16 @@ async fn start(args: &WarmStartArgs) -> Result<()> {
             },
         }
     };
+    let (place, notes) = started.inspect_err(|_| display.clear())?;
+    let host = cancel
+        .unless(async { Ok::<_, Error>(Host::filled(place).await) })
+        .await;
     display.clear();
-    let (place, notes) = started?;
     let mut screen = Screen::new();
     for note in notes {
         screen.tell(&outcome::note(&note));
     }
-    let host = Host::of(place).await;
-    screen.show(&host.line());
+    screen.show(&host?.line());
     Ok(())
 }
 
@@ -160,6 +164,19 @@ struct Host {
 }
 
 impl Host {
+    /// Waits until a host has a sandbox ready, but not for long: without one, a run makes its own.
+    async fn filled(place: SessionPlace) -> Self {
+        let begun = Instant::now();
+        loop {
+            let host = Self::of(place.clone()).await;
+            let is_empty = host.state.as_ref().is_some_and(|it| it.ready + it.running == 0);
+            if !is_empty || begun.elapsed() > FILL {
+                return host;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
     async fn of(place: SessionPlace) -> Self {
         let state = if place.has_socket() {
             describe(&place).await.ok()

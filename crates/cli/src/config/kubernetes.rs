@@ -1,15 +1,18 @@
 //! Pods of a cluster that run code.
 
 use cellblock_agent::provider::ProviderKey;
-use cellblock_kubernetes::KubernetesOptions;
-use cellblock_sandbox::backend::{BackendChoice, BackendKind};
-use cellblock_settings::Time;
+use cellblock_sandbox::backend::{BackendChoice, BackendKind, KubernetesOptions};
+use cellblock_settings::{MissingFeature, Time};
 
 use super::check::Check;
 use super::{ConfigError, ImageName, Loaded, Settings};
 
 /// Pods, and how they are spoken to.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "kubernetes"),
+    expect(dead_code, reason = "nothing speaks to them")
+)]
 pub(crate) struct PodSite {
     pub(crate) options: KubernetesOptions,
     pub(crate) key: Option<ProviderKey>,
@@ -30,6 +33,9 @@ impl Settings {
                 );
             }
             return;
+        }
+        if !cfg!(feature = "kubernetes") {
+            check.failed(&["backend"], &MissingFeature("kubernetes"));
         }
         if self.sandbox_url.is_some() {
             check.wrong(

@@ -36,10 +36,9 @@ use cellblock_dialects::DialectsOptions;
 use cellblock_gateway::options::{
     AdvertisedUrl, AuthOptions, CellOptions, ContainerOptions, ExecuteOptions, FileOptions,
     HttpServerOptions, MetricsOptions, ModelListOptions, Options, QuotaOptions, RemoteOptions,
-    ResponseOptions, RunOptions, SessionsOptions, VolumeOptions,
+    ResponseOptions, RunOptions, SessionsOptions, UploadOptions, VolumeOptions,
 };
 use cellblock_image::Mirror;
-use cellblock_kubernetes::KubernetesOptions;
 use cellblock_mcp::Options as McpOptions;
 pub(crate) use cellblock_mcp_client::OfferPolicy;
 use cellblock_mcp_client::RequestedServerOptions;
@@ -49,10 +48,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::env_vars;
+use cellblock_interpreter::connector::FetchOptions;
+use cellblock_interpreter::image::layer::RequirementOptions;
 use cellblock_interpreter::walls::WallOptions;
 use cellblock_interpreter::walls::gvisor::GvisorOptions;
 use cellblock_interpreter::walls::microvm::MicrovmOptions;
-use cellblock_sandbox::backend::{BackendChoice, BackendKind};
+use cellblock_sandbox::backend::{BackendChoice, BackendKind, KubernetesOptions};
 pub(crate) use cells::snippet;
 pub(crate) use file::{ConfigError, Loaded, Sources};
 pub(crate) use kubernetes::PodSite;
@@ -102,11 +103,13 @@ pub(crate) struct Settings {
     pub(crate) providers: Providers,
     pub(crate) models: ModelListOptions,
     pub(crate) connectors: Connectors,
+    pub(crate) fetches: FetchOptions,
     pub(crate) mcp_servers: McpServers,
     pub(crate) mcp_requests: RequestedServerOptions,
     pub(crate) limits: LimitsSection,
     pub(crate) egress: EgressSection,
     pub(crate) cells: CellOptions,
+    pub(crate) requirements: RequirementOptions,
     pub(crate) pool: PoolConfig,
     pub(crate) protections: Protections,
     /// Wall around sandboxes: `process` (the host's kernel), `gvisor`, `microvm`, or `auto`, the strongest that works; or `kubernetes`,
@@ -125,6 +128,7 @@ pub(crate) struct Settings {
     pub(crate) containers: ContainerOptions,
     pub(crate) files: FileOptions,
     pub(crate) sessions: SessionsOptions,
+    pub(crate) uploads: UploadOptions,
     pub(crate) volumes: VolumeOptions,
     pub(crate) runs: RunOptions,
     pub(crate) execute: ExecuteOptions,
@@ -176,12 +180,14 @@ impl Settings {
             containers: self.containers.clone(),
             files: self.files.clone(),
             sessions: self.sessions.clone(),
+            uploads: self.uploads.clone(),
             volumes: self.volumes.clone(),
             runs: self.runs,
             execute: self.execute.clone(),
             remote: self.remote,
             auth: self.auth,
             quotas: self.quotas.clone(),
+            requirements: self.requirements.clone(),
             metrics: self.metrics,
             http: self.http.clone(),
             code_interpreter: interpreter.enabled,

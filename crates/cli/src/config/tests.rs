@@ -182,6 +182,18 @@ fn defaults_are_a_configuration_too() {
     insta::assert_snapshot!(loaded.show());
 }
 
+#[cfg(not(feature = "kubernetes"))]
+#[test]
+fn pods_need_a_build_that_claims_them() {
+    let text = "backend: kubernetes\nsandbox_allow_http: true\nkubernetes: {warm_pool: w}";
+    assert_eq!(
+        load(text, &[]).unwrap_err(),
+        "read the configuration: cellblock.yaml:1:10: `backend`: this build lacks `kubernetes`: rebuild with `--features kubernetes` \
+         (or `--features full`)"
+    );
+}
+
+#[cfg(feature = "kubernetes")]
 #[test]
 fn mistakes_are_told_with_their_place_and_a_repair() {
     let mut told = String::new();

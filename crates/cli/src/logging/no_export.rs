@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use cellblock_settings::MissingFeature;
 use tracing_subscriber::layer::Identity;
 
 use crate::env_vars;
@@ -16,7 +17,7 @@ impl NoExport {
     pub(super) fn start() -> Result<Option<Self>, Box<dyn Error>> {
         match env_vars::OTLP.get() {
             None => Ok(None),
-            Some(_) => Err("this `cellblock` was built without the feature `otlp`; build it with that feature, or unset OTEL_EXPORTER_OTLP_ENDPOINT".into()),
+            Some(_) => Err(MissingFeature("otlp").into()),
         }
     }
 

@@ -1,9 +1,12 @@
 //! Names the files of charts and pictures, and says where they went.
 
-use cellblock_artifact::ArtifactId;
-use cellblock_interpreter::output::{Chart, Figure, Image, ImageMime, Output};
+use cellblock_artifact::{ArtifactId, extension as extension_of};
+use cellblock_interpreter::output::{Chart, Figure, Image, ImageMime, Output, Rich};
 
 use crate::sanitize;
+
+/// The media type of a chart of Plotly.
+const PLOTLY: &str = "application/vnd.plotly.v1+json";
 
 /// A file to save for an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,7 @@ pub(crate) struct Counter {
     figures: u32,
     charts: u32,
     images: u32,
+    values: u32,
 }
 
 impl Counter {
@@ -58,21 +62,47 @@ impl Counter {
                 self.charts += 1;
                 let number = self.charts;
                 let image = chart.image.iter().map(|image| (image.sha256, "png"));
+                let document = chart.document.iter().map(|it| (it.sha256, "json"));
                 image
-                    .chain([(chart.document.sha256, "json")])
+                    .chain(document)
                     .map(|(artifact, extension)| SavedPicture {
                         artifact,
                         name: format!("chart_{number}.{extension}"),
                     })
                     .collect()
             }
-            Output::Dataframe(_)
-            | Output::Primitive(_)
-            | Output::Rich(_)
-            | Output::Result(_)
-            | Output::Exception(_) => Vec::new(),
+            Output::Rich(value) => {
+                let forms = drawn_forms(value);
+                self.values += u32::from(!forms.is_empty());
+                let number = self.values;
+                forms
+                    .into_iter()
+                    .map(|(artifact, extension)| SavedPicture {
+                        artifact,
+                        name: format!("value_{number}.{extension}"),
+                    })
+                    .collect()
+            }
+            Output::Dataframe(_) | Output::Primitive(_) | Output::Result(_) | Output::Exception(_) => {
+                Vec::new()
+            }
         }
     }
+}
+
+/// Returns the forms of a value that its text cannot replace, with their extensions: pictures, and the charts of Plotly.
+pub(crate) fn drawn_forms(value: &Rich) -> Vec<(ArtifactId, &'static str)> {
+    let is_plotly = value.bundle.iter().any(|form| form.mime == PLOTLY);
+    let extension = |mime: &str| match mime {
+        PLOTLY => Some("plotly.json"),
+        "text/html" if is_plotly => Some("html"),
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "image/svg+xml" => Some(extension_of(mime)),
+        _ => None,
+    };
+    let forms = value.bundle.iter();
+    forms
+        .filter_map(|form| Some((form.artifact.sha256, extension(&form.mime)?)))
+        .collect()
 }
 
 const fn extension(mime: ImageMime) -> &'static str {
@@ -122,6 +152,8 @@ fn caption(kind: &str, name: Option<&str>, size: Option<(u32, u32)>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cellblock_interpreter::output::Representation;
+
     use super::*;
 
     #[test]
@@ -157,5 +189,37 @@ mod tests {
             .map(|picture| picture.name)
             .collect();
         assert_eq!(names, ["image_1.png", "image_2.svg"]);
+    }
+
+    #[test]
+    fn a_value_is_saved_in_the_forms_that_its_text_cannot_replace() {
+        let form = |mime: &str| Representation {
+            mime: mime.to_owned(),
+            artifact: cellblock_interpreter::output::ArtifactRef {
+                sha256: ArtifactId::of(mime.as_bytes()),
+                kind: cellblock_artifact::Kind::Rich,
+                bytes: 1,
+                media_type: mime.to_owned(),
+            },
+        };
+        let value = |mimes: &[&str]| {
+            Output::Rich(Rich {
+                name: None,
+                text: String::new(),
+                bundle: mimes.iter().copied().map(form).collect(),
+                truncated: false,
+            })
+        };
+        let mut counter = Counter::default();
+        let names: Vec<_> = [
+            value(&["text/html", "image/png"]),
+            value(&["text/html", "text/latex"]),
+            value(&[PLOTLY, "text/html"]),
+        ]
+        .iter()
+        .flat_map(|output| counter.pictures(output))
+        .map(|picture| picture.name)
+        .collect();
+        assert_eq!(names, ["value_1.png", "value_2.plotly.json", "value_2.html"]);
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod json;
 pub(crate) mod outcome;
 pub(crate) mod screen;
 pub(crate) mod table;
+mod terminal_stream;
 
 pub(crate) use screen::Screen;
 

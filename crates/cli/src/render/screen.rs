@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstream::AutoStream;
+use cellblock_interpreter::execution::StreamText;
 
+use super::terminal_stream::TerminalStream;
 use crate::env_vars;
-use crate::sanitize;
 
 /// The width of tables where nothing tells it.
 const WIDTH: usize = 100;
@@ -23,7 +24,9 @@ pub(crate) struct Screen {
 #[derive(Debug)]
 struct Lane<W> {
     writer: W,
-    sandbox: sanitize::SanitizedStream,
+    sandbox: TerminalStream,
+    /// Bytes of the cell that were passed on.
+    passed: u64,
     /// Whether the last line that was written has not ended.
     within_line: bool,
     gone: bool,
@@ -33,8 +36,8 @@ impl Screen {
     /// This process' streams.
     pub(crate) fn new() -> Self {
         Self {
-            stdout: Lane::new(anstream::stdout()),
-            stderr: Lane::new(anstream::stderr()),
+            stdout: Lane::new(anstream::stdout(), io::stdout().is_terminal()),
+            stderr: Lane::new(anstream::stderr(), io::stderr().is_terminal()),
             width: width(),
         }
     }
@@ -72,6 +75,12 @@ impl Screen {
         self.stderr.flush_sandbox();
     }
 
+    /// Shows the end of the streams of a cell that were too long to be passed on whole.
+    pub(crate) fn ends_of_streams(&mut self, stdout: &StreamText, stderr: &StreamText) {
+        self.stdout.end_of(stdout);
+        self.stderr.end_of(stderr);
+    }
+
     /// On a terminal both streams share the cursor, so an open line of either is ended.
     fn end_line(&mut self) {
         self.stdout.flush_sandbox();
@@ -82,16 +91,36 @@ impl Screen {
 }
 
 impl<W: Write> Lane<W> {
-    fn new(writer: W) -> Self {
+    fn new(writer: W, terminal: bool) -> Self {
         Self {
             writer,
-            sandbox: sanitize::SanitizedStream::default(),
+            sandbox: TerminalStream::new(terminal),
+            passed: 0,
             within_line: false,
             gone: false,
         }
     }
 
+    fn end_of(&mut self, kept: &StreamText) {
+        if let Some(end) = kept.end() {
+            let missing = kept.bytes.saturating_sub(self.passed);
+            let left_out = missing.saturating_sub(end.len() as u64);
+            if left_out > 0 {
+                self.flush_sandbox();
+                self.end_line();
+                self.pass(format!("[… {left_out} of {} bytes left out …]\n", kept.bytes).as_bytes());
+            }
+            // A part of the end may have been passed on, too.
+            let known = end
+                .len()
+                .saturating_sub(usize::try_from(missing).unwrap_or(usize::MAX));
+            self.pass(&end.as_bytes()[known..]);
+        }
+        self.passed = 0;
+    }
+
     fn pass(&mut self, bytes: &[u8]) {
+        self.passed += bytes.len() as u64;
         let safe = self.sandbox.push(bytes);
         self.write(&safe);
     }
@@ -107,6 +136,7 @@ impl<W: Write> Lane<W> {
     }
 
     fn end_line(&mut self) {
+        self.sandbox.begin();
         if self.within_line {
             self.write("\n");
         }
@@ -144,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_block_begins_on_a_line_of_its_own() {
-        let mut lane = Lane::new(Vec::new());
+        let mut lane = Lane::new(Vec::new(), false);
         lane.pass(b"working");
         lane.flush_sandbox();
         lane.end_line();
@@ -169,7 +199,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut lane = Lane::new(Closed(0));
+        let mut lane = Lane::new(Closed(0), true);
         lane.pass(b"a");
         lane.pass(b"b");
         assert_eq!(lane.writer.0, 1);

@@ -1,6 +1,7 @@
 //! Draws a data frame as a table that fits the width.
 
 use cellblock_interpreter::output::Dataframe;
+pub(crate) use cellblock_interpreter::text::plural;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -261,13 +262,11 @@ pub(crate) fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A word in the number that fits a count.
-pub(crate) fn plural(count: u64, word: &str) -> String {
-    if count == 1 {
-        word.to_owned()
-    } else {
-        format!("{word}s")
-    }
+/// A count and what it counts, such as `1 row` or `2,000 rows`.
+pub(crate) fn counted(count: impl TryInto<u64>, word: &str) -> String {
+    // Nothing that is shown counts below 0.
+    let count = count.try_into().unwrap_or_default();
+    format!("{} {}", grouped(count), plural(count, word))
 }
 
 #[cfg(test)]
@@ -302,6 +301,18 @@ mod tests {
 
     fn plain(frame: &Dataframe, width: usize) -> String {
         anstream::adapter::strip_str(&draw(frame, width)).to_string()
+    }
+
+    #[test]
+    fn one_is_counted_without_an_s() {
+        assert_eq!(
+            [
+                counted(0_u64, "row"),
+                counted(1_usize, "row"),
+                counted(2000_i64, "row")
+            ],
+            ["0 rows", "1 row", "2,000 rows"]
+        );
     }
 
     #[test]

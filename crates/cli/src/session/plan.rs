@@ -28,6 +28,9 @@ pub(crate) struct SessionPlan {
     pub(crate) image_name: String,
     /// The sandbox's memory.
     pub(crate) memory_bytes: Option<u64>,
+    /// Packages in addition to those of the image.
+    #[serde(default)]
+    pub(crate) requirements: Vec<String>,
     /// Files that are shown in `/tmp/data`.
     pub(crate) datasets: Vec<SessionDataset>,
     /// Where files go that commands leave in `/tmp/output`.

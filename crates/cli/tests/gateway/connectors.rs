@@ -120,11 +120,11 @@ fn a_call_over_mcp_is_logged_without_secrets_and_counted() {
         served.check(&cell);
         let fetched = cell["fetch_log"].as_str().unwrap();
         assert!(fetched.contains("fred.series("), "{fetched}");
-        let session = &cell["session"];
+        let session = &cell["session_id"];
         let more = "import cellblock\n\
                     try:\n    [fred.series(f'S{n}') for n in range(3)]\n\
                     except cellblock.RateLimitError as error:\n    print(error.retry_after > 0, error)";
-        let cell = done(&client, "run_cell", json!({"code": more, "session": session})).await;
+        let cell = done(&client, "run_cell", json!({"code": more, "session_id": session})).await;
         let printed = cell["stdout"].as_str().unwrap();
         assert!(
             printed.starts_with(

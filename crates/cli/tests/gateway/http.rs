@@ -20,6 +20,12 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All values of a header.
+    pub(crate) fn headers(&self, name: &str) -> Vec<&str> {
+        let found = self.headers.iter().filter(|(it, _)| it == name);
+        found.map(|(_, value)| value.as_str()).collect()
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
     }
@@ -55,15 +61,20 @@ pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], bo
     let lines: Vec<_> = lines
         .map(|(name, value)| format!("{name}: {value}\r\n"))
         .collect();
-    let text = format!(
-        "{line} HTTP/1.1\r\nConnection: close\r\n{}\r\n{body}",
-        lines.concat()
-    );
+    let closes = !headers.iter().any(|(name, _)| *name == "Connection");
+    let close = if closes { "Connection: close\r\n" } else { "" };
+    let text = format!("{line} HTTP/1.1\r\n{close}{}\r\n{body}", lines.concat());
     stream.write_all(text.as_bytes()).unwrap();
     Sent(BufReader::new(stream))
 }
 
 impl Sent {
+    /// Waits so long for each part of the answer.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        self.0.get_ref().set_read_timeout(Some(limit)).unwrap();
+        self
+    }
+
     /// Reads the answer to its end, or as far as it comes.
     pub(crate) fn answer(mut self) -> Answer {
         let mut line = String::new();

@@ -21,6 +21,13 @@ fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
     assert_eq!(secret.lines().count(), 1);
     assert!(secret.starts_with("cbk_"), "{secret}");
     assert!(!made.stderr.contains(&secret));
+    for told in [
+        "note: this is the first key",
+        "revoking the key does not open it again",
+        "move `",
+    ] {
+        assert!(made.stderr.contains(told), "{}", made.stderr);
+    }
 
     let bearer = format!("Bearer {secret}");
     for (name, value) in [
@@ -66,6 +73,10 @@ fn a_key_is_asked_for_once_there_is_one_and_revoking_it_opens_nothing() {
         let answer = server.post("/v1/responses", headers, &body);
         assert_eq!(answer.status, 401);
     }
+    // There was one before, so nothing changes for clients.
+    let second = place.cellblock(&["key", "create", "second"]);
+    assert_eq!(second.code(), 0, "{}", second.stderr);
+    assert!(!second.stderr.contains("first key"), "{}", second.stderr);
     let again = place.cellblock(&["key", "revoke", "ci"]);
     assert_eq!(again.code(), 2, "{}", again.stderr);
 

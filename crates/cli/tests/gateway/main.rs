@@ -5,16 +5,22 @@
 mod agent;
 #[path = "../it/api.rs"]
 mod api;
+#[cfg(feature = "otlp")]
 mod collector;
 mod connectors;
 mod crash;
+mod fetches;
 mod http;
+mod kept;
 mod keys;
 mod load;
 mod mcp;
 mod pages;
+mod programs;
 mod refusals;
+mod revoked;
 mod runs;
 mod server;
+mod sorts;
 mod stop;
 mod volumes;

@@ -22,7 +22,10 @@ const OWN_TESTS: [(&str, &str); 4] = [
 
 /// How a line of the shell begins that does not run here, and what runs it.
 const ELSEWHERE: [(&str, &str); 4] = [
-    ("cargo run ", "`.ci/run`, which builds the same program"),
+    (
+        "cargo run ",
+        "`.ci/run`, which builds the program with all features",
+    ),
     ("docker run ", "`cargo xtask dist container`, with Podman"),
     (
         "pip install ",

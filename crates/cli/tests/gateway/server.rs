@@ -186,6 +186,14 @@ impl Server {
         line.map_or(0, |number| number.parse().unwrap())
     }
 
+    /// Bytes of memory that it uses.
+    pub(crate) fn memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
+        kilobytes.parse::<usize>().unwrap() << 10
+    }
+
     pub(crate) fn signal(&mut self, signal: Signal) {
         self.owner.look();
         kill_process(Pid::from_child(&self.child), signal).unwrap();

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::server::Place;
+use crate::server::{Place, until};
 
 #[test]
 fn running_code_ends_and_leaves_nothing_behind() {
@@ -17,6 +17,25 @@ fn running_code_ends_and_leaves_nothing_behind() {
     assert!(rest.contains("data: [DONE]"), "{rest}");
     assert_eq!(server.ended(), Some(0), "{}", server.log());
     server.leaves(&nothing);
+}
+
+#[test]
+fn a_server_that_stops_rejects_new_sessions_while_code_runs() {
+    let place = Place::new();
+    let mut server = place.serve(&[]);
+    let sent = server.begin("import time\ntime.sleep(10)\nprint('to the', 'end')");
+    server.signal(Signal::TERM);
+    let told = until(|| {
+        let told = server.get("/readyz", &[]);
+        (told.status == 503).then_some(told)
+    });
+    assert_eq!(told.json()["status"], "draining");
+    let refused = server.post("/v1/sessions", &[], "{}");
+    assert_eq!((refused.status, refused.code()), (503, "draining".to_owned()));
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    let rest = sent.rest();
+    assert!(rest.contains("to the end"), "{rest}");
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
 }
 
 #[test]

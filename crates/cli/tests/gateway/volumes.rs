@@ -18,7 +18,7 @@ fn a_volume_survives_a_kill_and_says_which_session_was_lost() {
     let cell = server.post(&format!("/v1/sessions/{id}/cells"), JSON, code);
     assert_eq!(cell.json()["outcome"], "completed", "{}", cell.body);
 
-    let held = place.cellblock(&["volume", "delete", "data"]);
+    let held = place.cellblock(&["volume", "remove", "data"]);
     assert_eq!(held.code(), 2, "{}", held.stderr);
     assert!(
         held.stderr.contains(&format!("the session `{id}` writes it")),
@@ -51,7 +51,7 @@ fn a_volume_survives_a_kill_and_says_which_session_was_lost() {
     assert_eq!(list["volumes"][0]["last_writer"]["state"], "saved", "{list}");
     let shown = place.cellblock(&["volume", "show", "data"]);
     assert!(shown.stdout.contains("revision 1, saved "), "{}", shown.stdout);
-    let deleted = place.cellblock(&["volume", "delete", volume["id"].as_str().unwrap()]);
+    let deleted = place.cellblock(&["volume", "remove", volume["id"].as_str().unwrap()]);
     assert_eq!(deleted.code(), 0, "{}", deleted.stderr);
     let again = place.cellblock(&["volume", "show", "data"]);
     assert_eq!(again.code(), 2, "{}", again.stderr);

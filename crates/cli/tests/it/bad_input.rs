@@ -191,7 +191,7 @@ fn an_input_that_cannot_be_bound_is_reported_with_a_repair() -> Result<()> {
     let (_folder, path) = folder(&[
         ("empty.csv", b""),
         ("open.csv", b"a,b\n1,2\n\"x"),
-        ("latin.csv", b"a\nna\xefve\n"),
+        ("latin.csv", b"a\nna\xc3\xafve\xff\n"),
         ("cut.json", b"{\"a\": "),
         ("fake.parquet", b"not parquet"),
     ])?;

@@ -40,7 +40,7 @@ fn variables_of_files_have_origins_across_cells() -> Result<()> {
     let fetches = b"days = weather.get_forecast('Kyiv')\n# %%\nrain = sum(day['rain_mm'] for day in days)\n";
     let (_folder, path) = folder(&[("fetch.py", fetches), ("use.py", b"wet = rain > 1\n")])?;
     let [fetch, using] = ["fetch.py", "use.py"].map(|name| path.join(name).display().to_string());
-    let (code, report) = answer(&weather(["--json", &fetch, &using])?.run()?)?;
+    let (code, report) = answer(&weather(["--json", "-f", &fetch, "-f", &using])?.run()?)?;
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(report["cells"].as_array().map(Vec::len), Some(3));
     for (name, producer) in [("days", &fetch), ("rain", &fetch), ("wet", &using)] {

@@ -426,10 +426,10 @@ fn a_chart_is_saved_as_a_picture_beside_its_data_and_can_be_exported() -> Result
         (&mine["kind"], &mine["bytes"]),
         (&json!("chart"), &json!(document.len()))
     );
-    let described: Value = serde_json::from_str(&artifact(&["get", &id[..12], "--json"])?.stdout)?;
+    let described: Value = serde_json::from_str(&artifact(&["show", &id[..12], "--json"])?.stdout)?;
     assert_eq!(&described["sha256"], id.as_str());
-    assert_eq!(artifact(&["get", &id])?.stdout.as_bytes(), document);
-    let missing = artifact(&["get", "not-there", "--json"])?;
+    assert_eq!(artifact(&["show", &id])?.stdout.as_bytes(), document);
+    let missing = artifact(&["show", "not-there", "--json"])?;
     let error: Value = serde_json::from_str(&missing.stdout)?;
     assert_eq!(
         (missing.code(), &error["error"]["code"]),

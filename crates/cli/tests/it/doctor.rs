@@ -17,6 +17,8 @@ fn a_machine_that_runs_sandboxes_is_ready() -> Result<()> {
         "{report:#}"
     );
     assert_eq!(report["trial"]["error"], serde_json::Value::Null);
+    let features = report["features"].as_array().map_or(0, Vec::len);
+    assert!(!cfg!(feature = "full") || features == 5, "{report:#}");
     let protections = report["protections"].as_array().into_iter().flatten();
     let strict: Vec<_> = protections
         .filter(|it| it["demand"] == "strict")

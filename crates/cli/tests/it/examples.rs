@@ -86,7 +86,7 @@ fn co2_rises_faster_and_faster() -> Result<()> {
 
 #[test]
 fn macro_reads_its_input_with_pandas_and_polars() -> Result<()> {
-    let cells = cells(&["macro.py", "--input", "macro=data/macro.csv"])?;
+    let cells = cells(&["--input", "macro=data/macro.csv", "macro.py"])?;
     let tables = outputs(&cells, "dataframe");
     let libraries: Vec<_> = tables
         .iter()
@@ -111,7 +111,7 @@ fn macro_without_its_input_names_the_option() -> Result<()> {
     assert_eq!(finished.code(), 1, "{}", finished.stderr);
     let shown = format!("{}{}", finished.stdout, finished.stderr);
     assert!(
-        shown.contains("add `--input macro=examples/data/macro.csv` to the command"),
+        shown.contains("add `--input macro=examples/data/macro.csv` before the file"),
         "{shown}"
     );
     Ok(())

@@ -1,6 +1,6 @@
 //! A full disk below the home and below the directory for files: what was being written is named, and nothing is half made.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use cellblock_testkit::require;
 
 use crate::support::{in_own_mounts, small_image};
@@ -49,6 +49,34 @@ rest -type f -size +2M
             "`{part}` is not in: {}",
             ended.stderr
         );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_that_does_not_fit_into_the_store_costs_a_cell_nothing_else() -> Result<()> {
+    require!(Root);
+    require!(UserNamespaces);
+    let script = r#"
+mount -t tmpfs -o size=8m none /mnt
+for part in images refs/images cache; do
+    mkdir -p /mnt/$part
+    mount --bind "$home/$part" /mnt/$part
+done
+export CELLBLOCK_HOME=/mnt CELLBLOCK_SERVE__RUNS__KEEP=0
+attempt run --json --image "$image" -c 'print("said"); open("large", "wb").write(bytes(12 << 20))'
+"#;
+    let ended = in_own_mounts(&format!("{START}{script}"))?;
+    let report = ended.stdout.strip_suffix("code 0\n").unwrap_or_default();
+    let report: serde_json::Value =
+        serde_json::from_str(report).with_context(|| format!("{} {}", ended.stdout, ended.stderr))?;
+    assert_eq!(report["outcome"], "completed", "{report:#}");
+    assert_eq!(report["stdout"], "said\n", "{report:#}");
+    let skipped = &report["skipped_files"][0];
+    assert_eq!(skipped["path"], "/workspace/large", "{report:#}");
+    let reason = skipped["reason"].as_str().unwrap_or_default();
+    for part in ["it has 12582912 bytes", "the host's disk is full"] {
+        assert!(reason.contains(part), "`{part}` is not in: {reason}");
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use cellblock_kubernetes::{KubernetesOptions, permissions};
 use cellblock_testkit::{Cli, require, workspace_root};
 use serde_json::{Value, json};
 
@@ -139,36 +140,99 @@ fn what_the_chart_renders_is_valid_and_pods_are_restricted() -> Result<()> {
 }
 
 #[test]
-fn the_role_has_exactly_the_verbs_that_the_gateway_uses() -> Result<()> {
+fn a_gateway_is_killed_only_after_it_could_drain() -> Result<()> {
     require!(Helm);
-    let documents = render(&EVERYTHING)?;
-    let mut granted = Vec::new();
-    for rule in find(&documents, "Role")?["rules"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        for verb in rule["verbs"].as_array().into_iter().flatten() {
-            let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
-            granted.push((
-                text(&rule["apiGroups"][0]),
-                text(&rule["resources"][0]),
-                text(verb),
-            ));
+    for (values, grace, killed_after) in [
+        (&["podKeySecret=keys"][..], "30", 55),
+        (
+            &[
+                "podKeySecret=keys",
+                "gateway.graceSeconds=300",
+                "gateway.preStopSeconds=10",
+            ],
+            "300",
+            330,
+        ),
+    ] {
+        let documents = render(values)?;
+        let gateway = &find(&documents, "Deployment")?["spec"]["template"]["spec"];
+        assert_eq!(gateway["terminationGracePeriodSeconds"], killed_after);
+        let container = &gateway["containers"][0];
+        assert_eq!(container["lifecycle"]["preStop"]["exec"]["command"][0], "sleep");
+        let args = container["args"].as_array().context("args")?;
+        let at = args.iter().position(|it| it == "--grace").context("--grace")?;
+        assert_eq!(args.get(at + 1), Some(&json!(grace)));
+    }
+    Ok(())
+}
+
+/// The rules of the chart's Role, also without Helm: the file has one condition.
+fn rules(warm_pool: bool) -> Result<Value> {
+    let file = workspace_root().join("deploy/helm/cellblock/templates/rbac.yaml");
+    let text = std::fs::read_to_string(file)?;
+    let mut lines = Vec::new();
+    let mut is_rendered = true;
+    for line in text.lines() {
+        match line.trim() {
+            "{{- if .Values.pods.warmPool }}" => is_rendered = warm_pool,
+            "{{- else }}" => is_rendered = !warm_pool,
+            "{{- end }}" => is_rendered = true,
+            _ if is_rendered => lines.push(line),
+            _ => {}
         }
     }
-    let mut used = Vec::new();
-    for (group, resource, verbs) in cellblock_kubernetes::VERBS {
-        used.extend(
-            verbs
-                .iter()
-                .map(|verb| (group.to_string(), resource.to_string(), verb.to_string())),
+    let text = lines.join("\n");
+    let (_, rules) = text.split_once("\nrules:\n").context("rules")?;
+    let (rules, _) = rules.split_once("\n---").context("the end of the rules")?;
+    Ok(serde_saphyr::from_str(rules)?)
+}
+
+#[test]
+fn the_role_has_exactly_the_verbs_that_the_gateway_uses_with_a_pool_and_with_a_template() -> Result<()> {
+    for warm_pool in [true, false] {
+        let name = Some("demo".to_owned());
+        let options = KubernetesOptions {
+            warm_pool: name.clone().filter(|_| warm_pool),
+            template: name.filter(|_| !warm_pool),
+            ..KubernetesOptions::default()
+        };
+        let mut used: Vec<_> = permissions(&options)
+            .iter()
+            .map(|it| [it.group, it.resource, it.verb].map(str::to_owned))
+            .collect();
+        let mut granted = Vec::new();
+        for rule in rules(warm_pool)?.as_array().into_iter().flatten() {
+            for verb in rule["verbs"].as_array().into_iter().flatten() {
+                let parts = [&rule["apiGroups"][0], &rule["resources"][0], verb];
+                granted.push(parts.map(|part| part.as_str().unwrap_or_default().to_owned()));
+            }
+        }
+        granted.sort();
+        used.sort();
+        assert_eq!(granted, used, "warm pool: {warm_pool}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_helm_renders_has_a_role_in_one_namespace() -> Result<()> {
+    require!(Helm);
+    for warm_pool in [true, false] {
+        let documents = render(&["podKeySecret=keys", &format!("pods.warmPool={warm_pool}")])?;
+        assert_eq!(find(&documents, "Role")?["rules"], rules(warm_pool)?);
+        assert_eq!(find(&documents, "SandboxWarmPool").is_ok(), warm_pool);
+        assert!(documents.iter().all(|it| it["kind"] != "ClusterRole"));
+        let config = find(&documents, "ConfigMap")?["data"]["cellblock.yaml"].clone();
+        let source = if warm_pool {
+            "warm_pool: demo"
+        } else {
+            "template: demo"
+        };
+        assert!(
+            config.as_str().is_some_and(|config| config.contains(source)),
+            "{config}"
         );
     }
-    granted.sort();
-    used.sort();
-    assert_eq!(granted, used);
-    assert!(documents.iter().all(|it| it["kind"] != "ClusterRole"));
     Ok(())
 }
 

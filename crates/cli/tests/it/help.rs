@@ -44,17 +44,23 @@ fn the_help_of_run_lists_its_options() -> Result<()> {
     insta::assert_snapshot!(finished.stdout, @r"
     Run Python code in a sandbox
 
-    Usage: cellblock run [OPTIONS] <FILE|--code <CODE>>
+    Usage: cellblock run [OPTIONS] <FILE> [ARGS]...
+           cellblock run [OPTIONS] --file <FILE>... [ARGS]...
+           cellblock run [OPTIONS] --code <CODE>... [ARGS]...
 
     Arguments:
-      [FILE]...  Python files to run; `-` reads stdin
+      [FILE] [ARGS]...  Python file to run, or `-` for stdin, and the arguments that its code finds in
+                        `sys.argv`. With `--file` or `--code`, all of these are arguments
 
     Options:
-      -c, --code <CODE>                Run this code instead of files; repeat it for several cells
+      -f, --file <FILE>                Run this file, or stdin with `-`; repeat it for several, whose
+                                       code shares its variables
+      -c, --code <CODE>                Run this code; repeat it for several cells
           --language <LANGUAGE>        Run code of this language [default: python] [possible values:
                                        python, bash, javascript, r]
           --input <NAME=PATH>          Bind a file's content to a variable: CSV, TSV, Parquet, JSON,
-                                       NDJSON, Arrow and xlsx as a data frame, other formats as bytes
+                                       NDJSON, Arrow and workbooks (xlsx, xls, ods) as a data frame,
+                                       other formats as bytes
           --require <PKG>              Install an additional package, as a requirement such as
                                        `lifelines` or `lifelines>=0.30`
           --timeout <SECONDS>          Stop a cell after this many seconds, which may be a fraction; at

@@ -19,11 +19,11 @@ fn a_built_image_is_listed_inspected_and_audited() -> Result<()> {
         .map(|image| image["name"].clone())
         .collect();
     assert!(names.contains(&"cellblock-tests".into()), "{names:?}");
-    let inspected = Cli::new(["image", "inspect", "cellblock-tests", "--json"])
+    let inspected = Cli::new(["image", "show", "cellblock-tests", "--json"])
         .run()?
         .json()?;
     assert_eq!(inspected["policy"]["forbid_network_clients"], true);
-    let shown = Cli::new(["image", "inspect", "cellblock-tests"]).run()?;
+    let shown = Cli::new(["image", "show", "cellblock-tests"]).run()?;
     assert!(
         shown.stdout.contains("numpy 2.5.5, pandas 3.1.1, "),
         "{}",
@@ -144,7 +144,7 @@ fn the_error_for_a_missing_image_names_the_build_command() -> Result<()> {
         listed.stdout,
         "no image is built yet; `cellblock image build` builds the default one\n"
     );
-    let inspected = empty(&["image", "inspect"])?;
+    let inspected = empty(&["image", "show"])?;
     assert_eq!((inspected.code(), inspected.stdout.as_str()), (2, ""));
     assert_eq!(
         inspected.stderr,

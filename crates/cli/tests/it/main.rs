@@ -16,9 +16,12 @@ mod doctor;
 mod examples;
 mod full_disk;
 mod guard;
+#[cfg(feature = "kubernetes")]
 mod helm;
 mod help;
 mod image;
+mod languages;
+mod letters;
 mod no_processes;
 mod notebook;
 mod offline;

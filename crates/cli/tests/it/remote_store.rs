@@ -87,6 +87,12 @@ fn damaged_and_missing_artifacts_are_restored() -> Result<()> {
     let found = found.json()?;
     let error = text(&found, "/damaged/0/error")?;
     assert!(error.contains("is damaged: its bytes hash to"), "{error}");
+    assert!(!error.contains("remove"), "{error}");
+    let advice = text(&found, "/advice")?;
+    assert!(
+        advice.starts_with("run `cellblock artifact verify --repair` to restore them"),
+        "{advice}"
+    );
     let repaired = home.verify(&["--json", "--repair"])?.json()?;
     let number = repaired["repaired"].as_array().map(Vec::len);
     assert_eq!(number, Some(2), "{repaired:#}");

@@ -31,12 +31,45 @@ fn a_table_and_live_output_are_shown_in_order() -> Result<()> {
 }
 
 #[test]
+fn of_long_output_and_a_long_value_the_end_is_shown_too() -> Result<()> {
+    let code = "import sys\nfor i in range(300_000): print('line', i)\nprint('e' * 3_000_000, file=sys.stderr)\n\
+                print('last', file=sys.stderr)\n'\\n'.join(map(str, range(300_000)))";
+    let finished = run(["-c", code])?.run()?;
+    assert_eq!(finished.code(), 0);
+    // The value comes while the end of the stream is still unknown.
+    let bytes = 3_488_890;
+    let mark = format!(" of {bytes} bytes left out …]\n");
+    let (before, end) = finished.stdout.split_once(&mark).unwrap();
+    let (before, left_out) = before.rsplit_once("\n[… ").unwrap();
+    let (head, value) = before.split_once("\n0\n1\n2\n").unwrap();
+    assert!(head.starts_with("line 0\nline 1\n"));
+    assert!(end.ends_with("\nline 299999\n"));
+    // The head may end within a line or with it.
+    let shown = head.len() + left_out.parse::<usize>()? + end.len();
+    assert!(bytes - shown <= 1, "{shown}");
+    assert!(value.contains("\n… 1888937 characters left out …\n"));
+    let note = "only the beginning and the end are shown: this text has 1988889 characters";
+    assert!(
+        value.ends_with(&format!("\n299999\n{note}")),
+        "{}",
+        &value[value.len() - 200..]
+    );
+    assert!(
+        finished.stderr.contains("e\nlast\n"),
+        "{}",
+        &finished.stderr[finished.stderr.len() - 400..]
+    );
+    assert!(finished.stderr.contains("only a part of stdout is shown"));
+    Ok(())
+}
+
+#[test]
 fn cells_of_several_files_share_a_session_and_the_first_failure_ends_it() -> Result<()> {
     let (_folder, path) = folder(&[
         ("one.py", b"x = 20\n# %% second\nx += 1\n"),
         ("two.py", b"\nprint(x * 2)\n# %%\nx / 0\n# %%\nprint('never')\n"),
     ])?;
-    let finished = run(["one.py", "two.py"])?.folder(&path).run()?;
+    let finished = run(["-f", "one.py", "-f", "two.py"])?.folder(&path).run()?;
     assert_eq!((finished.code(), finished.stdout.as_str()), (1, "42\n"));
     insta::assert_snapshot!(finished.stderr, @r"
     ZeroDivisionError: division by zero
@@ -46,7 +79,11 @@ fn cells_of_several_files_share_a_session_and_the_first_failure_ends_it() -> Res
       | ^^^^^
     note: stopped in cell 4 of 5, which begins at two.py:3; 1 cell was not run
     ");
-    let (code, report) = answer(&run(["--json", "one.py", "two.py"])?.folder(&path).run()?)?;
+    let (code, report) = answer(
+        &run(["--json", "-f", "one.py", "-f", "two.py"])?
+            .folder(&path)
+            .run()?,
+    )?;
     assert_eq!(
         (code, text(&report, "/outcome")?, report["cells_not_run"].as_u64()),
         (1, "raised", Some(1))
@@ -264,7 +301,7 @@ fn a_store_that_cannot_be_opened_is_a_failure_of_the_machine() -> Result<()> {
 #[test]
 fn an_invalid_command_line_is_rejected_before_anything_starts() -> Result<()> {
     for (arguments, told) in [
-        (vec![], "<FILE|--code <CODE>>"),
+        (vec![], "there is nothing to run"),
         (vec!["-c", "1", "--input", "x"], "`x` has no `=`"),
         (
             vec!["-c", "1", "--timeout", "-1"],
@@ -294,6 +331,71 @@ fn an_invalid_command_line_is_rejected_before_anything_starts() -> Result<()> {
             "{arguments:?}: {report:#}"
         );
     }
+    Ok(())
+}
+
+#[test]
+fn a_script_has_the_arguments_after_its_file() -> Result<()> {
+    let script =
+        b"import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('--n', type=int)\nprint(p.parse_args().n, sys.argv)\n";
+    let (_folder, path) = folder(&[("script.py", script), ("run.sh", b"echo \"$# $1\"\n")])?;
+    let ran = |arguments: &[&str], stdin: &[u8]| -> Result<String> {
+        let finished = run(arguments.iter().copied())?.folder(&path).stdin(stdin).run()?;
+        anyhow::ensure!(finished.code() == 0, "{arguments:?}: {}", finished.stderr);
+        Ok(finished.stdout)
+    };
+    let argv = "5 ['script.py', '--n', '5']\n";
+    assert_eq!(ran(&["script.py", "--n", "5"], b"")?, argv);
+    assert_eq!(ran(&["-f", "script.py", "--", "--n", "5"], b"")?, argv);
+    assert_eq!(ran(&["-", "--n", "5"], script)?, "5 ['-', '--n', '5']\n");
+    let print = "import sys; print(sys.argv)";
+    assert_eq!(
+        ran(&["-c", print, "--", "--n", "5"], b"")?,
+        "['-c', '--n', '5']\n"
+    );
+    assert_eq!(
+        ran(&["-c", print, "-c", print, "a", "-c"], b"")?,
+        "['-c', 'a', '-c']\n".repeat(2)
+    );
+    assert_eq!(
+        ran(&["--language", "bash", "run.sh", "a b", "c"], b"")?,
+        "2 a b\n"
+    );
+    let finished = run(["script.py", "--m"])?.folder(&path).run()?;
+    assert_eq!(finished.code(), 1, "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("unrecognized arguments: --m"),
+        "{}",
+        finished.stderr
+    );
+    Ok(())
+}
+
+#[test]
+fn what_this_computer_has_is_named_with_the_option_that_brings_it_in() -> Result<()> {
+    let (_folder, path) = folder(&[("sales.csv", b"a\n1\n")])?;
+    let shown = |arguments: &[&str]| -> Result<String> {
+        Ok(run(arguments.iter().copied())?.folder(&path).run()?.stderr)
+    };
+    let missing = shown(&["-c", "open('sales.csv')"])?;
+    assert!(
+        missing.contains("hint: `sales.csv` is a file of this computer"),
+        "{missing}"
+    );
+    assert!(
+        missing.contains("`cellblock run --input sales=sales.csv …`"),
+        "{missing}"
+    );
+    let module = shown(&["-c", "import lifelines"])?;
+    assert!(
+        module.contains("`cellblock run --require lifelines …`"),
+        "{module}"
+    );
+    let code = shown(&["1+1"])?;
+    assert!(
+        code.contains("hint: code itself is given with `-c`: `cellblock run -c '1+1'`"),
+        "{code}"
+    );
     Ok(())
 }
 

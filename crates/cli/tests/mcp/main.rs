@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod clients;
+mod frameworks;
 mod guide;
 mod inspector;
 mod pins;

@@ -10,20 +10,25 @@ fn read(language: &str, file: &str) -> String {
 
 #[test]
 fn everything_that_is_asked_for_is_locked_with_a_hash_and_from_no_registry_by_name() {
-    let locked = read("python", "requirements.txt");
-    for wanted in read("python", "requirements.in").lines() {
+    for environment in ["python", "frameworks/mcp1", "frameworks/mcp2"] {
+        let locked = read(environment, "requirements.txt");
+        for wanted in read(environment, "requirements.in").lines() {
+            // The locked line has the name without extras.
+            let (name, version) = wanted.split_once("==").unwrap();
+            let name = name.split('[').next().unwrap();
+            assert!(
+                locked.contains(&format!("{name}=={version} \\\n    --hash=sha256:")),
+                "{wanted}"
+            );
+        }
+        let names = locked.lines().filter(|line| line.contains("==")).count();
+        let hashed = locked.matches(" \\\n    --hash=sha256:").count();
         assert!(
-            locked.contains(&format!("{wanted} \\\n    --hash=sha256:")),
-            "{wanted}"
+            names > 10 && hashed >= names,
+            "{hashed} hashes of {names} packages"
         );
+        assert!(!locked.contains("://"), "an index by name");
     }
-    let names = locked.lines().filter(|line| line.contains("==")).count();
-    let hashed = locked.matches(" \\\n    --hash=sha256:").count();
-    assert!(
-        names > 10 && hashed >= names,
-        "{hashed} hashes of {names} packages"
-    );
-    assert!(!locked.contains("://"), "an index by name");
 
     let lock: Value = serde_json::from_str(&read("node", "package-lock.json")).unwrap();
     let project: Value = serde_json::from_str(&read("node", "package.json")).unwrap();

@@ -152,6 +152,16 @@ fn a_provider_elsewhere_is_asked_through_the_proxy_of_the_environment() {
 }
 
 #[test]
+fn a_dialect_is_served_without_a_model() {
+    require!(UserNamespaces);
+    for dialect in ["e2b", "jupyter", "librechat", "open_terminal", "opensandbox"] {
+        let server = serve(&format!("dialects: {{{dialect}: {{}}}}"), &[], &[]);
+        let (status, models) = server.get("/v1/models");
+        assert_eq!((status, &models["data"]), (200, &json!([])), "{dialect}");
+    }
+}
+
+#[test]
 fn without_a_model_it_serves_sandboxes_and_says_that_it_has_none() {
     require!(UserNamespaces);
     let server = serve(

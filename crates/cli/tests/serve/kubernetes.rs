@@ -128,6 +128,58 @@ fn each_call_of_a_server_that_only_executes_claims_a_pod() {
 }
 
 #[test]
+fn a_server_without_a_pod_listens_and_says_why_until_there_is_one() {
+    require!(UserNamespaces);
+    let (_held, port) = reserved_port();
+    let cluster = TestCluster::start(ServePods {
+        config: "remote: {serve: true}\npool: {ready: 1}".to_owned(),
+        args: vec!["--no-model".to_owned()],
+        port,
+    });
+    cluster.create_pool("python", 0, &json!({"fake.cellblock.dev/never-ready": "1"}));
+    let config = config(&cluster, port, "").replace("claim_timeout: 2m", "claim_timeout: 3s");
+    let server = serve(&config, &["--no-model"], &[]);
+    let (status, told) = server.get("/readyz");
+    assert_eq!((status, &told["status"]), (503, &json!("not_ready")));
+    let reason = told["reason"].as_str().unwrap();
+    assert!(reason.contains("no pod became ready within"), "{reason}");
+    assert_eq!(server.get("/healthz").0, 200);
+    let (status, refused) = server.post("/v1/sessions", &json!({}));
+    assert_eq!((status, &refused["error"]["code"]), (503, &json!("starting")));
+
+    // A pod of the pool becomes ready without a claim, however long it takes.
+    let ready = json!({"spec": {"podTemplate": {"metadata": {"annotations": {"fake.cellblock.dev/never-ready": null}}}}});
+    cluster.patch("sandboxtemplates", "python", &ready);
+    cluster.patch("sandboxwarmpools", "python", &json!({"spec": {"replicas": 1}}));
+    block_until("the server is ready", || server.get("/readyz").0 == 200);
+    let session = session(&server);
+    assert_eq!(cell(&server, &session, "6 * 7")["outputs"][0]["value"], 42);
+    assert_eq!(server.end(Signal::TERM), Some(0));
+}
+
+#[test]
+fn a_server_without_permissions_does_not_start() {
+    let cluster = TestCluster::start(PretendedPods);
+    cluster.create_pool("python", 1, &json!({}));
+    let admin = cluster.kubeconfig(ADMIN).display().to_string();
+    let nobody = cluster.kubeconfig(NOBODY).display().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let written = config(&cluster, 8080, "").replace(&admin, &nobody);
+    std::fs::write(folder.path().join("cellblock.yaml"), written).unwrap();
+    let cli = Cli::new(["serve", "--no-model", "--listen", "127.0.0.1:0"])
+        .env("CELLBLOCK_SERVE__STATE", folder.path().join("state"))
+        .folder(folder.path());
+    let finished = cli.run().unwrap();
+    assert_eq!(
+        (finished.code(), &*finished.stdout),
+        (78, ""),
+        "{}",
+        finished.stderr
+    );
+    assert!(finished.stderr.contains("RBAC denies"), "{}", finished.stderr);
+}
+
+#[test]
 fn doctor_checks_version_permissions_pool_template_and_one_claim() {
     // Every address of 127/8 is this machine, and this accepts connections to each pod.
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
@@ -179,7 +231,7 @@ fn doctor_checks_version_permissions_pool_template_and_one_claim() {
     );
     let denied = report["checks"][2]["detail"].as_str().unwrap();
     assert!(
-        denied.starts_with("denied: create sandboxclaims.extensions.agents.x-k8s.io, "),
+        denied.starts_with("denied: `create` on `sandboxclaims.extensions.agents.x-k8s.io`, "),
         "{denied}"
     );
 

@@ -4,8 +4,10 @@
 
 mod answers;
 mod compose;
+mod drain;
 mod elsewhere;
 mod execute;
+#[cfg(feature = "kubernetes")]
 mod kubernetes;
 mod refusals;
 mod replicas;

@@ -174,10 +174,10 @@ fn sessions_of_mcp_and_of_each_dialect_are_used_through_another_server() {
     let nothing = Value::Null;
 
     let ran = tool(&one, "run_python", &json!({"code": "x = 41"}));
-    let next = json!({"code": "x + 1", "session": ran["session"]});
+    let next = json!({"code": "x + 1", "session_id": ran["session_id"]});
     assert_eq!(tool(&two, "run_python", &next)["outputs"][0]["value"], 42);
     let listed = tool(&two, "list_sessions", &json!({})).to_string();
-    assert!(listed.contains(ran["session"].as_str().unwrap()), "{listed}");
+    assert!(listed.contains(ran["session_id"].as_str().unwrap()), "{listed}");
 
     let made = one.ask(
         "POST /e2b/sandboxes",

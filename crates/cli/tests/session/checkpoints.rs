@@ -20,7 +20,7 @@ printf 'print("from stdin")' | "$cellblock" session run "$id" -c -
 "$cellblock" session run "$id" -c '1 / 0' >/dev/null || echo "code $?"
 "$cellblock" session rollback "$id" nonesuch 2>&1 || echo "code $?"
 "$cellblock" session checkpoints --json "$id"
-"$cellblock" session drop-checkpoint "$id" before
+"$cellblock" session remove-checkpoint "$id" before
 "$cellblock" session checkpoints "$id"
 "$cellblock" session stop "$id" >/dev/null
 "#;
@@ -47,6 +47,26 @@ printf 'print("from stdin")' | "$cellblock" session run "$id" -c -
     assert_eq!(
         (&kept["id"], &kept["name"], &kept["cell"]),
         (&json!("c1"), &json!("before"), &json!(1))
+    );
+    Ok(())
+}
+
+#[test]
+fn a_note_of_a_session_has_no_control_characters() -> Result<()> {
+    let world = World::new()?;
+    let script = r#"
+id=$("$cellblock" session start --image "$image" 2>/dev/null)
+"$cellblock" session run "$id" -c 'x = 1'
+"$cellblock" session hibernate "$id" 2>/dev/null
+"$cellblock" session run "$id" -c '1' 2>&1
+"$cellblock" session stop "$id" >/dev/null
+"#;
+    let (code, stdout, stderr) = world.script(script)?;
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    assert!(stdout.lines().any(|line| line.starts_with("note: ")), "{stdout}");
+    assert!(
+        !stdout.contains("\\x1b") && !stdout.contains('\u{1b}'),
+        "{stdout}"
     );
     Ok(())
 }

@@ -160,6 +160,7 @@ fn status_describes_a_host_until_it_is_stopped() -> Result<()> {
     );
     assert_eq!(world.said(["warm", "stop"])?, none);
     let line = start(&world, &["--idle-timeout", "1h"])?;
+    assert!(line.contains(" ready, ") && !line.contains(", 0 ready"), "{line}");
     until("the pool", || Ok(host(&world)?["ready"] == 2))?;
     let host = host(&world)?;
     assert_eq!(host["state"], "idle");

@@ -31,7 +31,8 @@ pub(super) fn read(
 ) -> Result<(Vec<Card>, Vec<String>), ConnectorError> {
     let wrong = |text: String| ConnectorError::new(ConnectorErrorKind::Parse, text);
     let FetchAnswer::Value(Value::Array(written)) = answer else {
-        let text = "the command answered `functions` without a list of functions in `value`";
+        let text =
+            "the command answered `functions` without a list of functions in `value`, of at most 4 MiB";
         return Err(wrong(text.to_owned()));
     };
     if written.len() > FUNCTIONS {

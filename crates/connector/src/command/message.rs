@@ -1,9 +1,13 @@
 //! Messages of a program: one line each, of JSON.
 
+use std::io::BufReader;
 use std::time::Duration;
 
-use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, FetchAnswer};
+use cellblock_interpreter::connector::{
+    Blob, BlobWriter, ConnectorError, ConnectorErrorKind, FetchAnswer, ListPlace, UnreadAnswer,
+};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use crate::words::short_line;
@@ -62,6 +66,16 @@ struct WrittenReply {
     error: Option<WrittenError>,
 }
 
+/// Number and fields of a line, without their values.
+#[derive(Deserialize)]
+struct WrittenForm {
+    id: u64,
+    value: Option<IgnoredAny>,
+    rows: Option<IgnoredAny>,
+    arrow: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+}
+
 #[derive(Deserialize)]
 struct WrittenError {
     #[serde(default)]
@@ -83,13 +97,62 @@ impl Reply {
             let text = short_line(&String::from_utf8_lossy(line), SHOWN);
             format!("printed a line that is not an answer ({error}): `{text}`; it must print only answers to stdout, and all else to stderr")
         })?;
-        let WrittenReply {
+        written.reply()
+    }
+
+    /// Keeps a large line in a file until there is memory to read its values. It takes a while.
+    pub(super) fn unread(line: Vec<u8>) -> Result<Self, String> {
+        let WrittenForm {
             id,
             value,
             rows,
             arrow,
             error,
-        } = written;
+        } = serde_json::from_slice(&line).map_err(|error| {
+            format!(
+                "printed a line of {} bytes that is not an answer ({error})",
+                line.len()
+            )
+        })?;
+        let bytes = BlobWriter::written(line)
+            .map_err(|error| format!("printed a line that cannot be kept: {error}"))?;
+        let list = ListPlace::Key("value");
+        let (list, read): (_, fn(&Blob) -> _) = match (value, rows, arrow, error) {
+            (None, Some(_), None, None) => (None, of_large_rows),
+            (Some(_), None, None, None) => (Some(list), of_large),
+            _ => (None, of_large),
+        };
+        let body = ReplyBody::Answer(Ok(FetchAnswer::Unread(UnreadAnswer { bytes, list, read })));
+        Ok(Self { id, body })
+    }
+}
+
+/// Reads the rows of a large line.
+fn of_large_rows(line: &Blob) -> Result<FetchAnswer, ConnectorError> {
+    FetchAnswer::records_of(line, "rows")
+}
+
+/// Reads a large line as a whole.
+fn of_large(line: &Blob) -> Result<FetchAnswer, ConnectorError> {
+    let wrong = |text: String| ConnectorError::new(ConnectorErrorKind::Parse, format!("the command {text}"));
+    let written: WrittenReply = serde_json::from_reader(BufReader::with_capacity(64 << 10, line.reader()))
+        .map_err(|error| wrong(format!("printed a large line that is not an answer ({error})")))?;
+    match written.reply().map_err(wrong)?.body {
+        ReplyBody::Answer(answer) => answer,
+        ReplyBody::Arrow(_) => Err(wrong("announced an Arrow IPC stream in a large line".to_owned())),
+    }
+}
+
+impl WrittenReply {
+    /// Returns the one answer that it is.
+    fn reply(self) -> Result<Reply, String> {
+        let Self {
+            id,
+            value,
+            rows,
+            arrow,
+            error,
+        } = self;
         let body = match (value, rows, arrow, error) {
             (Some(value), None, None, None) => ReplyBody::Answer(Ok(value.into())),
             (None, Some(rows), None, None) => ReplyBody::Answer(table(&rows)),
@@ -101,7 +164,7 @@ impl Reply {
                 ));
             }
         };
-        Ok(Self { id, body })
+        Ok(Reply { id, body })
     }
 }
 
@@ -178,6 +241,38 @@ mod tests {
                 .to_string()
                 .starts_with("x (the command named the kind of this error `sad`, which must be")
         );
+    }
+
+    #[test]
+    fn a_large_line_is_read_like_a_small_one() {
+        for (line, is_list) in [
+            (r#"{"id":1,"value":[1,{"a":null}]}"#, true),
+            (r#"{"id":1,"rows":[{"a":1},{"b":"x"}]}"#, false),
+            (r#"{"id":1,"error":{"kind":"empty_data","message":"x"}}"#, false),
+        ] {
+            let small = Reply::read(line.as_bytes()).unwrap().body;
+            let large = Reply::unread(line.into()).unwrap();
+            let (1, ReplyBody::Answer(Ok(FetchAnswer::Unread(large)))) = (large.id, large.body) else {
+                panic!("{line} was read");
+            };
+            assert_eq!(large.list.is_some(), is_list, "{line}");
+            let large = ReplyBody::Answer((large.read)(&large.bytes));
+            assert_eq!(format!("{large:?}"), format!("{small:?}"), "{line}");
+        }
+        for (line, reason) in [
+            (r#"{"id":1,"value":[],"rows":[]}"#, "the command"),
+            (r#"{"id":1,"rows":[1]}"#, "row 1 is not an object"),
+        ] {
+            let ReplyBody::Answer(Ok(FetchAnswer::Unread(large))) = Reply::unread(line.into()).unwrap().body
+            else {
+                panic!("{line} was read");
+            };
+            let error = (large.read)(&large.bytes).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        for line in [r#"{"value":[]}"#, r#"{"id":1,"value":["#] {
+            assert!(Reply::unread(line.into()).is_err(), "{line}");
+        }
     }
 
     #[test]

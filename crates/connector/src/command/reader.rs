@@ -3,11 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use cellblock_interpreter::connector::{Blob, ConnectorError, ConnectorErrorKind, FetchAnswer};
+use cellblock_interpreter::connector::{Blob, ConnectorError, ConnectorErrorKind, FetchAnswer, LARGE_ANSWER};
 use cellblock_settings::Size;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::ChildStdout;
+use tokio::task::spawn_blocking;
 
 use super::calls::{Answer, Calls};
 use super::message::{Reply, ReplyBody};
@@ -62,8 +63,13 @@ async fn next(
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(true);
     }
-    let Reply { id, body } = Reply::read(&line)?;
-    drop(line);
+    let Reply { id, body } = if line.len() > LARGE_ANSWER {
+        spawn_blocking(move || Reply::unread(line))
+            .await
+            .map_err(|_| "printed a line that cannot be read".to_owned())??
+    } else {
+        Reply::read(&line)?
+    };
     if !calls.is_open(id) {
         return Err(format!(
             "answered the request {id}, which it does not have; each request has one answer, with its `id`"

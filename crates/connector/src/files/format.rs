@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use arrow_select::filter::filter_record_batch;
+use cellblock_interpreter::separator::TextLayout;
 use indexmap::IndexMap;
 
 use super::condition::Condition;
@@ -17,6 +18,8 @@ use super::types::plain;
 pub(super) const BATCH: usize = 8192;
 /// Rows from which types are inferred.
 const INFERRED: usize = 10_000;
+/// Bytes that tell the separator of a text.
+const HEAD: u64 = 64 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -52,9 +55,14 @@ impl Format {
     pub(super) fn schema(self, file: &TableFile, declared: &Declared) -> Result<Schema, String> {
         let inferred = match self {
             Self::Parquet => return Ok(plain(parquet::schema(file)?.as_ref())),
-            Self::Csv => csv()
-                .infer_schema(text(file).map_err(|error| error.to_string())?, Some(INFERRED))
-                .map(|(schema, _)| schema),
+            Self::Csv => {
+                let (separator, text) = csv(file).map_err(|error| error.to_string())?;
+                let format = arrow_csv::reader::Format::default();
+                let format = format.with_header(true).with_delimiter(separator);
+                format
+                    .infer_schema(text, Some(INFERRED))
+                    .map(|(schema, _)| schema)
+            }
             Self::JsonLines => text(file)
                 .map_err(ArrowError::from)
                 .and_then(|file| arrow_json::reader::infer_json_schema(file, Some(INFERRED)))
@@ -88,8 +96,10 @@ impl Format {
         match self {
             Self::Parquet => Ok(plain(parquet::schema(file)?.as_ref())),
             Self::Csv => {
-                let text = text(file).map_err(|error| error.to_string())?;
-                let (names, _) = csv()
+                let (separator, text) = csv(file).map_err(|error| error.to_string())?;
+                let format = arrow_csv::reader::Format::default();
+                let format = format.with_header(true).with_delimiter(separator);
+                let (names, _) = format
                     .infer_schema(text, Some(1))
                     .map_err(|error| error.to_string())?;
                 let fields = names.fields().iter().map(|field| {
@@ -120,11 +130,13 @@ impl Format {
                 let places = fields
                     .filter(|(_, field)| wanted(field.name()))
                     .map(|(place, _)| place);
+                let (separator, text) = csv(file).map_err(|error| error.to_string())?;
                 let reader = arrow_csv::ReaderBuilder::new(Arc::new(part.schema.clone()))
                     .with_header(true)
+                    .with_delimiter(separator)
                     .with_batch_size(BATCH)
                     .with_projection(places.collect())
-                    .build_buffered(text(file).map_err(|error| error.to_string())?);
+                    .build_buffered(text);
                 Ok(filtered(reader.map_err(failed)?, part.conditions))
             }
             Self::JsonLines => {
@@ -139,8 +151,17 @@ impl Format {
     }
 }
 
-fn csv() -> arrow_csv::reader::Format {
-    arrow_csv::reader::Format::default().with_header(true)
+/// Reads separated text from its header, and finds its separator.
+fn csv(file: &TableFile) -> std::io::Result<(u8, Box<dyn BufRead>)> {
+    let mut reader = text(file)?;
+    let mut head = Vec::new();
+    std::io::Read::by_ref(&mut reader)
+        .take(HEAD)
+        .read_to_end(&mut head)?;
+    let layout = TextLayout::of(&head);
+    head.drain(..layout.skipped);
+    let rest = BufReader::new(Cursor::new(head).chain(reader));
+    Ok((layout.separator, Box::new(rest)))
 }
 
 /// Reads text, after the byte order mark that some programs write.

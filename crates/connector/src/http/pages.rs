@@ -1,10 +1,13 @@
 //! The pages of an answer.
 
 use std::collections::HashSet;
+use std::io::BufReader;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, FetchAnswer};
+use cellblock_interpreter::connector::{
+    Blob, ConnectorError, ConnectorErrorKind, FetchAnswer, LARGE_ANSWER, LargeAnswer, ListPlace, UnreadAnswer,
+};
 use cellblock_settings::Size;
 use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
@@ -37,6 +40,7 @@ impl HttpConnector {
         let rows = operation.rows.as_ref().map(RowsRead::new).transpose();
         let mut rows = rows.map_err(|error| self.malformed(&error.to_string()))?;
         let mut left = self.max_result;
+        let mut place = None;
         let mut seen = HashSet::from([first.clone()]);
         loop {
             let repeated = request.try_clone();
@@ -44,13 +48,31 @@ impl HttpConnector {
             let page = body::whole(response, left)
                 .await
                 .map_err(|error| self.no_body(&error))?;
-            left -= page.len() as u64;
+            left -= page.len();
+            let page = match page {
+                // The answer as a whole, which the session reads when there is memory.
+                Blob::File(..) if operation.rows.is_none() && operation.pages.is_none() => {
+                    let read = whole_value;
+                    return Ok(FetchAnswer::Unread(UnreadAnswer {
+                        bytes: page,
+                        list: Some(ListPlace::Document),
+                        read,
+                    }));
+                }
+                page => page,
+            };
+            let received = self.max_result - left;
+            if place.is_none() && received > LARGE_ANSWER as u64 {
+                // Once for all pages: what waits for more while it holds some could wait forever.
+                let bytes = operation.pages.as_ref().map_or(received, |_| self.max_result);
+                place = Some(LargeAnswer::reserve(bytes).await);
+            }
             let plan = Arc::clone(operation);
             let read = spawn_blocking(move || read(&plan, &page, rows)).await;
             let read = read.unwrap_or_else(|_| Err("the host could not read it".to_owned()));
             let read = read.map_err(|error| self.malformed(&error))?;
             let (Some(pages), Some(next), Some(repeated)) = (&operation.pages, read.next, repeated) else {
-                return self.finished(operation, read.rows, read.value).await;
+                return self.finished(operation, read.rows, read.value, place).await;
             };
             rows = read.rows;
             if seen.len() >= pages.most as usize {
@@ -74,13 +96,14 @@ impl HttpConnector {
         operation: &Arc<Operation>,
         rows: Option<RowsRead>,
         value: Value,
+        place: Option<LargeAnswer>,
     ) -> Result<FetchAnswer, ConnectorError> {
         let Some(rows) = rows else {
-            return Ok(FetchAnswer::Value(value));
+            return Ok(FetchAnswer::of_value(value, place));
         };
         let operation = Arc::clone(operation);
         let finished = spawn_blocking(move || match &operation.rows {
-            Some(plan) => rows.finish(plan),
+            Some(plan) => rows.finish(plan, place),
             None => Err("it has no rows".to_owned()),
         });
         let finished = finished
@@ -152,18 +175,33 @@ impl HttpConnector {
                 self.failed(ConnectorErrorKind::Provider { status: None }, &text)
             }
             BodyError::Broken(error) => self.unreachable(error),
+            BodyError::Unkept(error) => {
+                tracing::warn!(connector = self.name, %error, "could not keep an answer");
+                let text = "the host could not keep the answer; its operator's log has the reason";
+                self.failed(ConnectorErrorKind::Provider { status: None }, text)
+            }
         }
     }
 }
 
+/// Reads a large answer.
+fn whole_value(document: &Blob) -> Result<FetchAnswer, ConnectorError> {
+    let value: Result<Value, _> = serde_json::from_reader(BufReader::new(document.reader()));
+    value.map(FetchAnswer::from).map_err(|error| {
+        let text = format!("the answer is not JSON: {error}");
+        ConnectorError::new(ConnectorErrorKind::Parse, text)
+    })
+}
+
 /// Reads a page.
-fn read(operation: &Operation, page: &[u8], rows: Option<RowsRead>) -> Result<Read, String> {
-    let empty = page.trim_ascii().is_empty();
-    let value: Value = if empty && rows.is_none() {
-        Value::Null
-    } else {
-        serde_json::from_slice(page).map_err(|error| format!("the answer is not JSON: {error}"))?
+fn read(operation: &Operation, page: &Blob, rows: Option<RowsRead>) -> Result<Read, String> {
+    let value = match page {
+        Blob::Memory(page) if page.trim_ascii().is_empty() && rows.is_none() => Ok(Value::Null),
+        Blob::Memory(page) => serde_json::from_slice(page),
+        // In pieces, so that there is no second copy of it in memory.
+        file @ Blob::File(..) => serde_json::from_reader(BufReader::new(file.reader())),
     };
+    let value: Value = value.map_err(|error| format!("the answer is not JSON: {error}"))?;
     let next = operation.pages.as_ref().and_then(|pages| {
         let next = pages.next.query(&value).first()?;
         plain(next).filter(|text| !text.is_empty() && *next != Value::Bool(false))

@@ -242,7 +242,10 @@ impl HttpConnector {
             last = error.to_string();
             cause = error.source();
         }
-        let host = self.base.host_str().unwrap_or_default();
+        let mut host = self.base.host_str().unwrap_or_default().to_owned();
+        if let Some(port) = self.base.port() {
+            let _ = write!(host, ":{port}");
+        }
         let what = if error.is_connect() {
             "could not be connected to"
         } else {

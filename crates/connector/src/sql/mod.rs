@@ -1,15 +1,29 @@
 //! Functions over databases: statements with bound parameters, in transactions that only read.
 
+#[cfg_attr(
+    not(all(feature = "mysql", feature = "postgres")),
+    expect(dead_code, reason = "some values are those of one kind of server")
+)]
 mod cells;
 mod describe;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "the library of MySQL connects by itself")
+)]
 mod dial;
+#[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(not(all(feature = "mysql", feature = "postgres")))]
+mod no_server;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod result;
 mod sqlite;
 mod statement;
 mod tables;
 mod target;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod tls;
 
 use std::fmt;
@@ -30,6 +44,10 @@ use crate::card;
 use crate::mistake::OptionMistake;
 use crate::options::{ConnectorOptions, FunctionOptions};
 use describe::Descriptions;
+#[cfg(not(feature = "mysql"))]
+use no_server as mysql;
+#[cfg(not(feature = "postgres"))]
+use no_server as postgres;
 use result::Limits;
 use statement::{Rendered, Statement};
 use target::{Dialect, Target};
@@ -301,7 +319,7 @@ impl Connector for SqlConnector {
     fn check(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         async {
             let until = Instant::now() + self.timeout;
-            self.within(until, async {
+            let checked = self.within(until, async {
                 match self.target()? {
                     Target::Sqlite(path) => {
                         sqlite::blocking(path, self.limits, until, |database: sqlite::Sqlite| {
@@ -312,8 +330,12 @@ impl Connector for SqlConnector {
                     Target::Postgres(server) => postgres::check(server, until).await,
                     Target::Mysql(server) => mysql::check(server, until).await,
                 }
+            });
+            // The operator checks; errors of calls do not say where the database is, because that is not for the sandbox.
+            checked.await.map_err(|error| match self.target() {
+                Ok(target) => ConnectorError::new(error.kind(), format!("{target}: {error}")),
+                Err(_) => error,
             })
-            .await
         }
         .boxed()
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use cellblock_interpreter::text::counted;
+
 /// Maximum number of columns that are read.
 pub(super) const MOST_COLUMNS: usize = 2000;
 /// Maximum number of characters of the list.
@@ -33,7 +35,7 @@ pub(super) fn listed(columns: &[TableColumn]) -> String {
         );
         if text.len() + line.len() > CHARS {
             // Writing to a string cannot fail.
-            let _ = write!(text, "\n… and {} more tables", tables.len() - at);
+            let _ = write!(text, "\n… and {}", counted(tables.len() - at, "more table"));
             break;
         }
         text += &line;

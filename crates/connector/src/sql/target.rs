@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use cellblock_settings::MissingFeature;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -28,6 +29,10 @@ pub(super) enum Target {
 
 /// A database of a server.
 #[derive(Clone)]
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgres")),
+    expect(dead_code, reason = "nothing connects to it")
+)]
 pub(super) struct Server {
     pub(super) place: Place,
     pub(super) user: String,
@@ -46,6 +51,19 @@ pub(super) enum Place {
         encryption: Encryption,
         allow_private: bool,
     },
+}
+
+impl fmt::Display for Target {
+    /// Where it is, for operators.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "`{}`", path.display()),
+            Self::Postgres(server) | Self::Mysql(server) => match &server.place {
+                Place::Socket(path) => write!(f, "`{}`", path.display()),
+                Place::Host { host, port, .. } => write!(f, "`{host}:{port}`"),
+            },
+        }
+    }
 }
 
 /// How a connection to a host is protected.
@@ -80,10 +98,20 @@ impl Target {
             return Ok(Self::Sqlite(folder.join(path)));
         }
         let url = Url::parse(text).map_err(|_| FORMS.to_owned())?;
-        match url.scheme() {
+        let target = match url.scheme() {
             "postgres" | "postgresql" => Server::new(&url, options, folder, 5432).map(Self::Postgres),
             "mysql" | "mariadb" => Server::new(&url, options, folder, 3306).map(Self::Mysql),
             _ => Err(FORMS.to_owned()),
+        };
+        target?.built()
+    }
+
+    /// Fails if this build has nothing that reads such a database.
+    fn built(self) -> Result<Self, String> {
+        match self {
+            Self::Postgres(_) if !cfg!(feature = "postgres") => Err(MissingFeature("postgres").to_string()),
+            Self::Mysql(_) if !cfg!(feature = "mysql") => Err(MissingFeature("mysql").to_string()),
+            built => Ok(built),
         }
     }
 

@@ -116,6 +116,30 @@ async fn rows(
 }
 
 #[tokio::test]
+async fn files_with_other_separators_than_commas_are_read() {
+    for text in [
+        "day,amount\nMon,\"1,5\"\nTue,2\n",
+        "day;amount\nMon;1,5\nTue;2\n",
+        "\u{feff}day\tamount\r\nMon\t1,5\r\nTue\t2\r\n",
+        "sep=|\nday|amount\nMon|1,5\nTue|2\n",
+    ] {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("sales.csv"), text).unwrap();
+        let found = rows(&connector(&folder, &json!({})), "sales", json!({}))
+            .await
+            .unwrap();
+        let columns = rows(
+            &connector(&folder, &json!({})),
+            "sales",
+            json!({"columns": ["day"]}),
+        )
+        .await;
+        assert_eq!(found, ["Mon,1,5", "Tue,2"], "{text:?}");
+        assert_eq!(columns.unwrap(), ["Mon", "Tue"], "{text:?}");
+    }
+}
+
+#[tokio::test]
 async fn conditions_select_rows_of_parquet_files() {
     let folder = lake();
     let lake = connector(&folder, &json!({}));

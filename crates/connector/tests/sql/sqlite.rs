@@ -172,7 +172,11 @@ async fn errors_name_what_to_repair_and_no_path() {
     let (kind, text) = sql(&missing, "select 1").await.unwrap_err();
     assert_eq!(kind, ConnectorErrorKind::Provider { status: None });
     assert!(!text.contains("missing.db"), "{text}");
-    assert!(missing.check().await.is_err());
+    let text = missing.check().await.unwrap_err().to_string();
+    assert!(
+        text.contains("missing.db`: the database cannot be opened"),
+        "{text}"
+    );
     assert!(!folder.path().join("missing.db").exists());
     warehouse.check().await.unwrap();
 }

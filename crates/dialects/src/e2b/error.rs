@@ -4,9 +4,13 @@ use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::fault::{DialectFault, DialectFaultKind};
+
+/// Characters of a value that an error repeats.
+const MAX_SHOWN: usize = 100;
 
 /// Why a request fails.
 #[derive(Clone, Debug)]
@@ -34,6 +38,13 @@ impl Problem {
             StatusCode::NOT_IMPLEMENTED,
             format!("{what} are not served by Cellblock; {instead}"),
         )
+    }
+
+    /// A field whose value this server would not enforce, with the reason and what to do instead.
+    pub(super) fn unenforced(field: &str, value: &impl Serialize, why: &str) -> Self {
+        let value = serde_json::to_string(value).unwrap_or_default();
+        let value: String = value.chars().take(MAX_SHOWN).collect();
+        Self::invalid(format!("`{field}`: {value} is not supported by Cellblock: {why}"))
     }
 
     /// A mistake of this program, which the log explains.

@@ -3,39 +3,44 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 
-use crate::DialectListenError;
+use crate::{DialectListenError, DialectListener};
 
 use super::error::Problem;
-use super::place::{CODE, DebugPort, ENVD, named};
+use super::place::{CODE, DebugPort, ENVD, OwnHost, named, of_host};
 use super::state::E2b;
 
 /// Port of the API in debug mode.
 const API: u16 = 3000;
 
-/// Listens, and serves in the host's tasks.
-pub(super) fn start(e2b: &E2b, routes: &Router) -> Result<(), DialectListenError> {
+/// Listens at the addresses that the options name.
+pub(super) fn listen(e2b: &E2b, routes: &Router) -> Result<Vec<DialectListener>, DialectListenError> {
+    let mut listeners = Vec::new();
+    let mut add = |address, routes| {
+        let listener = bind(address)?;
+        listeners.push(DialectListener { listener, routes });
+        Ok(())
+    };
     if e2b.options.debug {
         for port in [API, ENVD, CODE] {
             let routes = routes.clone().layer(Extension(DebugPort(port)));
-            let routes = routes.layer(from_fn(by_programs));
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            e2b.host.tasks.spawn(serve(e2b.clone(), listen(address)?, routes));
+            add(address, routes.layer(from_fn(by_programs)))?;
         }
     }
     if let Some(address) = e2b.options.listen {
         let routes = routes.clone().layer(from_fn_with_state(e2b.clone(), by_host));
-        e2b.host.tasks.spawn(serve(e2b.clone(), listen(address)?, routes));
+        add(address, routes)?;
     }
-    Ok(())
+    Ok(listeners)
 }
 
-fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, DialectListenError> {
+fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, DialectListenError> {
     let listening = TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         tokio::net::TcpListener::from_std(listener)
@@ -58,36 +63,55 @@ async fn by_programs(request: Request, next: Next) -> Response {
     Problem::new(StatusCode::FORBIDDEN, message).into_response()
 }
 
-/// Lets only hosts of the domain through: `api.<domain>`, and those of sandboxes.
-async fn by_host(State(e2b): State<E2b>, request: Request, next: Next) -> Response {
-    let host = request
-        .headers()
-        .get(HOST)
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or_default();
-    let host = host.split(':').next().unwrap_or_default();
+/// Lets only hosts of the domain through: `api.<domain>`, and those of sandboxes. Pages of other origins reach programs alone, which decide
+/// themselves who may read their answers.
+async fn by_host(State(e2b): State<E2b>, mut request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let authority = text(HOST).unwrap_or_default();
+    let host = authority.split(':').next().unwrap_or_default();
     let label = e2b
         .options
         .domain
         .as_deref()
         .and_then(|domain| host.strip_suffix(domain)?.strip_suffix('.'));
-    let is_known = label.is_some_and(|label| label == "api" || named(request.headers()).0.is_some());
-    if is_known {
-        return next.run(request).await;
+    let sandbox = of_host(host);
+    let is_known = label.is_some_and(|label| label == "api" || sandbox.is_some());
+    if !is_known {
+        let problem = Problem::not_found(format!(
+            "host `{host}` is not one of `dialects: {{e2b: {{domain}}}}`: `api.<domain>`, or `<port>-<id>.<domain>`"
+        ));
+        return problem.into_response();
     }
-    let problem = Problem::not_found(format!(
-        "host `{host}` is not one of `dialects: {{e2b: {{domain}}}}`: `api.<domain>`, or `<port>-<id>.<domain>`"
-    ));
-    problem.into_response()
-}
-
-async fn serve(e2b: E2b, listener: tokio::net::TcpListener, routes: Router) {
-    let service = routes.into_make_service_with_connect_info::<SocketAddr>();
-    let stopping = e2b.host.stopping.clone();
-    let served =
-        axum::serve(listener, service).with_graceful_shutdown(async move { stopping.cancelled().await });
-    let ended = e2b.host.ending.run_until_cancelled(served.into_future()).await;
-    if let Some(Err(error)) = ended {
-        tracing::error!(error = &error as &dyn std::error::Error, "serve clients of E2B");
+    if let Some((port, id)) = &sandbox
+        && named(headers) != (Some(id.clone()), *port)
+    {
+        let message =
+            "the headers `E2b-Sandbox-Id` and `E2b-Sandbox-Port` name another sandbox or port than the host";
+        return Problem::invalid(message).into_response();
     }
+    let is_program = sandbox.is_some_and(|(port, _)| port != ENVD && port != CODE);
+    let is_own = |origin: &HeaderValue| {
+        let page = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        let is_same = page.is_some_and(|(_, page)| page.eq_ignore_ascii_case(authority));
+        is_same
+            || e2b
+                .host
+                .origins
+                .iter()
+                .any(|it| it.as_bytes() == origin.as_bytes())
+    };
+    if !is_program && !headers.get(ORIGIN).is_none_or(is_own) {
+        let message =
+            "pages of this origin may not call this server; list it under `http: {origins}` if they should";
+        return Problem::new(StatusCode::FORBIDDEN, message).into_response();
+    }
+    if is_program {
+        request.extensions_mut().insert(OwnHost);
+    }
+    next.run(request).await
 }

@@ -10,6 +10,7 @@
 //! E2B gives each sandbox hosts of its own. Here a request names its sandbox and port by headers, which E2B's clients send anyway, or by
 //! such a host, if it comes to an address of [`listeners`].
 
+mod body;
 mod code;
 mod control;
 mod envd;
@@ -26,19 +27,23 @@ mod state;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 
-use crate::DialectListenError;
 use crate::host::DialectHost;
+use crate::{DialectListenError, DialectListener};
 
 pub use options::E2bOptions;
 pub(crate) use place::marked as named;
 
 use state::E2b;
 
-/// Returns the routes, and begins to listen at the dialect's own addresses.
-pub(crate) fn routes(host: &DialectHost, options: &E2bOptions) -> Result<Router, DialectListenError> {
+/// Returns the routes, and listens at the dialect's own addresses.
+pub(crate) fn routes(
+    host: &DialectHost,
+    options: &E2bOptions,
+    listeners: &mut Vec<DialectListener>,
+) -> Result<Router, DialectListenError> {
     let e2b = E2b::new(host.clone(), options.clone());
     let routes = router(&e2b);
-    listeners::start(&e2b, &routes)?;
+    listeners.extend(listeners::listen(&e2b, &routes)?);
     Ok(routes)
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[schemars(rename = "E2b")]
 #[serde(default, deny_unknown_fields)]
 pub struct E2bOptions {
-    /// Serve clients with `E2B_DEBUG=true`: listen on the ports 3000, 49983 and 49999 of loopback, for one sandbox that all of them share.
+    /// Serve clients with `E2B_DEBUG=true`: listen on the ports 3000, 49983 and 49999 of loopback. All clients of a key share one sandbox.
     pub debug: bool,
     /// Domain of sandboxes, whose hosts are `<port>-<id>.<domain>`, and of the API, whose host is `api.<domain>`. A proxy with a wildcard
     /// certificate has to pass requests to these hosts on to `listen`.

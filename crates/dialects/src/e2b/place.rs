@@ -24,6 +24,10 @@ pub(super) const ID: &str = "i";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DebugPort(pub(super) u16);
 
+/// Says that a request came to a host of the domain, which serves nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnHost;
+
 /// Who calls the control API.
 #[derive(Debug)]
 pub(super) struct Caller(pub(super) Owner);
@@ -59,7 +63,7 @@ impl FromRequestParts<E2b> for Open {
             let id = id.ok_or_else(|| {
                 Problem::invalid("the request names no sandbox; send its id in the header `E2b-Sandbox-Id`")
             })?;
-            running(e2b, &id)?
+            running(e2b, &id).await?
         };
         if let Some(traffic) = &held.kept.traffic {
             let given = header(&parts.headers, "e2b-traffic-access-token");
@@ -102,7 +106,7 @@ pub(super) async fn unlocked(parts: &Parts, e2b: &E2b) -> Answer<HeldSandbox> {
     let id = id.ok_or_else(|| {
         Problem::invalid("the request names no sandbox; send its id in the header `E2b-Sandbox-Id`")
     })?;
-    running(e2b, &id)
+    running(e2b, &id).await
 }
 
 async fn owner(parts: &Parts, e2b: &E2b) -> Answer<Owner> {
@@ -112,9 +116,10 @@ async fn owner(parts: &Parts, e2b: &E2b) -> Answer<Owner> {
 }
 
 /// Returns a sandbox that runs. E2B's clients look for these words, with this status, to learn that it does not.
-fn running(e2b: &E2b, id: &str) -> Answer<HeldSandbox> {
+async fn running(e2b: &E2b, id: &str) -> Answer<HeldSandbox> {
     let gone = |why: &str| Problem::new(StatusCode::BAD_GATEWAY, format!("The sandbox was not found{why}"));
     let held = e2b.by_id(id).ok_or_else(|| gone(""))?;
+    e2b.host.enter(held.kept.owner.name()).await?;
     let life = *held.kept.life.borrow();
     if life.is_paused {
         if !life.resumes {
@@ -142,7 +147,7 @@ pub(super) fn named(headers: &HeaderMap) -> (Option<String>, u16) {
 }
 
 /// Reads `<port>-<id>.<domain>`.
-fn of_host(host: &str) -> Option<(u16, String)> {
+pub(super) fn of_host(host: &str) -> Option<(u16, String)> {
     let (label, _) = host.split_once('.')?;
     let (port, id) = label.split_once('-')?;
     let port = port.parse().ok()?;

@@ -1,24 +1,26 @@
-//! Programs in a sandbox that listen on a port: requests that name it are passed on.
+//! Programs in a sandbox that listen on a port: requests that name it are forwarded.
 
 use axum::extract::{FromRequestParts as _, Request, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use axum::response::Response;
 use cellblock_interpreter::Error;
+use cellblock_interpreter::egress::inbound::{PageOrigin, ProgramPort};
 
 use super::error::{Answer, Problem};
-use super::place::{self, CODE, DebugPort, ENVD, Open};
+use super::place::{self, CODE, DebugPort, ENVD, Open, OwnHost};
 use super::state::E2b;
-use crate::forward::{self, Unforwarded};
+use crate::forward::{Unforwarded, mounted_at, to_program};
+use crate::presented;
 
 /// Headers that are for this server alone.
-const OURS: [&str; 5] = [
-    "x-api-key",
+const PRIVATE: &[&str] = &[
     "x-access-token",
     "e2b-sandbox-id",
     "e2b-sandbox-port",
     "e2b-traffic-access-token",
 ];
-/// Passes a request on to the port that it names; one for the daemon or the interpreter is unknown.
+
+/// Forwards a request to the port that it names; one for the daemon or the interpreter is unknown.
 pub(super) async fn forward(State(e2b): State<E2b>, request: Request) -> Answer<Response> {
     let (mut parts, body) = request.into_parts();
     let (id, port) = place::named(&parts.headers);
@@ -32,10 +34,21 @@ pub(super) async fn forward(State(e2b): State<E2b>, request: Request) -> Answer<
         return Err(Problem::not_found(message));
     }
     let open = Open::from_request_parts(&mut parts, &e2b).await?;
-    parts.uri = there(&parts.uri)?;
+    let program = ProgramPort {
+        port,
+        origin: match parts.extensions.get::<OwnHost>() {
+            Some(OwnHost) => PageOrigin::Host,
+            None => PageOrigin::Server {
+                root: Some(mounted_at(presented::path(&parts), &parts.uri).to_owned()),
+                is_readable: false,
+            },
+        },
+        private: PRIVATE,
+    };
     let request = Request::from_parts(parts, body);
-    let answer = forward::forward(&e2b.host, open.held, port, request, &OURS).await;
+    let answer = to_program(&e2b.host, open.held, &program, "", request).await;
     answer.map_err(|reason| match reason {
+        Unforwarded::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
         // E2B's words for a port on which nobody listens: clients take others for an end of the sandbox.
         Unforwarded::Closed(Error::Port(reason)) => Problem::new(
             StatusCode::BAD_GATEWAY,
@@ -47,10 +60,4 @@ pub(super) async fn forward(State(e2b): State<E2b>, request: Request) -> Answer<
             format!("the program on port {port} did not answer in HTTP: {reason}"),
         ),
     })
-}
-
-fn there(uri: &Uri) -> Answer<Uri> {
-    let path = uri.path_and_query().map_or("/", |it| it.as_str());
-    path.parse()
-        .map_err(|_| Problem::invalid(format!("{path:?} is not a path")))
 }

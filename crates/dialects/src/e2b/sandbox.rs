@@ -8,6 +8,7 @@ use cellblock_interpreter::hosting::{Held, Owner};
 use tokio::sync::watch;
 
 use super::code::Contexts;
+use super::control::NetworkRules;
 use super::envd::Daemon;
 use super::secret::Token;
 use crate::session::DialectSession;
@@ -27,6 +28,8 @@ pub(super) struct Sandbox {
     pub(super) access: Option<Token>,
     /// What opens its ports, unless they are public.
     pub(super) traffic: Option<Token>,
+    /// Network rules with which it was created.
+    pub(super) rules: NetworkRules,
     pub(super) life: watch::Sender<Life>,
     pub(super) contexts: Arc<Contexts>,
     pub(super) daemon: Daemon,

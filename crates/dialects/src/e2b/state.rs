@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use cellblock_interpreter::hosting::{HostingLimits, Owner, Resident};
 
+use super::control::Retries;
 use super::error::{Answer, Problem};
 use super::options::E2bOptions;
 use super::sandbox::{HeldSandbox, Sandbox};
@@ -32,8 +33,9 @@ pub(super) struct Inner {
     pub(super) sandboxes: DialectSessions<Sandbox>,
     /// Whose they are. Requests to a sandbox carry no key, but its id and tokens.
     owners: Mutex<HashMap<String, Owner>>,
-    /// The one sandbox of clients in debug mode.
-    pub(super) shared: tokio::sync::Mutex<Option<String>>,
+    /// The sandboxes of clients in debug mode, one for each owner.
+    pub(super) shared: tokio::sync::Mutex<HashMap<String, String>>,
+    pub(super) retries: Retries,
 }
 
 impl std::ops::Deref for E2b {
@@ -57,6 +59,7 @@ impl E2b {
             sandboxes,
             owners: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
+            retries: Retries::default(),
         }))
     }
 

@@ -23,6 +23,8 @@ const LOGIN: &str = "cellblock-jupyter";
 const XSRF: &str = "_xsrf";
 /// How long a login lasts.
 const LASTS: Duration = Duration::from_hours(24);
+/// Maximum length of a key and of a token.
+const MAX_SECRET: usize = 256;
 /// Maximum number of logins; the oldest end first.
 const MAX_LOGINS: usize = 1024;
 
@@ -141,6 +143,18 @@ pub(super) async fn login(
         Problem::new(StatusCode::FORBIDDEN, message)
     })?;
     let password = fields.get("password").filter(|it| !it.is_empty()).cloned();
+    // Both are kept with the login.
+    for (name, text) in [
+        ("_xsrf", xsrf),
+        ("password", password.as_deref().unwrap_or_default()),
+    ] {
+        if text.len() > MAX_SECRET {
+            let length = text.len();
+            return Err(Problem::invalid(format!(
+                "`{name}` has {length} bytes, the limit is {MAX_SECRET}"
+            )));
+        }
+    }
     jupyter
         .host
         .owner(password.as_deref(), "/login", Some(peer))

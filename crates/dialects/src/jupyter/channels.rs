@@ -134,9 +134,14 @@ impl Connection {
     /// Passes on the client's requests.
     async fn listen(&self, from: &mut SplitStream<WebSocket>) -> Option<CloseFrame> {
         while let Some(Ok(frame)) = from.next().await {
+            let size = match &frame {
+                Frame::Text(text) => text.len(),
+                Frame::Binary(bytes) => bytes.len(),
+                _ => 0,
+            };
             match frame {
                 Frame::Text(_) | Frame::Binary(_) => match Message::read(&frame, self.form) {
-                    Ok(request) => self.take(request).await,
+                    Ok(request) => self.take(request, size).await,
                     Err(reason) => return Some(because(close_code::INVALID, &reason)),
                 },
                 Frame::Ping(_) | Frame::Pong(_) => {}
@@ -146,7 +151,7 @@ impl Connection {
         None
     }
 
-    async fn take(&self, request: Message) {
+    async fn take(&self, request: Message, size: usize) {
         let Some(held) = self.kernel() else { return };
         let kernel = &held.kept;
         match request.kind() {
@@ -159,14 +164,15 @@ impl Connection {
                     request,
                     client,
                     life,
+                    room: None,
                 };
-                if let Err(refused) = queue.try_send(job) {
+                if let Err(refused) = queue.offer(job, size) {
                     let Job {
                         held,
                         request,
                         client,
                         ..
-                    } = refused.into_inner();
+                    } = *refused;
                     let message = "too many requests wait for this kernel; wait for one of them";
                     let content = json!({"status": "error", "ename": "KernelBusy", "evalue": message, "traceback": [message]});
                     held.kept.reply(&client, &request, content).await;

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::hosting::Owner;
+use cellblock_interpreter::json_error;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -115,7 +116,9 @@ pub(super) async fn get(
     uri: Uri,
 ) -> Result<Json<Value>, Problem> {
     let asked = axum::extract::Query::<ContentsQuery>::try_from_uri(&uri);
-    let asked = asked.map_err(|error| Problem::invalid(error.body_text()))?.0;
+    let asked = asked
+        .map_err(|error| Problem::invalid(json_error::describe(&error.body_text())))?
+        .0;
     let with_content = asked.content != Some(0);
     let path = path.map_or_else(String::new, |Path(path)| path);
     if let Some(found) = checkpoints::list(&jupyter, &owner, &path).await {
@@ -240,7 +243,7 @@ pub(super) async fn put(
 ) -> Result<Response, Problem> {
     let sent: Model = json_or_default(&body)?;
     let place = Place::find(&jupyter, &owner, &path)?;
-    jupyter.host.meter.upload(&owner, body.len() as u64).await?;
+    jupyter.host.meter.uploaded(&owner, body.len() as u64).await?;
     let is_new = place.about(&place.inside).await.is_err();
     save(&place, sent).await?;
     let status = if is_new {

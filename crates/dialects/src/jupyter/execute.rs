@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cellblock_interpreter::Output;
 use cellblock_interpreter::cell::{Cell, Language};
-use cellblock_interpreter::execution::{Event, Execution, Outcome};
+use cellblock_interpreter::execution::{DisplayEvent, Event, Execution, Outcome};
 use cellblock_interpreter::session::Running;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -142,6 +142,8 @@ impl Run<'_> {
                     Event::Output(Output::Exception(_)) => {}
                     Event::Output(output) if may_have_result => last = Some(output),
                     Event::Output(output) => self.show(host, Some(output), "display_data").await,
+                    Event::Display(display) => self.display(host, &display).await,
+                    Event::Clear { wait } => self.publish("clear_output", json!({ "wait": wait })).await,
                 }
             }
             last
@@ -159,12 +161,7 @@ impl Run<'_> {
 
     async fn stream(&self, name: &str, text: &str) {
         if !text.is_empty() {
-            let content = json!({"name": name, "text": text});
-            self.job
-                .held
-                .kept
-                .publish("stream", &self.job.request.header, content)
-                .await;
+            self.publish("stream", json!({"name": name, "text": text})).await;
         }
     }
 
@@ -180,12 +177,30 @@ impl Run<'_> {
             } else {
                 content["transient"] = json!({});
             }
-            self.job
-                .held
-                .kept
-                .publish(kind, &self.job.request.header, content)
-                .await;
+            self.publish(kind, content).await;
         }
+    }
+
+    /// Shows a value that code can replace, or replaces one.
+    async fn display(&self, host: &DialectHost, display: &DisplayEvent) {
+        if let ShownOutput::Value(data) = shown(host.interpreter.store(), &display.output).await {
+            let kind = if display.update {
+                "update_display_data"
+            } else {
+                "display_data"
+            };
+            let transient = json!({"display_id": display.id});
+            self.publish(
+                kind,
+                json!({"data": data, "metadata": {}, "transient": transient}),
+            )
+            .await;
+        }
+    }
+
+    async fn publish(&self, kind: &str, content: Value) {
+        let kernel = &self.job.held.kept;
+        kernel.publish(kind, &self.job.request.header, content).await;
     }
 }
 

@@ -6,6 +6,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
+use cellblock_interpreter::json_error;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -14,12 +15,13 @@ use super::caller::Caller;
 use super::kernel::{Activity, KernelSpec};
 use super::problem::Problem;
 use super::state::{HeldKernel, Jupyter};
+use crate::bounded::BoundedName;
 
 /// A request for a kernel. What else clients send, such as a path or variables of an environment, concerns kernels of a machine.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StartRequest {
-    name: Option<String>,
+    name: Option<BoundedName>,
 }
 
 /// `GET /api/kernelspecs`.
@@ -47,7 +49,7 @@ pub(super) async fn start(
 ) -> Result<Response, Problem> {
     let asked: StartRequest = json_or_default(&body)?;
     let held = jupyter
-        .start(&owner, Jupyter::spec(asked.name.as_deref())?)
+        .start(&owner, Jupyter::spec(asked.name.as_ref().map(|it| it.as_str()))?)
         .await?;
     let location = format!("{}/{}", uri.path().trim_end_matches('/'), held.id);
     Ok((
@@ -121,5 +123,6 @@ pub(super) fn json_or_default<T: DeserializeOwned + Default>(body: &Bytes) -> Re
     if body.is_empty() {
         return Ok(T::default());
     }
-    serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("the body is invalid: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::invalid(format!("the body is invalid: {}", json_error::describe(&error))))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::execute::{Ended, execute};
 use super::kernel::Activity;
@@ -12,11 +12,17 @@ use super::state::HeldKernel;
 use super::wire::Message;
 use crate::host::DialectHost;
 
-/// Requests of a kernel that may wait.
+/// Maximum number of requests of a kernel that wait.
 const WAITING: usize = 256;
+/// Maximum size of all of them in bytes. One that is larger waits alone.
+const WAITING_BYTES: u32 = 32 << 20;
 
-/// The end of a queue to which requests go.
-pub(super) type Queue = mpsc::Sender<Job>;
+/// The end of a queue to which requests go. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    jobs: mpsc::Sender<Job>,
+    room: Arc<Semaphore>,
+}
 
 /// A request, and who waits for its reply. It keeps the kernel from expiring.
 #[derive(Debug)]
@@ -26,6 +32,8 @@ pub(super) struct Job {
     pub(super) client: mpsc::Sender<Arc<Message>>,
     /// The kernel's number of restarts when the request came.
     pub(super) life: u64,
+    /// Its part of the size of all that wait.
+    pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
 /// The other end of a queue.
@@ -34,8 +42,26 @@ pub(super) struct Jobs(mpsc::Receiver<Job>);
 
 /// Returns both ends of a queue.
 pub(super) fn channel() -> (Queue, Jobs) {
-    let (queue, jobs) = mpsc::channel(WAITING);
-    (queue, Jobs(jobs))
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let queue = Queue {
+        jobs: sender,
+        room: Arc::new(Semaphore::new(WAITING_BYTES as usize)),
+    };
+    (queue, Jobs(receiver))
+}
+
+impl Queue {
+    /// Lets a request of this many bytes wait, or returns it if too much waits.
+    pub(super) fn offer(&self, mut job: Job, bytes: usize) -> Result<(), Box<Job>> {
+        let bytes = u32::try_from(bytes).unwrap_or(WAITING_BYTES).min(WAITING_BYTES);
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(bytes) else {
+            return Err(Box::new(job));
+        };
+        job.room = Some(room);
+        self.jobs
+            .try_send(job)
+            .map_err(|refused| Box::new(refused.into_inner()))
+    }
 }
 
 impl Jobs {

@@ -12,27 +12,29 @@ use super::caller::Caller;
 use super::kernels::json_or_default;
 use super::problem::Problem;
 use super::state::{Jupyter, uuid};
+use crate::bounded::BoundedName;
 
-/// Maximum length of a document's path and of its name.
-const MAX_TEXT: usize = 4096;
+/// Maximum number of documents of a kernel.
+const MAX_DOCUMENTS: usize = 64;
 
 /// A document, and its kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     owner: Owner,
-    path: String,
-    name: String,
-    kind: String,
+    path: BoundedName,
+    name: BoundedName,
+    /// `None` for a notebook.
+    kind: Option<BoundedName>,
     kernel: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct SessionRequest {
-    path: Option<String>,
-    name: Option<String>,
+    path: Option<BoundedName>,
+    name: Option<BoundedName>,
     #[serde(rename = "type")]
-    kind: Option<String>,
+    kind: Option<BoundedName>,
     kernel: Option<KernelRequest>,
 }
 
@@ -40,7 +42,7 @@ struct SessionRequest {
 #[serde(default)]
 struct KernelRequest {
     id: Option<String>,
-    name: Option<String>,
+    name: Option<BoundedName>,
 }
 
 impl Jupyter {
@@ -49,11 +51,11 @@ impl Jupyter {
         let kernel = self.kernels.get(document.owner.name(), &document.kernel)?;
         Some(json!({
             "id": id,
-            "path": document.path,
-            "name": document.name,
-            "type": document.kind,
+            "path": *document.path,
+            "name": *document.name,
+            "type": document.kind.as_ref().map_or("notebook", |it| it.as_str()),
             "kernel": kernel.kept.model(&document.kernel),
-            "notebook": {"path": document.path, "name": document.name},
+            "notebook": {"path": *document.path, "name": *document.name},
         }))
     }
 
@@ -63,6 +65,24 @@ impl Jupyter {
         let (model, document) =
             model.ok_or_else(|| Problem::missing(format!("there is no session `{id}`")))?;
         Ok((document, model))
+    }
+
+    /// Keeps a document, and drops those of kernels that have ended.
+    fn keep(&self, id: String, document: Document) -> Result<(), Problem> {
+        let mut documents = self.documents();
+        documents.retain(|_, it| self.kernels.get(it.owner.name(), &it.kernel).is_some());
+        let others = documents
+            .iter()
+            .filter(|(other, it)| **other != id && it.kernel == document.kernel);
+        if others.count() >= MAX_DOCUMENTS {
+            let message = format!(
+                "kernel `{}` has {MAX_DOCUMENTS} sessions, which is the limit; use another kernel",
+                document.kernel
+            );
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message));
+        }
+        documents.insert(id, document);
+        Ok(())
     }
 }
 
@@ -83,11 +103,6 @@ pub(super) async fn create(
     let asked: SessionRequest = json_or_default(&body)?;
     let path = asked.path.unwrap_or_default();
     let name = asked.name.unwrap_or_default();
-    if path.len() > MAX_TEXT || name.len() > MAX_TEXT {
-        return Err(Problem::invalid(format!(
-            "`path` and `name` have at most {MAX_TEXT} bytes"
-        )));
-    }
     let same = |it: &Document| it.owner == owner && !path.is_empty() && it.path == path;
     let existing = jupyter
         .documents()
@@ -101,7 +116,7 @@ pub(super) async fn create(
     let kernel = match kernel.id.filter(|id| !id.is_empty()) {
         Some(id) => jupyter.kernel(&owner, &id)?.id.clone(),
         None => jupyter
-            .start(&owner, Jupyter::spec(kernel.name.as_deref())?)
+            .start(&owner, Jupyter::spec(kernel.name.as_ref().map(|it| it.as_str()))?)
             .await?
             .id
             .clone(),
@@ -111,13 +126,11 @@ pub(super) async fn create(
         owner,
         path,
         name,
-        kind: asked.kind.unwrap_or_else(|| "notebook".to_owned()),
+        kind: asked.kind,
         kernel,
     };
     let model = jupyter.model(&id, &document);
-    let mut documents = jupyter.documents();
-    documents.retain(|_, it| jupyter.kernels.get(it.owner.name(), &it.kernel).is_some());
-    documents.insert(id, document);
+    jupyter.keep(id, document)?;
     Ok((StatusCode::CREATED, Json(model.into())))
 }
 
@@ -141,18 +154,18 @@ pub(super) async fn change(
     let (mut document, _) = jupyter.document(&owner, &id)?;
     document.path = asked.path.unwrap_or(document.path);
     document.name = asked.name.unwrap_or(document.name);
-    document.kind = asked.kind.unwrap_or(document.kind);
+    document.kind = asked.kind.or(document.kind);
     if let Some(kernel) = asked.kernel {
         document.kernel = match kernel.id.filter(|id| !id.is_empty()) {
             Some(id) => jupyter.kernel(&owner, &id)?.id.clone(),
             None => jupyter
-                .start(&owner, Jupyter::spec(kernel.name.as_deref())?)
+                .start(&owner, Jupyter::spec(kernel.name.as_ref().map(|it| it.as_str()))?)
                 .await?
                 .id
                 .clone(),
         };
     }
-    jupyter.documents().insert(id.clone(), document);
+    jupyter.keep(id.clone(), document)?;
     Ok(Json(jupyter.document(&owner, &id)?.1))
 }
 

@@ -65,7 +65,7 @@ impl Jupyter {
             idle: self.options.idle_timeout,
             network: self.options.network,
             prelude: ["analysis", "documents", "notebook"].map(str::to_owned).to_vec(),
-            setup: Vec::new(),
+            ..SessionWish::default()
         };
         let kernel = Kernel::new(spec, queue);
         let held = self.host.open(&self.kernels, owner, wish, kernel).await?;

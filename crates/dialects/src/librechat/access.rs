@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use cellblock_interpreter::hosting::Owner;
+use cellblock_interpreter::json_error;
 use serde::Deserialize;
 
 use super::error::Problem;
@@ -118,7 +119,8 @@ impl FromRequestParts<State> for Reading {
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let query = Query::<Resource>::from_request_parts(parts, state).await;
-        let Query(resource) = query.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
+        let Query(resource) =
+            query.map_err(|rejection| Problem::invalid(json_error::describe(&rejection.body_text())))?;
         let reader = caller.reader(&resource)?;
         Ok(Self { reader })
     }

@@ -102,8 +102,8 @@ pub(super) async fn room(state: &State, caller: &Caller, hint: Option<&str>) -> 
         id,
         idle: state.options.idle_timeout,
         network: NetworkPolicy::None,
-        prelude: Vec::new(),
-        setup: Vec::new(),
+        prelude: vec!["analysis".to_owned()],
+        ..SessionWish::default()
     };
     let opened = state
         .host

@@ -4,6 +4,8 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use cellblock_interpreter::artifact::is_disk_full;
+use cellblock_interpreter::json_error;
 use serde_json::{Value, json};
 
 use crate::fault::{DialectFault, DialectFaultKind};
@@ -50,6 +52,10 @@ impl Problem {
 
     pub(super) fn server(what: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error, "{what}");
+        if is_disk_full(error) {
+            let message = format!("{what}: the disk of the server's data folder is full; free space there");
+            return Self::new(StatusCode::INSUFFICIENT_STORAGE, message);
+        }
         let message = format!("{what}: the server failed; its log says why");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
@@ -87,6 +93,6 @@ impl<E: Into<DialectFault>> From<E> for Problem {
 
 impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
+        Self::new(rejection.status(), json_error::describe(&rejection.body_text()))
     }
 }

@@ -15,6 +15,7 @@ use super::conversation::room;
 use super::error::Problem;
 use super::run::{Job, cells, input_files};
 use super::state::State;
+use crate::bounded::BoundedDescription;
 
 /// Maximum number of input files.
 const MAX_INPUTS: usize = 1000;
@@ -26,7 +27,7 @@ pub(super) struct ExecRequest {
     lang: String,
     code: String,
     #[serde(default)]
-    args: Option<Vec<String>>,
+    args: Option<BoundedDescription<Vec<String>>>,
     #[serde(default)]
     files: Option<Vec<InputFile>>,
     runtime_session_hint: Option<String>,
@@ -79,7 +80,11 @@ pub(super) async fn exec(
     check_profile(&headers)?;
     let language = language(&request.lang)?;
     let inputs = inputs(&state, &caller, request.files)?;
-    let cells = cells(language, request.code, &request.args.unwrap_or_default());
+    let cells = cells(
+        language,
+        request.code,
+        &request.args.unwrap_or_default().into_inner(),
+    );
     let timeout = super::run::timeout(&state, request.timeout)?;
     let room = room(&state, &caller, request.runtime_session_hint.as_deref()).await?;
     let gone = CancellationToken::new();

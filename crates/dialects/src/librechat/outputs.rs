@@ -3,12 +3,17 @@
 use cellblock_interpreter::Output;
 use cellblock_interpreter::execution::{Execution, Outcome};
 use cellblock_interpreter::output::ArtifactRef;
+use cellblock_interpreter::render::redraw::redrawn;
+use cellblock_interpreter::render::{Detail, text};
 use chrono::Utc;
 use serde_json::{Map, Value, json};
 
 use super::names;
 use super::run::{Input, Job, Listed, WORKSPACE};
 use super::storage::StoredFile;
+
+/// Tokens of a value's text.
+const TOKENS: usize = 8000;
 
 /// The outputs of a run, as the fields of its answer.
 #[derive(Debug)]
@@ -140,6 +145,22 @@ fn picture(output: &Output) -> Option<&ArtifactRef> {
     }
 }
 
+/// Returns what a run printed, followed by the tables and other rich values that it displayed: this protocol has no place for
+/// values, and a program that ends with a table should show it. Numbers and texts are left out: code prints those that it
+/// wants to show, and a program that ends with `file.write(…)` would show a count.
+pub(super) fn printed(execution: &Execution) -> String {
+    let mut printed = redrawn(&execution.stdout.text).into_owned();
+    let values = execution.outputs.iter().filter(|it| picture(it).is_none());
+    for value in values.filter(|it| !matches!(it, Output::Exception(_) | Output::Primitive(_))) {
+        if !printed.is_empty() && !printed.ends_with('\n') {
+            printed.push('\n');
+        }
+        printed.push_str(text(value, Detail::Full, TOKENS).trim_end());
+        printed.push('\n');
+    }
+    printed
+}
+
 /// An input that is as it was.
 fn inherited(input: &Input) -> Value {
     let mut entry = json!({
@@ -167,7 +188,7 @@ fn inherited(input: &Input) -> Value {
 
 /// What a run wrote to stderr with why it failed, and a message for its user.
 pub(super) fn words(execution: &Execution) -> (String, Option<String>) {
-    let mut stderr = execution.stderr.text.clone();
+    let mut stderr = redrawn(&execution.stderr.text).into_owned();
     let mut add = |text: &str| {
         if !stderr.is_empty() && !stderr.ends_with('\n') {
             stderr.push('\n');

@@ -19,6 +19,8 @@ use super::storage::StoredFile;
 
 /// Working directory; its other name is `/mnt/data`.
 pub(super) const WORKSPACE: &str = "/workspace";
+/// Name that a program with arguments has.
+const PROGRAM: &str = "main";
 /// Maximum number of files of a working directory that are compared before and after a run.
 const LISTED: u32 = 10_000;
 
@@ -121,7 +123,7 @@ impl Job<'_> {
         let mut answer = outputs.answer;
         let (stderr, message) = super::outputs::words(&execution);
         let set = &mut answer;
-        set.insert("stdout".to_owned(), json!(execution.stdout.text));
+        set.insert("stdout".to_owned(), json!(super::outputs::printed(&execution)));
         set.insert("stderr".to_owned(), json!(stderr));
         set.insert("code".to_owned(), json!(execution.outcome.exit_code()));
         set.insert("signal".to_owned(), Value::Null);
@@ -174,55 +176,33 @@ pub(super) fn input_files(
     Ok(inputs)
 }
 
-/// The cells of a program: one that sets its arguments if it has any, and the program.
+/// Returns the cells of a program. R takes no arguments as other languages do, so a cell before sets them.
 pub(super) fn cells(language: Language, code: String, arguments: &[String]) -> Vec<Cell> {
     let cell = |code: String| {
         Cell {
-            echo: false,
+            // In other languages, also what nobody wants to see is a value.
+            echo: language == Language::Python,
             ..Cell::new(code)
         }
         .in_language(language)
     };
-    let mut cells = Vec::new();
-    if !arguments.is_empty() {
-        let list = json!(arguments);
-        let set = match language {
-            Language::Python => format!(
-                "__import__('sys').argv[1:] = __import__('json').loads({})",
-                quoted(&list)
-            ),
-            Language::Javascript => format!("process.argv.splice(2, Infinity, ...{list}); undefined"),
-            Language::Bash => {
-                let quote = |it: &String| format!("'{}'", it.replace('\'', r"'\''"));
-                let all: Vec<_> = arguments.iter().map(quote).collect();
-                format!("set -- {}", all.join(" "))
-            }
-            Language::R => {
-                let all: Vec<_> = arguments.iter().map(|it| json!(it).to_string()).collect();
-                format!(
-                    "commandArgs <- function(trailingOnly = FALSE) c({})",
-                    all.join(", ")
-                )
-            }
-        };
-        cells.push(Cell {
+    if arguments.is_empty() {
+        return vec![cell(code)];
+    }
+    if language == Language::R {
+        let all: Vec<_> = arguments.iter().map(|it| json!(it).to_string()).collect();
+        let set = format!(
+            "commandArgs <- function(trailingOnly = FALSE) c({})",
+            all.join(", ")
+        );
+        let set = Cell {
             collect_files: false,
             ..cell(set)
-        });
+        };
+        return vec![set, cell(code)];
     }
-    cells.push(cell(code));
-    cells
-}
-
-/// JSON as a string of Python.
-fn quoted(value: &Value) -> String {
-    let text = value.to_string();
-    format!(
-        "'{}'",
-        text.replace('\\', r"\\")
-            .replace('\'', r"\'")
-            .replace('\n', r"\n")
-    )
+    let name = std::iter::once(PROGRAM.to_owned());
+    vec![cell(code).with_argv(name.chain(arguments.iter().cloned()).collect())]
 }
 
 /// How long a run may take.

@@ -1,13 +1,11 @@
 //! `POST /upload` and `/upload/batch`: files into a storage session.
 
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
-
 use axum::Json;
 use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
 use axum::extract::{Multipart, State as Given};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use cellblock_interpreter::artifact::{About, Kind};
+use cellblock_interpreter::hosting::uploads::{SpooledUpload, Upload as Receiving, UploadError};
 use chrono::Utc;
 use serde_json::{Value, json};
 
@@ -28,9 +26,11 @@ type Taken = Result<StoredFile, (String, Problem)>;
 pub(super) async fn one(
     Given(state): Given<State>,
     caller: Caller,
+    headers: HeaderMap,
     parts: Result<Multipart, MultipartRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let upload = receive(&state, &caller, parts, 1).await?;
+    let receiving = state.host.begin_upload(&caller.owner, &headers).await?;
+    let upload = receive(&state, &caller, receiving, parts, 1).await?;
     let (resource, mut taken) = (upload.resource, upload.taken);
     let file = taken
         .pop()
@@ -50,9 +50,11 @@ pub(super) async fn one(
 pub(super) async fn batch(
     Given(state): Given<State>,
     caller: Caller,
+    headers: HeaderMap,
     parts: Result<Multipart, MultipartRejection>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let upload = receive(&state, &caller, parts, MAX_FILES).await?;
+    let receiving = state.host.begin_upload(&caller.owner, &headers).await?;
+    let upload = receive(&state, &caller, receiving, parts, MAX_FILES).await?;
     if upload.taken.is_empty() {
         return Err(Problem::invalid("the upload has no part `file`"));
     }
@@ -109,16 +111,21 @@ struct Upload {
 async fn receive(
     state: &State,
     caller: &Caller,
+    mut receiving: Receiving,
     parts: Result<Multipart, MultipartRejection>,
     most: usize,
 ) -> Result<Upload, Problem> {
     let mut parts = parts.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
     let mut upload = Upload::default();
     let mut fields = Resource::default();
-    while let Some(mut part) = parts.next_field().await.map_err(|error| broken(&error))? {
+    while let Some(mut part) = receiving
+        .within(parts.next_field())
+        .await?
+        .map_err(|error| broken(&error))?
+    {
         let field = part.name().unwrap_or_default().to_owned();
         if part.file_name().is_none() && field != "file" {
-            let value = text(&mut part).await?;
+            let value = receiving.within(text(&mut part)).await??;
             match field.as_str() {
                 "kind" => fields.kind = Some(value),
                 "id" => fields.id = Some(value),
@@ -133,60 +140,36 @@ async fn receive(
             upload.limited = true;
             break;
         }
-        let taken = take(state, caller, &mut part).await;
-        upload.taken.push(taken);
+        let given = part.file_name().unwrap_or_default().to_owned();
+        let taken = match receiving.receive(part).await {
+            Ok(received) => store(state, &given, received).await,
+            // The next one may be smaller.
+            Err(error @ UploadError::TooLarge { .. }) => Err(error.into()),
+            Err(error) => return Err(error.into()),
+        };
+        upload.taken.push(taken.map_err(|problem| (given, problem)));
     }
     upload.resource = fields;
     Ok(upload)
 }
 
-async fn take(state: &State, caller: &Caller, part: &mut Field<'_>) -> Taken {
-    let given = part.file_name().unwrap_or_default().to_owned();
-    let stored = async {
-        let spooled = spool(part, state.host.max_upload).await?;
-        let (content, bytes) = spooled?;
-        let name = names::file_name(&given)?;
-        state.host.meter.upload(&caller.owner, bytes).await?;
-        let about = About {
-            kind: Kind::File,
-            media_type: "application/octet-stream".to_owned(),
-            origin: None,
-        };
-        let artifact = state.host.interpreter.store().put_file(content, &about).await;
-        let artifact = artifact.map_err(|error| Problem::server("store a file", &error))?;
-        Ok(StoredFile {
-            id: names::id(),
-            name,
-            artifact,
-            bytes,
-            modified: Utc::now(),
-        })
+async fn store(state: &State, given: &str, received: SpooledUpload) -> Result<StoredFile, Problem> {
+    let name = names::file_name(given)?;
+    let about = About {
+        kind: Kind::File,
+        media_type: "application/octet-stream".to_owned(),
+        origin: None,
     };
-    stored.await.map_err(|problem| (given, problem))
-}
-
-/// Copies a part into a file without a name. One that is too large is read to its end, so that the next one can be.
-async fn spool(part: &mut Field<'_>, limit: u64) -> Result<Result<(File, u64), Problem>, Problem> {
-    let failed = |error: std::io::Error| Problem::server("keep an upload", &error);
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    let mut bytes = 0;
-    while let Some(chunk) = part.chunk().await.map_err(|error| broken(&error))? {
-        bytes += chunk.len() as u64;
-        if bytes > 2 * limit {
-            break;
-        }
-        if bytes <= limit {
-            file.write_all(&chunk).map_err(failed)?;
-        }
-    }
-    if bytes > limit {
-        return Ok(Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("a file has more than {limit} bytes, which is the limit"),
-        )));
-    }
-    file.rewind().map_err(failed)?;
-    Ok(Ok((file, bytes)))
+    let store = state.host.interpreter.store();
+    let artifact = store.put_file(received.content, &about).await;
+    let artifact = artifact.map_err(|error| Problem::server("store a file", &error))?;
+    Ok(StoredFile {
+        id: names::id(),
+        name,
+        artifact,
+        bytes: received.bytes,
+        modified: Utc::now(),
+    })
 }
 
 async fn text(part: &mut Field<'_>) -> Result<String, Problem> {

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::Query;
 use axum::http::Uri;
+use cellblock_interpreter::json_error;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize as _, Deserializer};
 
@@ -10,14 +11,17 @@ use super::problem::Problem;
 
 /// Reads a body of JSON.
 pub(super) fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("the body is invalid: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::invalid(format!("the body is invalid: {}", json_error::describe(&error))))
 }
 
 /// Reads the query.
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     let read = Query::try_from_uri(uri);
-    read.map(|Query(read)| read)
-        .map_err(|error| Problem::invalid(format!("the query is invalid: {}", error.body_text())))
+    read.map(|Query(read)| read).map_err(|error| {
+        let error = json_error::describe(&error.body_text());
+        Problem::invalid(format!("the query is invalid: {error}"))
+    })
 }
 
 /// Returns every value that the query has under a name.
@@ -73,6 +77,13 @@ mod tests {
             problem.0.message.contains("`maybe` is neither true nor false"),
             "{problem:?}"
         );
+    }
+
+    #[test]
+    fn a_wrong_body_is_described_without_types_of_rust() {
+        let problem = json::<Flags>(&Bytes::from_static(b"5")).unwrap_err();
+        let described = "the body is invalid: invalid type: integer `5`, expected an object at line 1";
+        assert!(problem.0.message.starts_with(described), "{problem:?}");
     }
 
     #[test]

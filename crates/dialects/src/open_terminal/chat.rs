@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::notebooks::{self, Notebooks};
 use super::options::OpenTerminalOptions;
 use super::problem::Problem;
+use crate::bounded::BoundedName;
 use crate::host::{DialectHost, SessionWish};
 use crate::presented::{header, peer, secret};
 use crate::session::{DialectSession, DialectSessions};
@@ -80,6 +81,7 @@ impl OpenTerminal {
             network: self.options.network,
             prelude: ["analysis", "documents", "notebook"].map(str::to_owned).to_vec(),
             setup: vec![notebooks::setup()],
+            ..SessionWish::default()
         };
         let kept = Chat {
             cwd: Mutex::new(HOME.to_owned()),
@@ -100,8 +102,8 @@ impl Chat {
         lock(&self.cwd).clone()
     }
 
-    pub(super) fn set_cwd(&self, cwd: String) {
-        *lock(&self.cwd) = cwd;
+    pub(super) fn set_cwd(&self, cwd: BoundedName) {
+        *lock(&self.cwd) = cwd.into_inner();
     }
 
     /// Returns the terminal that a person opened last and looks at.

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
+use cellblock_interpreter::render::redraw::redrawn;
 use cellblock_interpreter::session::processes::{
     MAX_OUTPUT, MAX_WAIT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, Processes,
 };
@@ -270,12 +271,14 @@ async fn output(
         next = read;
         text.push_str(&more);
         if text.len() > 2 * MAX_SHOWN {
+            text = redrawn(&text).into_owned();
             truncated |= shorten(&mut text);
         }
         if eof || stuck || (running && next >= end) {
             break;
         }
     }
+    text = redrawn(&text).into_owned();
     truncated |= shorten(&mut text);
     Ok((text, next, truncated))
 }

@@ -6,14 +6,15 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
+use cellblock_interpreter::egress::inbound::SEPARATE_ORIGIN;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::arguments::{between, flag, json, query, values};
 use super::chat::{Caller, OpenTerminal};
 use super::problem::Problem;
-use super::transfer::ALONE;
 use super::workspace::{operate, perform};
+use crate::bounded::{BoundedName, MAX_NAME};
 
 /// Maximum number of matches that a search can ask for.
 const MAX_MATCHES: u32 = 500;
@@ -43,6 +44,19 @@ pub(super) struct ReadQuery {
 pub(super) struct PathQuery {
     /// Path of the file.
     pub(super) path: String,
+}
+
+impl PathQuery {
+    /// Rejects a path that no file has.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        let length = self.path.len();
+        if length > MAX_NAME {
+            return Err(Problem::invalid(format!(
+                "`path` has {length} bytes, the limit is {MAX_NAME}"
+            )));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Deserialize, Serialize, utoipa::ToSchema)]
@@ -205,7 +219,7 @@ pub(super) async fn read(
             [
                 (CONTENT_TYPE, media_type),
                 (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-                (CONTENT_SECURITY_POLICY, ALONE),
+                (CONTENT_SECURITY_POLICY, SEPARATE_ORIGIN),
             ],
             done.content,
         )
@@ -236,7 +250,7 @@ pub(super) async fn write(
 ) -> Result<Json<Value>, Problem> {
     let asked: WriteRequest = json(&body)?;
     let bytes = asked.content.len() as u64;
-    terminal.host.meter.upload(&caller.owner, bytes).await?;
+    terminal.host.meter.uploaded(&caller.owner, bytes).await?;
     Ok(Json(
         operate(&terminal.chat(&caller).await?, "write", &asked).await?,
     ))
@@ -318,9 +332,12 @@ pub(super) async fn set_cwd(
 ) -> Result<Json<Value>, Problem> {
     let asked: PathQuery = json(&body)?;
     let held = terminal.chat(&caller).await?;
+    asked.check()?;
     let answer = operate(&held, "set_cwd", &asked).await?;
     if let Some(cwd) = answer["cwd"].as_str() {
-        held.kept.set_cwd(cwd.to_owned());
+        let cwd = BoundedName::new(cwd.to_owned());
+        held.kept
+            .set_cwd(cwd.map_err(|error| Problem::invalid(format!("the directory is {error}")))?);
     }
     Ok(Json(answer))
 }

@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use cellblock_interpreter::execution::{Event, Outcome};
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::{Cell, Output, Session, mint};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ use super::files::PathQuery;
 use super::problem::Problem;
 use super::workspace::perform;
 use crate::attended::attended;
+use crate::bounded::BoundedName;
 use crate::decoder::TextDecoder;
 use crate::host::DialectHost;
 use crate::notebook::{ends_with_expression, raised};
@@ -47,9 +49,9 @@ pub(super) struct Notebooks {
 struct Notebook {
     /// Its id, which also names its variables in the kernel.
     id: String,
-    path: String,
+    path: BoundedName,
     /// The kernel that its file names.
-    kernel: String,
+    kernel: BoundedName,
     /// Number of cells that it has run.
     count: AtomicU64,
     /// Held while a cell runs.
@@ -132,6 +134,12 @@ async fn exchange(session: &Session, action: &str, name: &str, directory: &str) 
     Err(Problem::new(StatusCode::BAD_GATEWAY, message))
 }
 
+/// A text of a notebook that is kept while it is open.
+fn bounded(name: &str, text: &str) -> Result<BoundedName, Problem> {
+    BoundedName::new(text.to_owned())
+        .map_err(|error| Problem::invalid(format!("the notebook's {name} is {error}")))
+}
+
 /// `POST /notebooks`: opens the notebook of a path.
 pub(super) async fn open(
     State(terminal): State<OpenTerminal>,
@@ -139,6 +147,7 @@ pub(super) async fn open(
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let asked: PathQuery = json(&body)?;
+    asked.check()?;
     let held = terminal.chat(&caller).await?;
     let done = perform(&held, "content", &asked).await?;
     let path = done.answer["path"].as_str().unwrap_or_default();
@@ -161,8 +170,8 @@ pub(super) async fn open(
     }
     let notebook = Notebook {
         id: mint(""),
-        path: path.to_owned(),
-        kernel,
+        path: bounded("path", path)?,
+        kernel: bounded("kernel", &kernel)?,
         count: AtomicU64::new(0),
         running: tokio::sync::Mutex::default(),
     };
@@ -255,7 +264,7 @@ impl Notebook {
         let cell = at.and_then(|at| document.cells.get_mut(at)).ok_or_else(|| {
             let message = format!(
                 "there is no cell {} in `{}`, which has {number} cells from 0",
-                asked.cell_index, self.path
+                asked.cell_index, *self.path
             );
             Problem::new(StatusCode::BAD_REQUEST, message)
         })?;
@@ -285,6 +294,7 @@ impl Notebook {
 impl Document {
     fn parse(bytes: &[u8], path: &str) -> Result<Self, Problem> {
         serde_json::from_slice(bytes).map_err(|error| {
+            let error = json_error::describe(&error);
             let message = format!("`{path}` is not a notebook of format 4: {error}");
             Problem::new(StatusCode::BAD_REQUEST, message)
         })
@@ -333,10 +343,15 @@ async fn outputs(
             Event::Output(Output::Exception(_)) => {}
             Event::Output(output) => {
                 if let ShownOutput::Value(data) = shown(host.interpreter.store(), &output).await {
-                    let value = json!({"output_type": "display_data", "data": data, "metadata": {}});
-                    outputs.all.push(value);
+                    outputs.show(&data);
                 }
             }
+            Event::Display(display) => {
+                if let ShownOutput::Value(data) = shown(host.interpreter.store(), &display.output).await {
+                    outputs.display(display.id, &data, display.update);
+                }
+            }
+            Event::Clear { wait } => outputs.clear(wait),
         }
     }
     outputs.stream("stdout", stdout.rest());
@@ -365,6 +380,10 @@ async fn outputs(
 #[derive(Debug, Default)]
 struct Written {
     all: Vec<Value>,
+    /// IDs of the displays among the outputs, with their places.
+    displays: Vec<(String, usize)>,
+    /// Whether the next output removes those before it.
+    is_clearing: bool,
     /// Bytes of text of its streams.
     bytes: usize,
 }
@@ -372,7 +391,11 @@ struct Written {
 impl Written {
     /// Adds what was written to a stream, to the piece before it if that is of the same stream.
     fn stream(&mut self, name: &str, mut text: String) {
-        if text.is_empty() || self.bytes >= MAX_TEXT {
+        if text.is_empty() {
+            return;
+        }
+        self.begin();
+        if self.bytes >= MAX_TEXT {
             return;
         }
         self.bytes += text.len();
@@ -387,6 +410,40 @@ impl Written {
             _ => self
                 .all
                 .push(json!({"output_type": "stream", "name": name, "text": text})),
+        }
+    }
+
+    fn show(&mut self, data: &Map<String, Value>) {
+        self.begin();
+        self.all
+            .push(json!({"output_type": "display_data", "data": data, "metadata": {}}));
+    }
+
+    /// Shows a value under an ID. An update of what another cell has shown changes nothing here, as in a notebook.
+    fn display(&mut self, id: String, data: &Map<String, Value>, update: bool) {
+        if !update {
+            self.show(data);
+            self.displays.push((id, self.all.len() - 1));
+            return;
+        }
+        self.begin();
+        for (_, place) in self.displays.iter().filter(|(own, _)| *own == id) {
+            self.all[*place]["data"] = json!(data);
+        }
+    }
+
+    fn clear(&mut self, wait: bool) {
+        self.is_clearing = true;
+        if !wait {
+            self.begin();
+        }
+    }
+
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.is_clearing) {
+            self.all.clear();
+            self.displays.clear();
+            self.bytes = 0;
         }
     }
 }
@@ -414,6 +471,28 @@ mod tests {
             last.starts_with("d\n[what follows") && last.ends_with("text]\n"),
             "{last}"
         );
+    }
+
+    #[test]
+    fn displays_are_replaced_and_outputs_are_cleared() {
+        let data = |text: &str| Map::from_iter([("text/plain".to_owned(), json!(text))]);
+        let mut written = Written::default();
+        written.display("a".to_owned(), &data("1"), false);
+        written.show(&data("2"));
+        written.display("a".to_owned(), &data("3"), true);
+        written.display("elsewhere".to_owned(), &data("4"), true);
+        let shown = |written: &Written| {
+            let texts = written.all.iter().map(|it| it["data"]["text/plain"].clone());
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&written), ["3", "2"]);
+        written.clear(true);
+        assert_eq!(shown(&written), ["3", "2"]);
+        written.show(&data("5"));
+        assert_eq!(shown(&written), ["5"]);
+        written.stream("stdout", "x".to_owned());
+        written.clear(false);
+        assert!(written.all.is_empty());
     }
 
     #[test]

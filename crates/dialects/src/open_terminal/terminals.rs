@@ -14,6 +14,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use cellblock_interpreter::Error;
+use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::session::processes::{
     MAX_INPUT, ProcessOrder, ProcessReport, ProcessSignal, ProcessState, TerminalSize,
 };
@@ -225,10 +226,13 @@ async fn serve(
     let closing = match admit(terminal, id, peer, headers, &mut receiver).await {
         Err(refused) => Some(refused),
         Ok(held) => {
+            let owner = Owner::new(held.owner.clone());
             let closing = tokio::select! {
                 closing = show(&held, id, &mut sender) => closing,
                 closing = listen(&held, id, &mut receiver) => closing,
                 () = terminal.host.stopping.cancelled() => Some(because(1001, "the server is stopping")),
+                // The server does not see whose key the first message had.
+                () = terminal.host.revoked(&owner) => Some(because(4001, "the API key was revoked or has expired")),
             };
             held.kept.hide(id);
             // It may have ended by itself.

@@ -9,10 +9,11 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
+use cellblock_interpreter::egress::inbound::SEPARATE_ORIGIN;
+use cellblock_interpreter::hosting::uploads::{SpooledUpload, Upload};
 use cellblock_interpreter::session::OpenedFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
 use tokio_util::io::ReaderStream;
 
 use super::arguments::{json, query};
@@ -21,11 +22,6 @@ use super::commands::join;
 use super::files::PathQuery;
 use super::problem::Problem;
 use super::workspace::operate;
-use crate::fault::DialectFault;
-
-/// Makes browsers show a file in an origin of its own: its scripts run, but have neither cookies nor storage, and no answers of this server.
-pub(super) const ALONE: HeaderValue =
-    HeaderValue::from_static("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads");
 
 #[derive(Debug, Deserialize)]
 pub(super) struct UploadQuery {
@@ -56,26 +52,28 @@ pub(super) async fn upload(
     State(terminal): State<OpenTerminal>,
     caller: Caller,
     uri: Uri,
+    headers: HeaderMap,
     form: Multipart,
 ) -> Result<Json<Value>, Problem> {
     let UploadQuery { directory } = query(&uri)?;
-    let (name, file, bytes) = spool(form, terminal.host.max_upload).await?;
-    terminal.host.meter.upload(&caller.owner, bytes).await?;
+    let receiving = terminal.host.begin_upload(&caller.owner, &headers).await?;
+    let (name, received) = receive(receiving, form).await?;
+    let bytes = received.bytes;
     let held = terminal.chat(&caller).await?;
     let path = join(&join(&held.kept.cwd(), &directory), &name);
-    held.session.put_file(&path, file).await?;
+    held.session.put_file(&path, received.content).await?;
     Ok(Json(json!({"path": path, "size": bytes})))
 }
 
-/// Writes the uploaded file of a form into one of the host without a name.
-async fn spool(mut form: Multipart, limit: u64) -> Result<(String, std::fs::File, u64), Problem> {
+/// Receives the file of a form, with its name.
+async fn receive(mut receiving: Upload, mut form: Multipart) -> Result<(String, SpooledUpload), Problem> {
     let broken = |error: axum::extract::multipart::MultipartError| {
         Problem::new(
             error.status(),
             format!("the form is invalid: {}", error.body_text()),
         )
     };
-    while let Some(mut part) = form.next_field().await.map_err(broken)? {
+    while let Some(part) = receiving.within(form.next_field()).await?.map_err(broken)? {
         if part.name() != Some("file") {
             continue;
         }
@@ -84,22 +82,7 @@ async fn spool(mut form: Multipart, limit: u64) -> Result<(String, std::fs::File
         if matches!(name.as_str(), "" | "." | "..") || name.contains('\0') {
             return Err(Problem::invalid(format!("`{name}` is not the name of a file")));
         }
-        let failed = |error: std::io::Error| DialectFault::internal("keep the upload", &error);
-        let file = tempfile::tempfile().map_err(failed)?;
-        let mut to = tokio::fs::File::from_std(file);
-        let mut bytes = 0;
-        while let Some(chunk) = part.chunk().await.map_err(broken)? {
-            bytes += chunk.len() as u64;
-            if bytes > limit {
-                let detail = format!("`{name}` has more than {limit} bytes, the limit of an upload");
-                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
-            }
-            to.write_all(&chunk).await.map_err(failed)?;
-        }
-        to.flush().await.map_err(failed)?;
-        let mut file = to.into_std().await;
-        std::io::Seek::rewind(&mut file).map_err(failed)?;
-        return Ok((name, file, bytes));
+        return Ok((name, receiving.receive(part).await?));
     }
     Err(Problem::invalid("the form has no part `file`"))
 }
@@ -140,7 +123,7 @@ fn download(opened: OpenedFile, media_type: HeaderValue) -> Response {
     headers.insert(CONTENT_TYPE, media_type);
     headers.insert(CONTENT_LENGTH, HeaderValue::from(opened.bytes));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CONTENT_SECURITY_POLICY, ALONE);
+    headers.insert(CONTENT_SECURITY_POLICY, SEPARATE_ORIGIN);
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     let content = tokio::fs::File::from_std(opened.content);
     (headers, Body::from_stream(ReaderStream::new(content))).into_response()

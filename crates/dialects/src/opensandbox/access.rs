@@ -49,6 +49,7 @@ impl FromRequestParts<State> for Opened {
             let sandbox = state
                 .opened_by(&id, token)
                 .ok_or_else(|| Problem::no_sandbox(&id))?;
+            state.host.enter(&sandbox.owner).await?;
             let owner = Owner::new(sandbox.owner.clone());
             return Self { sandbox, owner }.running();
         }

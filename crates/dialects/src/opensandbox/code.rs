@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State as Given};
 use axum::response::Response;
-use cellblock_interpreter::execution::{Event, Execution, Outcome, VariablesState};
+use cellblock_interpreter::execution::{Event, Execution, Outcome, UnsentOutputs, VariablesState};
 use cellblock_interpreter::output::Exception;
 use cellblock_interpreter::{Cell, Output};
 use serde::Deserialize;
@@ -90,7 +90,9 @@ async fn perform(
     let mut running = session.start_cell(cell).await?;
     let [mut stdout, mut stderr] = [Lines::default(), Lines::default()];
     let mut raised = None;
+    let mut unsent = UnsentOutputs::default();
     while let Some(event) = running.events.recv().await {
+        let Some(event) = unsent.pass(event) else { continue };
         match event {
             Event::Stdout(bytes) => teller.text("stdout", stdout.push(&bytes)).await,
             Event::Stderr(bytes) => teller.text("stderr", stderr.push(&bytes)).await,
@@ -101,11 +103,17 @@ async fn perform(
                 let forms = output::forms(state.host.interpreter.store(), &output).await;
                 teller.tell("result", json!({ "results": forms })).await;
             }
+            // They wait for the end.
+            Event::Display(_) | Event::Clear { .. } => {}
         }
     }
     let execution = running.finish().await?;
     teller.text("stdout", stdout.rest()).await;
     teller.text("stderr", stderr.rest()).await;
+    for output in unsent.rest(&execution.outputs) {
+        let forms = output::forms(state.host.interpreter.store(), output).await;
+        teller.tell("result", json!({ "results": forms })).await;
+    }
     teller
         .tell("execution_count", json!({ "execution_count": count }))
         .await;

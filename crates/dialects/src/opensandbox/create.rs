@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State as Given;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
+use cellblock_interpreter::egress::EgressRestriction;
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::mint;
 use chrono::{TimeDelta, Utc};
@@ -17,11 +18,13 @@ use tokio::sync::watch;
 
 use super::access::Caller;
 use super::contexts;
+use super::demands::{self, RequestedNetwork};
 use super::error::Problem;
 use super::runs::Runs;
 use super::sandbox::{Sandbox, State};
 use super::shell::Shells;
 use super::terminals::Terminals;
+use crate::bounded::BoundedDescription;
 use crate::host::SessionWish;
 
 /// How much longer than a sandbox its session may be idle: its own end comes first.
@@ -29,29 +32,28 @@ const AFTERWARDS: Duration = Duration::from_hours(1);
 /// Maximum number of entries of `metadata`, and of `env`.
 pub(super) const ENTRIES: usize = 256;
 
+/// What a client remembers of a sandbox, by names.
+pub(super) type SandboxMetadata = BoundedDescription<BTreeMap<String, String>>;
+
 /// A sandbox to make. Fields that other providers need and that change nothing here are not read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct CreateRequest {
-    image: Option<Value>,
-    entrypoint: Vec<String>,
+    image: Option<BoundedDescription<Value>>,
+    entrypoint: BoundedDescription<Vec<String>>,
     timeout: Option<f64>,
-    env: BTreeMap<String, String>,
-    metadata: BTreeMap<String, String>,
-    extensions: Option<Map<String, Value>>,
+    env: BoundedDescription<BTreeMap<String, String>>,
+    metadata: SandboxMetadata,
+    extensions: Option<BoundedDescription<Map<String, Value>>>,
     network_policy: Option<RequestedNetwork>,
+    resource_limits: Option<BTreeMap<String, String>>,
+    resource_requests: Option<BTreeMap<String, String>>,
+    platform: Option<Value>,
     snapshot_id: Option<Value>,
     template_id: Option<Value>,
     volumes: Option<Vec<Value>>,
     credential_proxy: Option<Value>,
     lifecycle: Option<Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RequestedNetwork {
-    default_action: Option<String>,
-    egress: Vec<Value>,
 }
 
 pub(super) async fn create(
@@ -62,22 +64,30 @@ pub(super) async fn create(
     let Json(request) = request?;
     request.check()?;
     let lifetime = request.lifetime(state.options.max_lifetime)?;
-    let network = request.network()?;
+    let limits = demands::limits(
+        &request.resource_limits.unwrap_or_default(),
+        state.host.interpreter.limits(),
+    )?;
+    let offered = state.host.network(&owner).await?;
+    let (network, restriction) = match &request.network_policy {
+        Some(policy) => policy.enforce(offered, state.host.egress.as_ref())?,
+        None => (NetworkPolicy::Egress, EgressRestriction::default()),
+    };
     let id = state.host.mint("");
     let mut given = Map::new();
-    given.insert("entrypoint".to_owned(), json!(request.entrypoint));
+    given.insert("entrypoint".to_owned(), json!(*request.entrypoint));
     if let Some(image) = request.image {
-        given.insert("image".to_owned(), image);
+        given.insert("image".to_owned(), image.into_inner());
     }
     if let Some(extensions) = request.extensions {
-        given.insert("extensions".to_owned(), Value::Object(extensions));
+        given.insert("extensions".to_owned(), Value::Object(extensions.into_inner()));
     }
     let created = Utc::now();
     let sandbox = Sandbox {
         token: mint(""),
         given,
         metadata: Mutex::new(request.metadata),
-        env: request.env,
+        env: request.env.into_inner(),
         created,
         expires: watch::Sender::new(created + lifetime),
         paused: Mutex::default(),
@@ -90,8 +100,10 @@ pub(super) async fn create(
         id: id.clone(),
         idle: state.options.max_lifetime + AFTERWARDS,
         network,
-        prelude: Vec::new(),
-        setup: Vec::new(),
+        limits,
+        restriction,
+        prelude: vec!["analysis".to_owned()],
+        ..SessionWish::default()
     };
     let held = state.host.open(&state.sandboxes, &owner, wish, sandbox).await?;
     let ready = async {
@@ -133,7 +145,16 @@ impl CreateRequest {
         if self.lifecycle.is_some() {
             return absent("lifecycle", "this server runs no hooks");
         }
-        for (name, entries) in [("env", &self.env), ("metadata", &self.metadata)] {
+        if self.resource_requests.as_ref().is_some_and(|it| !it.is_empty()) {
+            return absent(
+                "resourceRequests",
+                "sandboxes have limits, and no reserved resources",
+            );
+        }
+        if self.platform.as_ref().is_some_and(|it| !it.is_null()) {
+            return absent("platform", "sandboxes have the platform of this server");
+        }
+        for (name, entries) in [("env", &*self.env), ("metadata", &*self.metadata)] {
             if entries.len() > ENTRIES {
                 let count = entries.len();
                 return Err(Problem::invalid(format!(
@@ -164,22 +185,5 @@ impl CreateRequest {
                     "invalid timeout `{seconds}`: must be more than 0 and at most {most} seconds"
                 ))
             })
-    }
-
-    /// The narrowest network that serves the request. Hosts that a sandbox may reach are the operator's to allow.
-    fn network(&self) -> Result<NetworkPolicy, Problem> {
-        let Some(network) = &self.network_policy else {
-            return Ok(NetworkPolicy::Egress);
-        };
-        match (network.default_action.as_deref(), network.egress.is_empty()) {
-            (None | Some("deny"), true) => Ok(NetworkPolicy::Loopback),
-            (Some("allow"), true) => Ok(NetworkPolicy::Egress),
-            (None | Some("deny" | "allow"), false) => Err(Problem::unsupported(
-                "`networkPolicy.egress` is not supported: the server's operator lists the hosts that sandboxes reach; leave it out",
-            )),
-            (Some(other), _) => Err(Problem::invalid(format!(
-                "invalid networkPolicy.defaultAction `{other}`: must be `allow` or `deny`"
-            ))),
-        }
     }
 }

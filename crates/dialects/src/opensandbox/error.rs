@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use cellblock_interpreter::json_error;
 use serde_json::json;
 
 use crate::fault::{DialectFault, DialectFaultKind};
@@ -79,9 +80,12 @@ impl<E: Into<DialectFault>> From<E> for Problem {
             DialectFaultKind::Forbidden => "FORBIDDEN",
             DialectFaultKind::Unavailable => "UNAVAILABLE",
             DialectFaultKind::Quota => "QUOTA_EXCEEDED",
+            DialectFaultKind::Timeout => "REQUEST_TIMEOUT",
+            DialectFaultKind::TooLarge => "PAYLOAD_TOO_LARGE",
             DialectFaultKind::Ended => "SANDBOX_NOT_FOUND",
             DialectFaultKind::Missing => "NOT_FOUND",
             DialectFaultKind::Request | DialectFaultKind::Space => "INVALID_REQUEST",
+            DialectFaultKind::StorageFull => "STORAGE_FULL",
             DialectFaultKind::Port => "PORT_CLOSED",
             DialectFaultKind::Capacity => "CAPACITY",
             DialectFaultKind::Sandbox => "SANDBOX_FAILED",
@@ -93,18 +97,16 @@ impl<E: Into<DialectFault>> From<E> for Problem {
 
 impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
-        let status = rejection.status();
-        let code = if status == StatusCode::PAYLOAD_TOO_LARGE {
-            "PAYLOAD_TOO_LARGE"
-        } else {
-            "INVALID_REQUEST_BODY"
+        let (status, code) = match rejection.status() {
+            status @ StatusCode::PAYLOAD_TOO_LARGE => (status, "PAYLOAD_TOO_LARGE"),
+            _ => (StatusCode::BAD_REQUEST, "INVALID_REQUEST_BODY"),
         };
-        Self::new(status, code, rejection.body_text())
+        Self::new(status, code, json_error::describe(&rejection.body_text()))
     }
 }
 
 impl From<QueryRejection> for Problem {
     fn from(rejection: QueryRejection) -> Self {
-        Self::invalid(rejection.body_text())
+        Self::invalid(json_error::describe(&rejection.body_text()))
     }
 }

@@ -1,7 +1,6 @@
 //! `/files/upload` and `/files/download`: the bytes of files.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Read as _, Seek as _, SeekFrom};
 
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartRejection};
@@ -29,7 +28,7 @@ const USUAL: u32 = 644;
 /// Maximum number of files in one upload.
 const FILES: usize = 1000;
 /// Maximum size of what describes a file.
-const MAX_METADATA: u64 = 64 * 1024;
+const MAX_METADATA: usize = 64 * 1024;
 
 #[derive(Debug, Deserialize)]
 struct Metadata {
@@ -43,6 +42,7 @@ struct Metadata {
 pub(super) async fn upload(
     Given(state): Given<State>,
     Opened { sandbox, owner }: Opened,
+    headers: HeaderMap,
     parts: Result<Multipart, MultipartRejection>,
 ) -> Result<(), Problem> {
     let mut parts = parts.map_err(|error| Problem::invalid(error.body_text()))?;
@@ -50,13 +50,11 @@ pub(super) async fn upload(
     let mut next: Option<Metadata> = None;
     let mut permissions = Map::new();
     let mut files = 0;
-    let limit = state.host.max_upload;
-    while let Some(mut part) = parts.next_field().await.map_err(broken)? {
+    let mut receiving = state.host.begin_upload(&owner, &headers).await?;
+    while let Some(mut part) = receiving.within(parts.next_field()).await?.map_err(broken)? {
         match part.name() {
             Some("metadata") => {
-                let (mut text, mut file) = (String::new(), spool(&mut part, MAX_METADATA).await?.0);
-                let read = file.read_to_string(&mut text);
-                read.map_err(|error| Problem::invalid(format!("read `metadata`: {error}")))?;
+                let text = receiving.within(text(&mut part)).await??;
                 let metadata = serde_json::from_str(&text);
                 next = Some(metadata.map_err(|error| Problem::invalid(format!("read `metadata`: {error}")))?);
             }
@@ -71,9 +69,8 @@ pub(super) async fn upload(
                     )));
                 }
                 let path = place(&metadata.path);
-                let (content, bytes) = spool(&mut part, limit).await?;
-                state.host.meter.upload(&owner, bytes).await?;
-                sandbox.session.put_file(&path, content).await?;
+                let received = receiving.receive(part).await?;
+                sandbox.session.put_file(&path, received.content).await?;
                 if metadata.mode.is_some_and(|mode| mode != USUAL)
                     || given(metadata.owner.as_ref())
                     || given(metadata.group.as_ref())
@@ -104,31 +101,24 @@ fn given(name: Option<&String>) -> bool {
     name.is_some_and(|it| !it.is_empty())
 }
 
-/// Copies a part into a file without a name, whose start it returns.
-async fn spool(part: &mut Field<'_>, limit: u64) -> Result<(File, u64), Problem> {
-    let failed = |error: &std::io::Error| {
-        tracing::error!(error = error as &dyn std::error::Error, "keep an upload");
-        Problem::internal("the server could not keep the upload; its log says why")
-    };
-    let mut file = tempfile::tempfile().map_err(|error| failed(&error))?;
-    let mut bytes = 0;
+/// Reads a short part.
+async fn text(part: &mut Field<'_>) -> Result<String, Problem> {
+    let mut text = Vec::new();
     while let Some(chunk) = part
         .chunk()
         .await
         .map_err(|error| Problem::invalid(error.body_text()))?
     {
-        bytes += chunk.len() as u64;
-        if bytes > limit {
+        if text.len() + chunk.len() > MAX_METADATA {
             return Err(Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "PAYLOAD_TOO_LARGE",
-                format!("a file has more than {limit} bytes, which is the limit"),
+                format!("`metadata` has more than {MAX_METADATA} bytes, which is the limit"),
             ));
         }
-        file.write_all(&chunk).map_err(|error| failed(&error))?;
+        text.extend_from_slice(&chunk);
     }
-    file.rewind().map_err(|error| failed(&error))?;
-    Ok((file, bytes))
+    String::from_utf8(text).map_err(|error| Problem::invalid(format!("read `metadata`: {error}")))
 }
 
 /// Reads a file: all of it, a range of its bytes, or some of its lines.

@@ -8,16 +8,17 @@ use axum::extract::{Path, RawQuery, Request, State as Given};
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use cellblock_interpreter::egress::inbound::{PageOrigin, ProgramPort};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::access::{Caller, KEY, Opened, TOKEN};
-use super::create::ENTRIES;
+use super::create::{ENTRIES, SandboxMetadata};
 use super::error::Problem;
 use super::sandbox::{HeldSandbox, Sandbox, State, lock};
 use super::{EGRESS_PORT, EXECD_PORT};
-use crate::forward::{Unforwarded, forward};
+use crate::forward::{Unforwarded, mounted_at, to_program};
 use crate::instant::instant;
 use crate::presented::{FORWARDED_HOST, header, path};
 
@@ -139,7 +140,7 @@ pub(super) async fn patch_metadata(
     let Json(changes) = request?;
     {
         let mut metadata = lock(&held.kept.metadata);
-        let mut entries = metadata.clone();
+        let mut entries = metadata.clone().into_inner();
         for (name, value) in changes {
             match value {
                 Some(value) => entries.insert(name, value),
@@ -152,7 +153,8 @@ pub(super) async fn patch_metadata(
                 "`metadata` would have {count} entries, the limit is {ENTRIES}; remove some with null"
             )));
         }
-        *metadata = entries;
+        *metadata = SandboxMetadata::new(entries)
+            .map_err(|error| Problem::invalid(format!("`metadata` would be {error}")))?;
     }
     Ok(Json(held.kept.describe(&id)))
 }
@@ -205,47 +207,50 @@ pub(super) async fn endpoint(
     })))
 }
 
-/// Passes a request on to the program that listens on a port.
+/// Forwards a request to the program that listens on a port.
 pub(super) async fn port(
     Given(state): Given<State>,
     Opened { sandbox, .. }: Opened,
-    Path(path): Path<Vec<(String, String)>>,
-    mut request: Request,
+    Path(segments): Path<Vec<(String, String)>>,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let port = path.iter().find(|(name, _)| name == "port");
+    let (parts, body) = request.into_parts();
+    let port = segments.iter().find(|(name, _)| name == "port");
     let port = port.map_or("", |(_, port)| port.as_str());
+    // As it was sent, and not decoded.
     let prefix = format!("/ports/{}/{port}", sandbox.id);
     let port: u16 = port
         .parse()
         .map_err(|_| Problem::invalid(format!("`{port}` is not the number of a port")))?;
-    // As it was sent, and not decoded.
-    let sent = request.uri().path_and_query().map_or("/", |it| it.as_str());
-    let there = sent.strip_prefix(&prefix).unwrap_or(sent);
-    let there = if there.starts_with('/') {
-        there.to_owned()
-    } else {
-        format!("/{there}")
-    };
     if port == EGRESS_PORT {
-        return Err(not_served(&there));
+        return Err(not_served(
+            parts.uri.path().strip_prefix(&prefix).unwrap_or_default(),
+        ));
     }
-    *request.uri_mut() = there
-        .parse()
-        .map_err(|_| Problem::invalid(format!("`{there}` is not a path")))?;
-    let headers = request.headers();
-    // A program may have a use for it if it did not open the sandbox.
-    let ours: &[&str] = if headers.contains_key(TOKEN) || headers.contains_key(KEY) {
-        &[TOKEN, KEY]
-    } else {
-        &["authorization"]
+    let dialect = mounted_at(path(&parts), &parts.uri);
+    // A program may have a use for `Authorization` if it did not open the sandbox.
+    let is_opened = parts.headers.contains_key(TOKEN) || parts.headers.contains_key(KEY);
+    let program = ProgramPort {
+        port,
+        origin: PageOrigin::Server {
+            root: Some(format!("{dialect}{prefix}")),
+            is_readable: false,
+        },
+        private: if is_opened {
+            &[TOKEN, KEY]
+        } else {
+            &["authorization"]
+        },
     };
-    let answer = forward(&state.host, sandbox, port, request, ours).await;
+    let request = Request::from_parts(parts, body);
+    let answer = to_program(&state.host, sandbox, &program, &prefix, request).await;
     answer.map_err(|reason| match reason {
+        Unforwarded::Path(path) => Problem::invalid(format!("`{path}` is not a path")),
         Unforwarded::Closed(error) => error.into(),
-        Unforwarded::Broken(reason) => Problem::new(
+        Unforwarded::Broken(error) => Problem::new(
             StatusCode::BAD_GATEWAY,
             "PORT_BROKEN",
-            format!("the program on port {port} did not answer in HTTP: {reason}"),
+            format!("the program on port {port} did not answer in HTTP: {error}"),
         ),
     })
 }

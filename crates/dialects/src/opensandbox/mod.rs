@@ -12,6 +12,7 @@ mod code;
 mod command;
 mod contexts;
 mod create;
+mod demands;
 mod error;
 mod events;
 mod files;

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::OpenSandboxOptions;
 use super::contexts::Contexts;
+use super::create::SandboxMetadata;
 use super::runs::Runs;
 use super::shell::Shells;
 use super::terminals::Terminals;
@@ -44,7 +45,7 @@ pub(super) struct Sandbox {
     pub(super) token: String,
     /// Fields that the client gave and reads again.
     pub(super) given: Map<String, Value>,
-    pub(super) metadata: Mutex<BTreeMap<String, String>>,
+    pub(super) metadata: Mutex<SandboxMetadata>,
     /// Environment of its programs.
     pub(super) env: BTreeMap<String, String>,
     pub(super) created: DateTime<Utc>,

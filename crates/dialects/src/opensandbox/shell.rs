@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::mint;
 use cellblock_interpreter::session::processes::{MAX_INPUT, ProcessOrder, ProcessStream};
 use serde::Deserialize;
@@ -55,7 +56,8 @@ pub(super) async fn create(
     let request: ShellRequest = if body.is_empty() {
         ShellRequest::default()
     } else {
-        serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("read the body: {error}")))?
+        serde_json::from_slice(&body)
+            .map_err(|error| Problem::invalid(format!("read the body: {}", json_error::describe(&error))))?
     };
     if lock(&sandbox.kept.shells.0).len() >= MAX_SHELLS {
         return Err(Problem::invalid(format!(

@@ -23,6 +23,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::hosting::Owner;
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::mint;
 use cellblock_interpreter::session::processes::{
     MAX_INPUT, MAX_OUTPUT, ProcessOrder, ProcessState, ProcessStream, TerminalSize,
@@ -40,6 +41,7 @@ use super::command::exit_code;
 use super::error::Problem;
 use super::files::place;
 use super::sandbox::{HeldSandbox, State, lock};
+use crate::bounded::{BoundedDescription, BoundedName};
 use crate::process::{Reading, kill};
 
 /// Maximum number of terminals of a sandbox, those whose shells have ended among them.
@@ -92,9 +94,9 @@ struct Shell {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TerminalRequest {
-    cwd: Option<String>,
+    cwd: Option<BoundedName>,
     /// What runs instead of a shell.
-    command: Option<String>,
+    command: Option<BoundedDescription<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -134,7 +136,8 @@ pub(super) async fn create(
     let request = if body.is_empty() {
         TerminalRequest::default()
     } else {
-        serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("read the body: {error}")))?
+        serde_json::from_slice(&body)
+            .map_err(|error| Problem::invalid(format!("read the body: {}", json_error::describe(&error))))?
     };
     let mut all = lock(&sandbox.kept.terminals.0);
     if all.len() >= MAX_TERMINALS {
@@ -346,7 +349,7 @@ impl Connection {
         let TerminalRequest { cwd, command } = self.terminal.request.clone();
         let command = command.filter(|it| !it.trim().is_empty());
         let command = match &command {
-            Some(command) => vec!["bash", "-c", command],
+            Some(command) => vec!["bash", "-c", command.as_str()],
             None if is_piped => vec!["bash"],
             None => vec!["bash", "-i"],
         };

@@ -8,4 +8,5 @@ mod jupyter;
 mod librechat;
 mod open_terminal;
 mod opensandbox;
+mod requirements;
 mod support;

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
-use cellblock_dialects::{DialectHost, DialectTerms, DialectsOptions, Doorkeeper, NoEntry};
+use cellblock_dialects::{DialectHost, DialectListener, DialectTerms, DialectsOptions, Doorkeeper, NoEntry};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::artifact::Store;
 use cellblock_interpreter::cell::Guard;
-use cellblock_interpreter::hosting::{Meter, Owner, Unmetered};
+use cellblock_interpreter::hosting::uploads::{UploadAllowance, UploadLimits, UploadRoom};
+use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit, Unmetered};
 use cellblock_interpreter::limits::NetworkPolicy;
+use cellblock_interpreter::pool::PoolConfig;
 use cellblock_testkit::wait::until_ok;
 use cellblock_testkit::{SuiteCounts, judged};
 use reqwest::{RequestBuilder, Response, StatusCode};
@@ -23,6 +26,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// How long a request waits for a sandbox: another program of tests may keep the processors busy.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The interpreter's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -39,6 +45,10 @@ async fn interpreter() -> Interpreter {
         let artifacts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
         let interpreter = Interpreter::builder()
             .home(cellblock_testkit::home().unwrap())
+            .pool(PoolConfig {
+                acquire_timeout: PATIENCE,
+                ..PoolConfig::default()
+            })
             .store(Store::local(artifacts).unwrap())
             .build()
             .await
@@ -62,6 +72,8 @@ pub(crate) enum KeyRing {
     Known(BTreeMap<&'static str, &'static str>),
     /// Each key that begins so is an owner of its own.
     Beginning(&'static str),
+    /// The same, until the switch is on: then all keys are revoked.
+    Until(&'static str, Arc<AtomicBool>),
 }
 
 impl Doorkeeper for KeyRing {
@@ -79,7 +91,10 @@ impl Doorkeeper for KeyRing {
             let found = match self {
                 Self::Open => return Ok(Owner::local()),
                 Self::Known(owners) => secret.and_then(|secret| owners.get(secret)).copied(),
-                Self::Beginning(start) => secret.filter(|secret| secret.starts_with(start)),
+                Self::Until(_, revoked) if revoked.load(Ordering::Relaxed) => None,
+                Self::Beginning(start) | Self::Until(start, _) => {
+                    secret.filter(|secret| secret.starts_with(start))
+                }
             };
             match (found, secret) {
                 (Some(owner), _) => Ok(Owner::new(owner)),
@@ -87,6 +102,14 @@ impl Doorkeeper for KeyRing {
                 (None, None) => Err(NoEntry::NoKey("an API key is needed".to_owned())),
             }
         })
+    }
+
+    fn admits<'a>(
+        &'a self,
+        _owner: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<bool, NoEntry>> + Send + 'a>> {
+        let revoked = matches!(self, Self::Until(_, revoked) if revoked.load(Ordering::Relaxed));
+        Box::pin(std::future::ready(Ok(!revoked)))
     }
 }
 
@@ -111,10 +134,13 @@ impl Server {
             meter: Arc::new(Unmetered),
             max_network: NetworkPolicy::Loopback,
             egress: None,
+            origins: Vec::new(),
             guard: Guard::Off,
             setup: Vec::new(),
+            requirements: options.requirements.clone(),
             max_body: 1 << 20,
             max_upload: 4 << 20,
+            uploads: UploadRoom::new(UploadLimits::default(), None),
             max_cell_timeout: Duration::from_mins(2),
             mark: None,
             tasks: TaskTracker::new(),
@@ -126,17 +152,15 @@ impl Server {
         let mut router = Router::new();
         // Those of debug mode are among the ports that the system gives to anybody's connections for a while.
         let all = until_ok(async || cellblock_dialects::routes(&host, options)).await;
-        for served in all {
+        for served in all.served {
             router = router.nest_service(served.path, served.routes);
+        }
+        for DialectListener { listener, routes } in all.listeners {
+            serve_at(&host, listener, routes);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        let ending = host.ending.clone();
-        tokio::spawn(async move {
-            let serving = axum::serve(listener, service).into_future();
-            ending.run_until_cancelled(serving).await
-        });
+        serve_at(&host, listener, router);
         Self { address, host }
     }
 
@@ -170,6 +194,77 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.host.ending.cancel();
+    }
+}
+
+/// Answers on a listener until the host ends.
+fn serve_at(host: &DialectHost, listener: TcpListener, routes: Router) {
+    let service = routes.into_make_service_with_connect_info::<SocketAddr>();
+    let ending = host.ending.clone();
+    tokio::spawn(async move {
+        let serving = axum::serve(listener, service).into_future();
+        ending.run_until_cancelled(serving).await
+    });
+}
+
+/// Bytes that a [`Quota`] allows.
+pub(crate) const QUOTA: u64 = 1 << 20;
+
+/// Lets an owner upload [`QUOTA`] bytes in a request.
+#[derive(Debug, Default)]
+pub(crate) struct Quota(u64);
+
+impl Quota {
+    fn check(&self, bytes: u64) -> Result<(), Denied> {
+        if self.0 + bytes <= QUOTA {
+            return Ok(());
+        }
+        Err(Denied(format!(
+            "the quota `upload_bytes_per_day` of this key is used up: its limit is {QUOTA} bytes, {} are used, and {bytes} more were sent; \
+             send less, or try again in 5 s",
+            self.0
+        )))
+    }
+}
+
+impl UploadAllowance for Quota {
+    fn take(&mut self, bytes: u64) -> Result<(), Denied> {
+        self.check(bytes)?;
+        self.0 += bytes;
+        Ok(())
+    }
+
+    fn keep(&mut self) {}
+}
+
+impl Meter for Quota {
+    fn session<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
+        Box::pin(async { Ok(Permit::new(())) })
+    }
+
+    fn cell<'a>(&'a self, _: &'a Owner) -> Admission<'a, Permit> {
+        Box::pin(async { Ok(Permit::new(())) })
+    }
+
+    fn upload<'a>(&'a self, _: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>> {
+        Box::pin(async move {
+            let quota = Self::default();
+            quota.check(bytes)?;
+            Ok(Box::new(quota) as _)
+        })
+    }
+}
+
+/// Terms of a server whose callers have a [`Quota`] and ten seconds for an upload. Uploads stand in a folder.
+pub(crate) fn bounded(folder: &Path) -> impl FnOnce(&mut DialectTerms) {
+    move |terms| {
+        let limits = UploadLimits {
+            timeout: Duration::from_secs(10),
+            ..UploadLimits::default()
+        };
+        terms.meter = Arc::new(Quota::default());
+        terms.max_upload = 128 << 20;
+        terms.uploads = UploadRoom::new(limits, Some(folder.to_owned()));
     }
 }
 

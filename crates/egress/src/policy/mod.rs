@@ -1,6 +1,7 @@
 //! What code in a sandbox may reach, the secrets that the proxy adds, and how much may be transferred.
 
 mod host;
+mod restriction;
 mod rule;
 mod secret;
 
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use host::HostPattern;
+pub use restriction::{AddressBlock, Destination, DestinationError, EgressRestriction};
 pub use rule::{AllowRule, RuleError};
 pub use secret::{EgressSecret, SecretRule};
 
@@ -24,6 +26,9 @@ pub struct EgressPolicy {
     pub secrets: Vec<SecretRule>,
     /// Limits of a session.
     pub quotas: EgressQuotas,
+    /// Destinations that this session gives up. A configuration does not set it.
+    #[serde(skip)]
+    pub restriction: EgressRestriction,
 }
 
 /// How much a session may transfer.
@@ -79,6 +84,11 @@ impl EgressPolicy {
         })
     }
 
+    /// Returns whether a rule allows some host of a pattern.
+    pub fn allows_some(&self, hosts: &HostPattern) -> bool {
+        self.allow.iter().any(|rule| rule.host.overlaps(hosts))
+    }
+
     /// Checks the secrets: their headers are valid, and rules allow their hosts.
     pub fn check(&self) -> Result<(), PolicyError> {
         self.secret_headers().map(drop)
@@ -87,7 +97,7 @@ impl EgressPolicy {
     pub(crate) fn secret_headers(&self) -> Result<Vec<SecretHeader>, PolicyError> {
         let read = |secret: &SecretRule| {
             let (host, header) = (secret.host.to_string(), secret.header.clone());
-            if !self.allow.iter().any(|rule| rule.host.overlaps(&secret.host)) {
+            if !self.allows_some(&secret.host) {
                 return Err(PolicyError::NotAllowed { host, header });
             }
             secret

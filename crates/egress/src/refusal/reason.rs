@@ -124,6 +124,18 @@ impl EgressRefusal {
         )
     }
 
+    pub(crate) fn restricted(target: &EgressTarget) -> Self {
+        Self::denied(
+            StatusCode::FORBIDDEN,
+            "restricted",
+            format!(
+                "host `{}` is denied by the network rules with which this sandbox was created; to reach it, create a sandbox whose \
+                 rules do not deny it",
+                target.host
+            ),
+        )
+    }
+
     pub(crate) fn upgrade(protocol: &str) -> Self {
         Self::denied(
             StatusCode::FORBIDDEN,

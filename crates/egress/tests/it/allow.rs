@@ -1,6 +1,8 @@
 //! Hosts, ports and methods of plain requests.
 
-use cellblock_egress::{EgressDecision, EgressOptions};
+use std::sync::atomic::Ordering::SeqCst;
+
+use cellblock_egress::{EgressDecision, EgressOptions, EgressPolicy, EgressRestriction};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -68,6 +70,52 @@ async fn a_denied_host_is_answered_with_the_allow_list_and_the_fix() {
         (0, 0, 1)
     );
     assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_restriction_of_the_session_takes_allowed_targets_away() {
+    let server = Server::start().await;
+    let address = server.address();
+    let named = format!("a.example:{}", server.port);
+    let denying = |deny: &str, except: &[&str]| {
+        let mut policy = EgressPolicy::from_rules([&address, &named]).unwrap();
+        policy.restriction = EgressRestriction {
+            deny: vec![deny.parse().unwrap()],
+            except: except.iter().map(|it| it.parse().unwrap()).collect(),
+        };
+        let resolver = Answers::loopback();
+        let options = EgressOptions {
+            resolver: resolver.clone(),
+            ..EgressOptions::default()
+        };
+        (Proxy::of(policy, options), resolver)
+    };
+    let ask = async |proxy: &Proxy, target: &str| {
+        let sent = format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n");
+        request(&mut open(proxy), &sent).await.unwrap().status
+    };
+    // The address is denied as a literal, and as that of a name.
+    let (proxy, _) = denying("127.0.0.0/8", &[]);
+    assert_eq!(
+        (ask(&proxy, &address).await, ask(&proxy, &named).await),
+        (403, 403)
+    );
+    assert_eq!(proxy.records(2).await[1].reason, "restricted");
+    let sent = format!("CONNECT {named} HTTP/1.1\r\nHost: {named}\r\n\r\n");
+    assert_eq!(request(&mut open(&proxy), &sent).await.unwrap().status, 403);
+    let (proxy, _) = denying("127.0.0.0/8", &["a.example"]);
+    assert_eq!(
+        (ask(&proxy, &address).await, ask(&proxy, &named).await),
+        (403, 200)
+    );
+    // A name of which nothing can be reached is not resolved.
+    let (proxy, resolver) = denying("0.0.0.0/0", &["127.0.0.1"]);
+    assert_eq!(
+        (ask(&proxy, &address).await, ask(&proxy, &named).await),
+        (200, 403)
+    );
+    assert_eq!(resolver.asked.load(SeqCst), 0);
+    assert_eq!(server.connections(), 2);
 }
 
 #[tokio::test]

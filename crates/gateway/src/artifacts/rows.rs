@@ -7,10 +7,11 @@ use axum::response::{IntoResponse, Response};
 use cellblock_interpreter::page::SliceSelection;
 
 use super::serve::{lost, visible};
+use crate::conversions::{body_of, convert};
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// Returns rows of a table that a cell displayed.
+/// Returns rows of a table that a cell displayed. The request counts as a cell.
 #[utoipa::path(
     get, operation_id = "read_rows", path = "/v1/artifacts/{sha256}/rows",
     tag = "artifacts",
@@ -26,6 +27,8 @@ use crate::state::{Caller, Gateway};
         (status = 200, description = "The rows; none beyond the last one. JSON has `columns`, `total_rows`, `first_row` and `rows`."),
         (status = 400, description = "The artifact is not a table that was displayed, the column cannot be sorted, or the rows are more than 64 MiB", body = crate::openapi::Error),
         (status = 404, description = "The caller has no such artifact", body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "Too many such requests are waiting; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn rows(
@@ -40,7 +43,10 @@ pub(crate) async fn rows(
         .metadata(id)
         .await
         .map_err(|error| lost(id, &error))?;
-    let bytes = selection.of(&table, &gateway.store).await?;
+    let store = gateway.store.clone();
+    let work = async move { Ok(selection.of(&table, &store).await?) };
+    let (rows, permit) = convert(&gateway, &caller.owner, work).await?;
+    let (length, body) = body_of(rows, permit)?;
     let headers = [
         (CONTENT_TYPE, selection.format.media_type()),
         (CONTENT_DISPOSITION, "attachment"),
@@ -48,7 +54,8 @@ pub(crate) async fn rows(
     ];
     Ok((
         headers.map(|(name, value)| (name, HeaderValue::from_static(value))),
-        bytes,
+        length,
+        body,
     )
         .into_response())
 }

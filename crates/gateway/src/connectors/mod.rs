@@ -92,7 +92,7 @@ pub(crate) async fn call(
         .grant_terms(gateway.fetch_allowance(&caller.owner));
     let until = Instant::now() + LONGEST;
     let done = direct::call(Arc::clone(connector), &function, arguments, until, terms).await;
-    let (Some(record), value) = done else {
+    let (Some(mut record), value) = done else {
         return Err(Problem::invalid(
             "function",
             format!("{function:?} is not a function"),
@@ -102,7 +102,8 @@ pub(crate) async fn call(
         return Err(failed(&record));
     }
     let table = record.artifact.iter().map(|it| it.sha256.to_string());
-    artifacts::grant(&gateway.records, &caller.owner, table).await?;
+    let note = artifacts::grant_made(&gateway.records, &caller.owner, table.collect()).await;
+    artifacts::add_note(&mut record.note, note);
     let fits = record.bytes.is_none_or(|bytes| bytes <= VALUE_BYTES);
     let shown = (record.head.len() + record.tail.len()) as u64;
     let truncated = match &value {

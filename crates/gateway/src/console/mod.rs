@@ -17,9 +17,12 @@ mod state;
 mod ticket;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use axum::routing::{any, get, post};
 
+use crate::body_limit;
 use crate::problem::Problem;
 use crate::state::Gateway;
 
@@ -43,6 +46,13 @@ pub(crate) fn routes(on: bool) -> Router<Gateway> {
         .route("/console/sign-in", post(sign_in::sign_in))
         .route("/console/sign-out", post(sign_in::sign_out))
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn(name_limit))
+}
+
+/// Names the limit of these routes, which `http.max_body` does not change.
+async fn name_limit(request: Request, next: Next) -> Response {
+    let message = || format!("the request body has more than {MAX_BODY} bytes, the limit; send only the key");
+    body_limit::name(next.run(request).await, message).await
 }
 
 async fn off() -> Problem {

@@ -52,11 +52,12 @@ async fn add(
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
     let (name, bytes, sha256) = if kind.is_some_and(|kind| kind.starts_with("multipart/")) {
-        let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
+        let uploaded = upload::receive(&gateway, &caller, request).await?;
         (uploaded.name, uploaded.bytes, uploaded.sha256)
     } else {
-        let body = axum::body::to_bytes(request.into_body(), gateway.options.http.max_body).await;
-        let body = body.map_err(|_| upload::cut(gateway.options.http.max_body as u64))?;
+        let max_body = gateway.options.http.max_body;
+        let body = axum::body::to_bytes(request.into_body(), max_body).await;
+        let body = body.map_err(|_| Problem::body_too_large(max_body))?;
         let request = Request::builder()
             .header(CONTENT_TYPE, kind_of_json())
             .body(body.into())

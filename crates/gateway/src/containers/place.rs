@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cellblock_agent::turn::{Place, Ran, Runner, ToolsetCall};
 use cellblock_agent::wire::{ApiError, Ids, Item};
 use futures_util::future::BoxFuture;
+use tokio::time::{Instant, timeout_at};
 
 use super::make::New;
 use super::run;
 use crate::files::attach::{Attached, Attachments};
 use crate::state::Gateway;
+use crate::state::containers::room::TOO_MANY;
 use crate::state::containers::{HeldContainer, Slot};
 
 /// Where a response's code runs.
@@ -180,30 +182,32 @@ impl Place for In {
 
     fn ready(&self) -> BoxFuture<'_, Result<(), Ran>> {
         Box::pin(async move {
-            let wait = self.gateway.options.containers.wait_timeout;
-            let admitted = async {
-                self.held.enter(&self.gateway, &self.held.owner).await?;
-                Ok::<_, ApiError>(self.gateway.containers.cores.slot().await)
+            let until = Instant::now() + self.gateway.options.containers.wait_timeout;
+            let admitted = match self.held.enter(&self.gateway, &self.held.owner).await {
+                Ok(()) => timeout_at(until, self.gateway.containers.cores.slot()).await.ok(),
+                Err(error) if error.code.as_deref() == Some(TOO_MANY) => None,
+                Err(error) => return Err(self.refused(&error)),
             };
-            let why = match tokio::time::timeout(wait, admitted).await {
-                Ok(Ok(slot)) => {
-                    *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
-                    return Ok(());
-                }
-                Ok(Err(error)) => error.to_string(),
+            let Some(slot) = admitted else {
                 // A model can delete no container and ask for no other limit.
-                Err(_) => {
-                    "all sandboxes are in use; try again later, or answer without running code".to_owned()
-                }
+                return Err(self
+                    .refused(&"all sandboxes are in use; try again later, or answer without running code"));
             };
-            tracing::warn!(container = self.held.id, why, "code of a model is not run");
-            Err(Ran::refused(format!("The code was not run: {why}.")))
+            *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+            Ok(())
         })
     }
 
     fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), call, slot))
+    }
+}
+
+impl In {
+    fn refused(&self, why: &dyn std::fmt::Display) -> Ran {
+        tracing::warn!(container = self.held.id, %why, "code of a model is not run");
+        Ran::refused(format!("The code was not run: {why}."))
     }
 }
 

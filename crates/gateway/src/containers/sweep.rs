@@ -8,7 +8,7 @@ use cellblock_interpreter::hosting::Resident;
 
 use crate::clock::now_ms;
 use crate::files::fetch;
-use crate::records::whereabouts;
+use crate::records::{holders, whereabouts};
 use crate::state::Gateway;
 use crate::state::containers::{LiveContainer, memory};
 
@@ -35,6 +35,9 @@ pub(crate) async fn sweep(gateway: Gateway) {
                 }
             }
         }
+        if gateway.is_draining() {
+            hand_over(&gateway).await;
+        }
         let one_shots = gateway.options.containers.max_one_shots;
         end(&gateway, gateway.containers.take_surplus(one_shots));
         if forgotten.is_none_or(|at| at.elapsed() >= SELDOM) {
@@ -57,6 +60,20 @@ fn end(gateway: &Gateway, containers: Vec<Arc<Resident<LiveContainer>>>) {
         gateway
             .tasks
             .spawn(async move { ending.containers.registry.end(&live).await });
+    }
+}
+
+/// Ends idle containers that responses have made: their conversations continue in another gateway, with their files.
+async fn hand_over(gateway: &Gateway) {
+    while let Some(live) = gateway.containers.give_way(None) {
+        let (own, id) = (gateway.id.clone(), live.id.clone());
+        end(gateway, vec![live]);
+        let left = gateway
+            .records
+            .with(move |database| holders::leave_container(database, &own, &id));
+        if let Err(error) = left.await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "hand over a container");
+        }
     }
 }
 

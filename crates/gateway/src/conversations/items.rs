@@ -61,9 +61,13 @@ pub(super) async fn add(
         most: conversation::MAX_ITEMS,
         now: now(),
     };
+    gateway
+        .quotas
+        .store_more(&caller.owner, left.bytes() as u64)
+        .await?;
     match gateway.records.extend_conversation(&caller.owner, left).await? {
         AddedItems::Yes => {}
-        AddedItems::Unknown => return Err(conversation::unknown(&id).into()),
+        AddedItems::Unknown | AddedItems::Deleted => return Err(conversation::unknown(&id).into()),
         AddedItems::Full => return Err(conversation::full(&id).into()),
     }
     let outputs = wants_outputs(&address);

@@ -12,7 +12,7 @@ use crate::json::Json;
 use crate::json::read;
 use crate::now;
 use crate::problem::Problem;
-use crate::records::ConversationRow;
+use crate::records::{ConversationRow, ItemRow};
 use crate::responses::conversation;
 use crate::state::{Caller, Gateway};
 
@@ -48,6 +48,8 @@ async fn create(State(gateway): State<Gateway>, caller: Caller, body: Body) -> R
         container: conversation::container(&request.items),
         evidence: None,
     };
+    let text = row.id.len() + row.metadata.len() + items.iter().map(ItemRow::bytes).sum::<usize>();
+    gateway.quotas.store_more(&row.owner, text as u64).await?;
     gateway.records.add_conversation(row.clone(), items).await?;
     Ok(Json(object(&row)?))
 }
@@ -71,6 +73,10 @@ async fn update(
 ) -> Result<Json<Value>, Problem> {
     let request = ConversationRequest::parse(&read(body)?, &mut Ids::random())?;
     let metadata = json!(request.metadata).to_string();
+    gateway
+        .quotas
+        .store_more(&caller.owner, metadata.len() as u64)
+        .await?;
     let records = &gateway.records;
     if !records
         .annotate_conversation(&caller.owner, &id, metadata)

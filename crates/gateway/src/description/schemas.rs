@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::{connectors, decisions, key_routes, own_key, runs, server_routes, sessions, volumes};
+use crate::{connectors, decisions, key_routes, own_key, replicas, runs, server_routes, sessions, volumes};
 
 /// Puts the schemas where the names are.
 pub(super) fn fill(document: &mut Value) {
@@ -20,6 +20,7 @@ pub(super) fn fill(document: &mut Value) {
         put(&format!("{name}List"), list(name));
         put(name, schema);
     }
+    put("SessionList", sessions());
     for (name, schema) in generator.take_definitions(true) {
         put(&name, schema);
     }
@@ -60,6 +61,7 @@ fn named(generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         "Session" => sessions::answer::SessionAnswer,
         "Cell" => sessions::cells::CellAnswer,
         "CellEvent" => sessions::stream::CellEvent<'_>,
+        "MissingServer" => replicas::MissingServer,
         "SessionUsage" => sessions::usage::UsageAnswer,
         "InputBound" => sessions::inputs::InputBound,
         "FileList" => sessions::files::FileList,
@@ -109,6 +111,17 @@ fn list(of: &str) -> Value {
         },
         "required": ["object", "data"],
     })
+}
+
+/// Sessions can be in several servers.
+fn sessions() -> Value {
+    let mut sessions = list("Session");
+    sessions["properties"]["missing_servers"] = json!({
+        "type": "array",
+        "description": "Servers that may have more sessions of the caller and did not answer in time; absent if all have answered.",
+        "items": {"$ref": "#/components/schemas/MissingServer"},
+    });
+    sessions
 }
 
 fn error() -> Value {

@@ -88,7 +88,8 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
             return bad(&format!(
-                "the body cannot be read: it was cut, or has more than {} bytes",
+                "the body cannot be read: it was cut, or has more than {} bytes, the limit; send less, or raise \
+                 `execute.max_body` in the configuration",
                 options.max_body
             ));
         }
@@ -104,6 +105,8 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
     drop(body);
     let quotas = &gateway.quotas;
     let allowed = async {
+        let sent = job.files.values().map(|content| content.len() as u64).sum();
+        quotas.uploaded(&caller.owner, sent).await?;
         Ok::<_, ApiError>((
             quotas.sandbox(&caller.owner).await?,
             quotas.cell(&caller.owner).await?,
@@ -121,7 +124,7 @@ pub(crate) async fn execute(State(gateway): State<Gateway>, caller: Caller, body
     let _waits = gone.clone().drop_guard();
     let running = gateway.clone();
     let task = gateway.tasks.spawn(async move {
-        let done = run::run(&running, &interpreter, job, gone).await;
+        let done = run::run(&running, &interpreter, (&caller.owner, job), gone).await;
         drop((permits, slot));
         done
     });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_interpreter::json_error;
 use serde::Deserialize;
 
 use crate::options::ExecuteOptions;
@@ -41,8 +42,8 @@ pub(super) struct Job {
 impl Job {
     /// Parses a body; fails with the client's error message.
     pub(super) fn read(body: &[u8], options: &ExecuteOptions) -> Result<Self, String> {
-        let request: ExecuteRequest =
-            serde_json::from_slice(body).map_err(|error| format!("invalid JSON: {error}"))?;
+        let request: ExecuteRequest = serde_json::from_slice(body)
+            .map_err(|error| format!("invalid JSON: {}", json_error::describe(&error)))?;
         let code = request.code.filter(|code| !code.is_empty());
         let code = code.ok_or("code is required")?;
         let mut files = BTreeMap::new();

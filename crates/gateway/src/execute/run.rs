@@ -54,12 +54,13 @@ pub(crate) struct ExecuteAnswer {
 pub(super) async fn run(
     gateway: &Gateway,
     interpreter: &Interpreter,
-    job: Job,
+    (owner, job): (&str, Job),
     gone: CancellationToken,
 ) -> Result<Option<ExecuteAnswer>, Error> {
     let session = interpreter.session(SessionOptions {
         prelude: Vec::new(),
         rescue: Rescue::Off,
+        fetch_allowance: Some(gateway.fetch_allowance(owner)),
         ..SessionOptions::default()
     });
     let done = tokio::select! {
@@ -214,6 +215,16 @@ async fn read(session: &Session, path: &str, most: u64) -> Result<Result<Vec<u8>
     let opened = match session.open_file(path).await {
         Ok(opened) => opened,
         Err(error) if error.blame() == Blame::Caller => return Ok(Err(error.to_string())),
+        // The program has run.
+        Err(error) if error.is_disk_full() => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "copy a file of a program"
+            );
+            return Ok(Err(
+                "it could not be copied, because the server's disk is full; free space there".to_owned(),
+            ));
+        }
         Err(error) => return Err(error),
     };
     if opened.bytes > most {

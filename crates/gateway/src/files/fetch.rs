@@ -6,10 +6,11 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
-use cellblock_artifact::{ArtifactId, Reader};
+use cellblock_artifact::{ArtifactId, Reader, is_disk_full};
 use futures_util::stream;
 
 use super::media::media_type;
+use crate::problem::storage_full;
 use crate::state::Gateway;
 
 /// Keeps bytes as long as what has this id is there.
@@ -79,6 +80,9 @@ fn parse(sha256: &str) -> Result<ArtifactId, ApiError> {
 
 /// Returns a client's error for a failed store.
 pub(crate) fn failed(error: &(dyn std::error::Error + 'static)) -> ApiError {
+    if is_disk_full(error) {
+        return storage_full("write a file's bytes", error);
+    }
     tracing::error!(error, "use the store of files");
     ApiError {
         kind: ErrorKind::ServerError,

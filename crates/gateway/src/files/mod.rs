@@ -97,7 +97,7 @@ async fn create(
     IsAnthropic(is_anthropic): IsAnthropic,
     request: Request,
 ) -> Result<Json<Value>, Problem> {
-    let uploaded = upload::receive(&gateway, &caller.owner, request).await?;
+    let uploaded = upload::receive(&gateway, &caller, request).await?;
     let now = now_ms();
     let (purpose, expires) = if is_anthropic {
         let purpose = anthropic::PURPOSE.to_owned();

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::conversion::ConversionPlace;
+use cellblock_interpreter::{Interpreter, page};
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -49,12 +50,14 @@ pub fn start() {
 /// All of it, in the text form of Prometheus.
 pub(crate) fn render(interpreter: Option<&Interpreter>) -> Option<String> {
     let handle = HANDLE.get()?.as_ref()?;
-    #[expect(clippy::cast_precision_loss, reason = "counts of sandboxes are small")]
+    #[expect(clippy::cast_precision_loss, reason = "counts and sizes are small")]
     let number = |count: usize| count as f64;
     if let Some(interpreter) = interpreter {
         gauge!(names::POOL_READY).set(number(interpreter.ready_sandboxes()));
         gauge!(names::SANDBOXES).set(number(interpreter.sandboxes_in_use().len()));
     }
+    gauge!(names::CONVERSIONS).set(number(ConversionPlace::running()));
+    gauge!(names::TABLE_ORDERS).set(number(page::order_bytes()));
     handle.run_upkeep();
     Some(handle.render())
 }

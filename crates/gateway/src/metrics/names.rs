@@ -37,6 +37,7 @@ const REQUEST: &[f64] = &[
 
 pub(super) const AUTH_FAILURES: &str = "cellblock_auth_failures_total";
 pub(super) const BUILD: &str = "cellblock_build";
+pub(super) const CONVERSIONS: &str = "cellblock_conversions_running";
 pub(super) const FORWARDED: &str = "cellblock_forwarded_requests_total";
 pub(super) const HTTP_IN_FLIGHT: &str = "cellblock_http_requests_in_flight";
 pub(super) const HTTP_REQUESTS: &str = "cellblock_http_requests_total";
@@ -47,6 +48,7 @@ pub(super) const QUOTA_REJECTIONS: &str = "cellblock_quota_rejections_total";
 pub(super) const RUN_RECORDS: &str = "cellblock_run_records_total";
 pub(super) const SANDBOXES: &str = "cellblock_sandboxes";
 pub(super) const STEPS: &str = "cellblock_steps_total";
+pub(super) const TABLE_ORDERS: &str = "cellblock_table_order_bytes";
 pub(super) const TOKENS: &str = "cellblock_tokens_total";
 
 /// Of a claim, from a warm pod to one that has to be started.
@@ -91,6 +93,12 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         labels: &["result"],
         help: "Claims by result: `ready`, `canceled`, or the error, such as `pool_exhausted`, `condition`, `forbidden` or `unreachable`.",
+    },
+    Metric {
+        name: CONVERSIONS,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Conversions that run outside cells: rows and exports of tables, pictures of charts. At most as many as there are processors.",
     },
     Metric {
         name: "cellblock_egress_bytes_total",
@@ -217,6 +225,12 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         labels: &["provider", "model"],
         help: "Calls of models. The first hundred models have their own label; the others are `other`.",
+    },
+    Metric {
+        name: TABLE_ORDERS,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Memory that holds the last orders of sorted tables, for their next pages: at most 128 MiB.",
     },
     Metric {
         name: TOKENS,

@@ -34,6 +34,10 @@ pub struct ContainerOptions {
     /// Maximum time that code waits for its turn and for a sandbox.
     #[serde(with = "Time")]
     pub wait_timeout: Duration,
+    /// Maximum time that code waits for a sandbox while its key has used up `quotas.sandboxes` or
+    /// `max_per_key` with sessions and containers that do not end by themselves soon.
+    #[serde(with = "Time")]
+    pub quota_wait_timeout: Duration,
     /// Maximum memory that a client can request for a container; by default the machine's memory.
     pub max_memory: Option<Size>,
     /// How long expired containers and their files are kept.
@@ -93,6 +97,7 @@ impl Default for ContainerOptions {
             max_one_shots: 6,
             one_shot_idle_timeout: Duration::from_secs(30),
             wait_timeout: Duration::from_mins(10),
+            quota_wait_timeout: Duration::from_secs(20),
             max_memory: None,
             retention: Duration::from_hours(7 * 24),
             project: None,

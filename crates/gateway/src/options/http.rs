@@ -25,7 +25,7 @@ pub struct HttpServerOptions {
     pub preview_domain: Option<String>,
     /// Serve the console for people at `/console`.
     pub console: bool,
-    /// Maximum number of concurrent connections; others wait.
+    /// Maximum number of concurrent connections; others wait. One client address has at most three quarters of them.
     pub max_connections: usize,
     /// Maximum time until a request's head is complete.
     #[serde(with = "Time")]
@@ -33,8 +33,11 @@ pub struct HttpServerOptions {
     /// Maximum pause while a request's body is sent.
     #[serde(with = "Time")]
     pub body_timeout: Duration,
-    /// Time that running requests have to finish after the server is asked to stop. `--grace` takes
-    /// precedence.
+    /// Maximum time in which a client reads nothing of a response; then its connection is closed.
+    #[serde(with = "Time")]
+    pub write_timeout: Duration,
+    /// Time that running requests have to finish after the server is asked to stop, and with
+    /// `advertise` also its sessions. `--grace` takes precedence.
     #[serde(with = "Time")]
     pub grace: Duration,
 }
@@ -50,6 +53,7 @@ impl Default for HttpServerOptions {
             max_connections: 1024,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             grace: Duration::from_secs(30),
         }
     }

@@ -30,7 +30,7 @@ pub struct QuotaOptions {
     pub fetched_bytes_per_day: Option<u64>,
     /// Bytes uploaded per day (UTC).
     pub upload_bytes_per_day: Option<u64>,
-    /// Bytes of stored files and tool results.
+    /// Bytes of stored files, volumes, tool results, responses and conversations.
     pub stored_bytes: Option<u64>,
 }
 
@@ -38,9 +38,9 @@ impl Default for QuotaOptions {
     fn default() -> Self {
         Self {
             sandboxes: Some(20),
-            concurrent_cells: Some(8),
-            cells_per_minute: Some(120),
-            cell_seconds_per_day: Some(10 * 3600),
+            concurrent_cells: Some(64),
+            cells_per_minute: Some(600),
+            cell_seconds_per_day: Some(100 * 3600),
             fetches_per_minute: Some(600),
             fetched_bytes_per_day: Some(10 << 30),
             upload_bytes_per_day: Some(10 << 30),

@@ -8,6 +8,7 @@ mod keys;
 mod responses;
 mod runs;
 mod sessions;
+mod uploads;
 mod volumes;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +19,7 @@ use cellblock_agent::tools::{Tools, TurnOptions};
 use cellblock_agent::wire::{ApiError, Tool};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::egress::EgressPolicy;
+use cellblock_interpreter::image::layer::RequirementOptions;
 use cellblock_interpreter::limits::{MAX_CELL_TIMEOUT, NetworkPolicy};
 
 pub use advertise::{AdvertisedUrl, AdvertisedUrlError};
@@ -28,6 +30,7 @@ pub use keys::{AuthOptions, QuotaOptions, RemoteOptions};
 pub use responses::{FileOptions, ModelListOptions, ResponseOptions};
 pub use runs::RunOptions;
 pub use sessions::{ExecuteOptions, SessionsOptions};
+pub use uploads::UploadOptions;
 pub use volumes::VolumeOptions;
 
 /// How long a lease holds, by the clock of the database, unless the options say otherwise.
@@ -52,6 +55,8 @@ pub struct Options {
     pub files: FileOptions,
     /// Sessions of the REST API.
     pub sessions: SessionsOptions,
+    /// Uploads that are being received.
+    pub uploads: UploadOptions,
     /// Volumes.
     pub volumes: VolumeOptions,
     /// Records of runs.
@@ -64,6 +69,8 @@ pub struct Options {
     pub auth: AuthOptions,
     /// Default quotas of a key.
     pub quotas: QuotaOptions,
+    /// Packages that code may require.
+    pub requirements: RequirementOptions,
     /// Certificates, if connections are encrypted.
     pub tls: Option<TlsOptions>,
     /// Access to the metrics.
@@ -99,12 +106,14 @@ impl Default for Options {
             containers: ContainerOptions::default(),
             files: FileOptions::default(),
             sessions: SessionsOptions::default(),
+            uploads: UploadOptions::default(),
             volumes: VolumeOptions::default(),
             runs: RunOptions::default(),
             execute: ExecuteOptions::default(),
             remote: RemoteOptions::default(),
             auth: AuthOptions::default(),
             quotas: QuotaOptions::default(),
+            requirements: RequirementOptions::default(),
             tls: None,
             metrics: MetricsOptions::default(),
             http: HttpServerOptions::default(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::now;
 use crate::problem::Problem;
 use crate::signed::{self, SigningKey};
-use crate::state::{Caller, Gateway};
+use crate::state::Gateway;
 
 /// The key of links.
 const SECRET: SigningKey = SigningKey("preview");
@@ -58,7 +58,7 @@ impl PreviewLink {
             ));
         }
         // It is worth no more than the key that made it.
-        if !Caller::is_local(&link.owner) && !gateway.keys.is_usable(&link.owner).await? {
+        if !gateway.admits(&link.owner).await? {
             return Err(Self::unknown());
         }
         Ok(link)

@@ -1,16 +1,20 @@
 //! Datasets that sessions have published in the caller's projects.
 
-use std::io::{Seek, SeekFrom};
+use std::io::Seek as _;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
+use axum::http::HeaderValue;
+use axum::http::header::{
+    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::routing::get;
 use cellblock_interpreter::project::{DatasetVersion, ExportFormat, LoadError, Project, PublishedDataset};
 use serde::Deserialize;
-use tokio_util::io::ReaderStream;
 
+use crate::artifacts;
+use crate::conversions::{body_of, convert};
 use crate::json::Json;
 use crate::listing::Listed;
 use crate::problem::Problem;
@@ -119,7 +123,7 @@ pub(crate) async fn versions(
     Ok(Json(Listed::new(versions.map_err(|error| failed(&error))?)))
 }
 
-/// Returns all rows of a dataset's current version.
+/// Returns all rows of a dataset's current version. A conversion to CSV or Arrow counts as a cell.
 #[utoipa::path(
     get, operation_id = "read_project_dataset_content", path = "/v1/projects/{project}/datasets/{slug}/content", tag = "projects",
     params(
@@ -131,6 +135,8 @@ pub(crate) async fn versions(
         (status = 200, description = "The rows"),
         (status = 400, description = "The rows have no such form: CSV has no lists and structs", body = crate::openapi::Error),
         (status = 404, description = "There is no such dataset", body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "Too many such requests are waiting; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn content(
@@ -138,12 +144,15 @@ pub(crate) async fn content(
     caller: Caller,
     Path((name, slug)): Path<(String, String)>,
     Query(ContentQuery { format }): Query<ContentQuery>,
-) -> Result<([(HeaderName, &'static str); 3], Body), Problem> {
+) -> Result<
+    (
+        [(HeaderName, HeaderValue); 3],
+        [(HeaderName, HeaderValue); 1],
+        Body,
+    ),
+    Problem,
+> {
     let version = find(&gateway, &caller, &name, &slug).await?.current;
-    let failed = |error: std::io::Error| Problem::internal("write the rows of a dataset", &error);
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    version.export(&gateway.store, format, &mut file).await?;
-    file.seek(SeekFrom::Start(0)).map_err(failed)?;
     let media_type = match format {
         ExportFormat::Parquet => "application/vnd.apache.parquet",
         ExportFormat::Csv => "text/csv; charset=utf-8",
@@ -154,8 +163,24 @@ pub(crate) async fn content(
         (CONTENT_DISPOSITION, "attachment"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    let file = tokio::fs::File::from_std(file);
-    Ok((headers, Body::from_stream(ReaderStream::new(file))))
+    let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
+    if format == ExportFormat::Parquet {
+        let stored = gateway.store.metadata(version.sha256).await;
+        let length = stored.map_err(|error| failed(&error))?.bytes;
+        let body = artifacts::body_of(&gateway.store, version.sha256).await?;
+        return Ok((headers, [(CONTENT_LENGTH, HeaderValue::from(length))], body));
+    }
+    let store = gateway.store.clone();
+    let work = async move {
+        let failed = |error: std::io::Error| Problem::internal("write the rows of a dataset", &error);
+        let file = tempfile::tempfile().map_err(failed)?;
+        let mut file = version.export(&store, format, file).await?;
+        file.rewind().map_err(failed)?;
+        Ok(file)
+    };
+    let (rows, permit) = convert(&gateway, &caller.owner, work).await?;
+    let (length, body) = body_of(rows, permit)?;
+    Ok((headers, length, body))
 }
 
 /// Removes a dataset with all its versions.

@@ -1,4 +1,4 @@
-//! Requests of connectors, which code of sessions and containers makes.
+//! Requests of connectors, and packages that are installed, for code of sessions and containers.
 
 use std::time::Duration;
 
@@ -53,6 +53,13 @@ impl FetchAllowance for OwnerFetches {
             ..Used::default()
         });
     }
+
+    fn install(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let counted = self.quotas.install(&self.owner).await;
+            counted.map_err(|error| error.message)
+        })
+    }
 }
 
 impl ExceededQuota {
@@ -65,6 +72,22 @@ impl ExceededQuota {
 }
 
 impl Quotas {
+    /// Counts a layer of packages that is about to be installed.
+    async fn install(&self, owner: &str) -> Result<(), ApiError> {
+        self.load(owner).await?;
+        let mut ledger = self.ledger();
+        let account = ledger.account(owner);
+        let most = account.most(Quota::LayersPerDay);
+        if account.used.layers >= most {
+            return Err(self.refuse(owner, Quota::LayersPerDay, most, until_tomorrow()));
+        }
+        account.add(Used {
+            layers: 1,
+            ..Used::default()
+        });
+        Ok(())
+    }
+
     /// Counts a request, if its owner may make one now. Answers are counted when they are there, so that requests at the same time
     /// can exceed the day's bytes by their answers.
     async fn try_fetch(&self, owner: &str) -> Result<Result<(), ExceededQuota>, RecordsError> {

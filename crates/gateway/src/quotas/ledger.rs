@@ -26,6 +26,8 @@ pub(super) struct Account {
     pub(super) used: Used,
     /// The part of it that is not written.
     unwritten: Used,
+    /// Bytes of uploads that are being received, which are not used yet.
+    pub(super) uploading: u64,
     cells: u32,
     sandboxes: u32,
     rate: Rate,
@@ -56,6 +58,12 @@ impl Ledger {
 
     pub(super) fn knows(&self, owner: &str, day: u64) -> bool {
         self.accounts.get(owner).is_some_and(|account| account.day == day)
+    }
+
+    /// Whether no owner has anything at once.
+    pub(super) fn is_idle(&self) -> bool {
+        let mut accounts = self.accounts.values();
+        accounts.all(|account| account.cells == 0 && account.sandboxes == 0)
     }
 
     /// Takes over what the records say. What was used meanwhile is added to it.
@@ -119,6 +127,7 @@ impl Account {
             Quota::CellSecondsPerDay => Some(self.used.cell_millis / 1000),
             Quota::FetchedBytesPerDay => Some(self.used.fetched_bytes),
             Quota::UploadBytesPerDay => Some(self.used.upload_bytes),
+            Quota::LayersPerDay => Some(self.used.layers),
             Quota::CellsPerMinute | Quota::FetchesPerMinute | Quota::StoredBytes => None,
         }
     }
@@ -212,5 +221,6 @@ const fn sum(one: Used, other: Used) -> Used {
         upload_bytes: one.upload_bytes.saturating_add(other.upload_bytes),
         fetches: one.fetches.saturating_add(other.fetches),
         fetched_bytes: one.fetched_bytes.saturating_add(other.fetched_bytes),
+        layers: one.layers.saturating_add(other.layers),
     }
 }

@@ -18,6 +18,7 @@ mod results;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod uploads;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,6 +38,7 @@ pub(crate) use metered::Metered;
 pub use permit::{CellPermit, SandboxPermit};
 pub(crate) use results::ResultRoom;
 pub(crate) use standing::QuotaStanding;
+pub use uploads::UploadPermit;
 
 use ledger::{Account, Ledger};
 
@@ -184,25 +186,14 @@ impl Quotas {
         Ok(taken.await?.map_err(exceeded))
     }
 
+    /// Whether nobody has a session or a container here, and no cell runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ledger().is_idle()
+    }
+
     /// Completes when a permit of anybody has been given back since this was called.
     pub(crate) fn freed(&self) -> tokio::sync::futures::Notified<'_> {
         self.inner.freed.notified()
-    }
-
-    /// Counts an upload.
-    pub async fn upload(&self, owner: &str, bytes: u64) -> Result<(), ApiError> {
-        self.load(owner).await?;
-        let mut ledger = self.ledger();
-        let account = ledger.account(owner);
-        let most = account.most(Quota::UploadBytesPerDay);
-        if account.used.upload_bytes.saturating_add(bytes) > most {
-            return Err(self.refuse(owner, Quota::UploadBytesPerDay, most, until_tomorrow()));
-        }
-        account.add(Used {
-            upload_bytes: bytes,
-            ..Used::default()
-        });
-        Ok(())
     }
 
     /// Checks that an owner may store `more` bytes in addition to the `kept` ones, which the caller counts.
@@ -213,6 +204,12 @@ impl Quotas {
             return Err(self.refuse(owner, Quota::StoredBytes, most, LATER));
         }
         Ok(())
+    }
+
+    /// Checks that an owner may store `more` bytes in addition to those in the records.
+    pub(crate) async fn store_more(&self, owner: &str, more: u64) -> Result<(), ApiError> {
+        let kept = self.inner.records.stored_bytes(owner).await?;
+        self.store(owner, kept, more).await
     }
 
     /// What an owner used today.

@@ -38,6 +38,11 @@ impl CellPermit {
         self.since = Instant::now();
     }
 
+    /// Time that the finished part took. Its place is still held, and no more time is counted.
+    pub(crate) fn stop(&mut self, took: Duration) {
+        self.took = Some(took);
+    }
+
     /// The cell has ended, and ran for so long.
     pub fn done(mut self, took: Duration) {
         self.took = Some(took);

@@ -51,9 +51,9 @@ over_each_database! {
         quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
         quotas.cell("key_1").await.unwrap().done(Duration::from_secs(9));
         used_up(quotas.cell("key_1").await);
-        quotas.upload("key_1", 60).await.unwrap();
-        used_up(quotas.upload("key_1", 60).await);
-        quotas.upload("key_1", 40).await.unwrap();
+        quotas.uploaded("key_1", 60).await.unwrap();
+        used_up(quotas.uploaded("key_1", 60).await);
+        quotas.uploaded("key_1", 40).await.unwrap();
         quotas.flush().await.unwrap();
         quotas.flush().await.unwrap();
 
@@ -66,21 +66,21 @@ over_each_database! {
         };
         assert_eq!(quotas.used("key_1").await.unwrap(), used);
         used_up(quotas.cell("key_1").await);
-        used_up(quotas.upload("key_1", 1).await);
+        used_up(quotas.uploaded("key_1", 1).await);
         assert_eq!(quotas.used("key_2").await.unwrap(), Used::default());
     }
 
     async fn gateways_that_share_records_count_the_use_of_a_day_together(records: Records) {
         let per_key = Allowance::default().with(Quota::UploadBytesPerDay, Some(100));
         let [one, two] = [(); 2].map(|()| Quotas::new(per_key.clone(), records.clone(), "one"));
-        one.upload("key_1", 1).await.unwrap();
-        two.upload("key_1", 60).await.unwrap();
+        one.uploaded("key_1", 1).await.unwrap();
+        two.uploaded("key_1", 60).await.unwrap();
         two.flush().await.unwrap();
-        one.upload("key_1", 9).await.unwrap();
+        one.uploaded("key_1", 9).await.unwrap();
         one.flush().await.unwrap();
         assert_eq!(one.used("key_1").await.unwrap().upload_bytes, 70);
-        used_up(one.upload("key_1", 31).await);
-        one.upload("key_1", 30).await.unwrap();
+        used_up(one.uploaded("key_1", 31).await);
+        one.uploaded("key_1", 30).await.unwrap();
     }
 
     async fn a_key_may_have_quotas_of_its_own_and_the_local_owner_has_none(records: Records) {
@@ -141,7 +141,8 @@ over_each_database! {
     async fn fetches_of_all_sessions_of_a_key_count_together_also_after_a_restart(records: Records) {
         let per_key = Allowance::default()
             .with(Quota::FetchesPerMinute, Some(3))
-            .with(Quota::FetchedBytesPerDay, Some(100));
+            .with(Quota::FetchedBytesPerDay, Some(100))
+            .with(Quota::LayersPerDay, Some(2));
         let quotas = Quotas::new(per_key.clone(), records.clone(), "one");
         let fetches = |quotas: &Quotas| OwnerFetches::new(quotas.clone(), "key_1".to_owned());
         let (one, two) = (fetches(&quotas), fetches(&quotas));
@@ -166,6 +167,15 @@ over_each_database! {
         );
         let used = quotas.used("key_1").await.unwrap();
         assert_eq!((used.fetches, used.fetched_bytes), (3, 120));
+        fetches(&quotas).install().await.unwrap();
+        fetches(&quotas).install().await.unwrap();
+        let refused = fetches(&quotas).install().await.unwrap_err();
+        assert!(
+            refused.starts_with("the quota `layers_per_day` of this key is used up: its limit is 2"),
+            "{refused}"
+        );
+        quotas.flush().await.unwrap();
+        assert_eq!(quotas.used("key_1").await.unwrap().layers, 2);
         let other = OwnerFetches::new(quotas, "key_2".to_owned());
         other.begin().await.unwrap();
     }

@@ -25,7 +25,9 @@ pub enum Quota {
     FetchedBytesPerDay,
     /// Bytes that are uploaded on a day (UTC).
     UploadBytesPerDay,
-    /// Bytes of files, and of results of tools, that are kept.
+    /// Layers of required packages that are installed on a day (UTC).
+    LayersPerDay,
+    /// Bytes of files, volumes, results of tools, responses and conversations that are kept.
     StoredBytes,
 }
 
@@ -36,7 +38,7 @@ pub struct UnknownQuota(String);
 
 impl Quota {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Sandboxes,
         Self::ConcurrentCells,
         Self::CellsPerMinute,
@@ -44,6 +46,7 @@ impl Quota {
         Self::FetchesPerMinute,
         Self::FetchedBytesPerDay,
         Self::UploadBytesPerDay,
+        Self::LayersPerDay,
         Self::StoredBytes,
     ];
 
@@ -57,6 +60,7 @@ impl Quota {
             Self::FetchesPerMinute => "fetches_per_minute",
             Self::FetchedBytesPerDay => "fetched_bytes_per_day",
             Self::UploadBytesPerDay => "upload_bytes_per_day",
+            Self::LayersPerDay => "layers_per_day",
             Self::StoredBytes => "stored_bytes",
         }
     }

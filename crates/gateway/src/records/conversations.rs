@@ -29,6 +29,13 @@ pub(crate) struct ItemRow {
     pub(crate) items: String,
 }
 
+impl ItemRow {
+    /// Number of bytes that it takes in the records.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.id.len() + self.body.len() + self.items.len()
+    }
+}
+
 /// What a response leaves in a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
@@ -43,6 +50,14 @@ pub(crate) struct Left {
     pub(crate) now: u64,
 }
 
+impl Left {
+    /// Number of bytes that it takes in the records.
+    pub(crate) fn bytes(&self) -> usize {
+        let items: usize = self.items.iter().map(ItemRow::bytes).sum();
+        items + self.evidence.as_ref().map_or(0, String::len)
+    }
+}
+
 /// Whether items could be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddedItems {
@@ -52,6 +67,8 @@ pub(crate) enum AddedItems {
     Unknown,
     /// It would have more items than allowed.
     Full,
+    /// The response was deleted meanwhile, and leaves nothing.
+    Deleted,
 }
 
 const COLUMNS: &str = "id, owner, created_at, metadata, container, evidence";

@@ -3,12 +3,10 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use deadpool_postgres::{PoolError, TimeoutType};
 use rusqlite::ErrorCode;
-use tokio_postgres::error::SqlState;
 
 use super::database::DatabaseError;
-use super::database::postgres::{CONNECTIONS, is_lost};
+use super::database::postgres::{PostgresError, is_full, is_lost, problem};
 use super::database::schema::known;
 use super::database::url::RootsError;
 
@@ -85,6 +83,21 @@ impl RecordsError {
         matches!(self, Self::Unavailable { .. })
     }
 
+    /// Whether the disk of the database is full.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::Statement {
+                source: DatabaseError::Sqlite(error),
+                ..
+            } => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Self::Statement {
+                source: DatabaseError::Postgres(error),
+                ..
+            } => is_full(error),
+            _ => false,
+        }
+    }
+
     /// Whether a text of the caller has a character that the database cannot store.
     pub(crate) const fn is_nul(&self) -> bool {
         matches!(
@@ -136,26 +149,8 @@ impl RecordsError {
         }
     }
 
-    /// Without a connection.
-    pub(super) fn unconnected(place: &str, error: PoolError) -> Self {
-        let problem = match error {
-            PoolError::Backend(error) => return Self::unavailable(place, error),
-            PoolError::Timeout(TimeoutType::Wait) => {
-                format!(
-                    "all {CONNECTIONS} connections of this gateway are in use; Postgres may be overloaded"
-                )
-            }
-            _ => "Postgres does not accept a connection in time; see that it runs and can be reached"
-                .to_owned(),
-        };
-        Self::Unavailable {
-            place: place.to_owned(),
-            problem,
-            source: None,
-        }
-    }
-
-    fn unavailable(place: &str, error: tokio_postgres::Error) -> Self {
+    /// Of a database that reports why it cannot be used.
+    pub(super) fn unavailable(place: &str, error: PostgresError) -> Self {
         let problem = problem(&error).unwrap_or("see that Postgres runs and can be reached");
         Self::Unavailable {
             place: place.to_owned(),
@@ -163,30 +158,4 @@ impl RecordsError {
             source: Some(Box::new(error)),
         }
     }
-}
-
-/// What an operator does about an error, if that is known.
-fn problem(error: &tokio_postgres::Error) -> Option<&'static str> {
-    Some(match error.code() {
-        Some(&(SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION)) => {
-            "Postgres rejects the user, the password or the encryption; correct the URL, or `pg_hba.conf`"
-        }
-        Some(&SqlState::INVALID_CATALOG_NAME) => "create the database, or correct its name in the URL",
-        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-            "the user needs the right to create and change tables: make it the owner of the database"
-        }
-        Some(&SqlState::TOO_MANY_CONNECTIONS) => {
-            "Postgres has no connection left; raise `max_connections`, or run fewer gateways"
-        }
-        Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            "Postgres only reads; name the primary server in the URL, or add `target_session_attrs=read-write`"
-        }
-        Some(&(SqlState::CANNOT_CONNECT_NOW | SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN)) => {
-            "Postgres is starting or stopping"
-        }
-        None if error.to_string().contains("TLS") => {
-            "see that Postgres has TLS and a certificate for this host, signed by an authority that this machine or `sslrootcert` knows"
-        }
-        _ => return None,
-    })
 }

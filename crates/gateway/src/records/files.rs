@@ -34,7 +34,8 @@ fn file(row: &DatabaseRow<'_>) -> DatabaseResult<FileRow> {
 }
 
 impl Records {
-    /// The bytes that an owner has stored: of files that were uploaded, of those that containers have had, of volumes, and of results of tools.
+    /// Bytes that an owner has stored: files that were uploaded, those that containers have had, volumes, the text of responses and
+    /// conversations, and the results of tools and pictures that responses keep.
     pub(crate) async fn stored_bytes(&self, owner: &str) -> Result<u64, RecordsError> {
         let owner = owner.to_owned();
         let bytes: Option<i64> = self

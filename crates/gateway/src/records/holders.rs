@@ -67,8 +67,21 @@ pub(super) fn renew_at(
 /// Ends the lease of a gateway.
 pub(crate) fn release(database: &Database, holder: &str) -> DatabaseResult<()> {
     database.execute("DELETE FROM places WHERE gateway = ?1", params![holder])?;
-    database.execute("DELETE FROM homes WHERE gateway = ?1", params![holder])?;
+    leave_homes(database, holder)?;
     database.execute("DELETE FROM gateways WHERE id = ?1", params![holder])?;
+    Ok(())
+}
+
+/// Gives up the homes in a gateway: the next one that is asked becomes the home.
+pub(crate) fn leave_homes(database: &Database, gateway: &str) -> DatabaseResult<()> {
+    database.execute("DELETE FROM homes WHERE gateway = ?1", params![gateway])?;
+    Ok(())
+}
+
+/// Gives up a container, which the next gateway that uses it makes anew from its files.
+pub(crate) fn leave_container(database: &Database, gateway: &str, id: &str) -> DatabaseResult<()> {
+    let sql = "UPDATE containers SET holder = NULL WHERE id = ?1 AND holder = ?2";
+    database.execute(sql, params![id, gateway])?;
     Ok(())
 }
 

@@ -33,7 +33,8 @@ use std::time::Duration;
 pub use allowance::{Allowance, Quota, UnknownQuota};
 pub(crate) use containers::{ContainerFileRow, ContainerRow};
 pub(crate) use conversations::{AddedItems, ConversationRow, ItemRow, Left};
-pub use database::url::{InvalidPostgresUrl, PostgresUrl, RootsError};
+pub use database::postgres::{FromPostgres, PostgresUrl};
+pub use database::url::{InvalidPostgresUrl, RootsError};
 pub use database::{
     Database, DatabaseError, DatabaseRow, DatabaseTransaction, DatabaseValue, ToDatabaseValue,
 };
@@ -43,8 +44,8 @@ pub(crate) use page::{Page, Paged};
 pub(crate) use runs::{RunRow, RunsOf};
 pub(crate) use volumes::{VolumeOpening, VolumeRemoval, VolumeRevision, VolumeRow, VolumeWriter};
 
-use database::postgres::{PostgresPool, WAIT};
-use database::sqlite;
+use database::postgres::PostgresPool;
+use database::{WAIT, sqlite};
 
 /// Stands for the file in errors of records without one.
 const IN_MEMORY: &str = ":memory:";
@@ -137,7 +138,7 @@ impl Records {
     }
 
     fn unprepared(url: &PostgresUrl, wait: Duration) -> Result<Self, RecordsError> {
-        let pool = PostgresPool::new(url, wait).map_err(|source| RecordsError::Roots {
+        let pool = url.pool(wait).map_err(|source| RecordsError::Roots {
             place: url.to_string(),
             source,
         })?;
@@ -170,6 +171,14 @@ impl Records {
         matches!(self.0, Opened::Postgres(_))
     }
 
+    /// Returns the folder of their file, if they are in one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.0 {
+            Opened::Sqlite { path, .. } => path.parent(),
+            Opened::Postgres(_) => None,
+        }
+    }
+
     /// Looks for damage in the whole file, for a few seconds. What is not read by then is found when it is used.
     pub async fn check(&self) -> Result<(), RecordsError> {
         match (self.with(Database::damage).await?, &self.0) {
@@ -197,9 +206,7 @@ impl Records {
                 (done.await, path.display().to_string())
             }
             Opened::Postgres(pool) => {
-                let connected = pool.connection().await;
-                let mut database =
-                    connected.map_err(|error| RecordsError::unconnected(pool.place(), error))?;
+                let mut database = pool.connection().await?;
                 let done = tokio::task::spawn_blocking(move || work(&mut database));
                 (done.await, pool.place().to_owned())
             }

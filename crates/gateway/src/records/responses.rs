@@ -43,12 +43,23 @@ pub(crate) struct Ended {
     pub(crate) container: Option<String>,
     /// What is remembered of results of tools.
     pub(crate) evidence: Option<String>,
-    /// Those results.
+    /// Those results, and pictures of its items.
     pub(crate) results: Vec<KeptResult>,
     /// Ids of its items, each with what the model knows it as.
     pub(crate) items: Vec<(String, String)>,
     /// What it leaves in its conversation, if it has one.
     pub(crate) left: Option<Left>,
+}
+
+impl Ended {
+    /// Number of bytes that it takes in the records, without its results.
+    pub(crate) fn bytes(&self) -> usize {
+        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let items: usize = self.items.iter().map(|(id, items)| id.len() + items.len()).sum();
+        let turn = self.turn.len() + optional(&self.evidence) + items;
+        let left = self.left.as_ref().map_or(0, Left::bytes);
+        self.body.len() + optional(&self.events) + turn + left
+    }
 }
 
 /// A response as it is kept.
@@ -112,7 +123,7 @@ pub(crate) fn end(database: &mut Database, ended: &Ended) -> DatabaseResult<Opti
         params![ended.id, ended.owner, ended.status, ended.body, ended.events],
     )?;
     if changed == 0 {
-        return Ok(Some(AddedItems::Yes));
+        return Ok(Some(AddedItems::Deleted));
     }
     if let Some(previous) = &ended.previous {
         let sql = "SELECT 1 FROM turns WHERE id = ?1 AND owner = ?2";

@@ -95,6 +95,32 @@ async fn a_file_that_is_not_a_database_is_reported_as_damaged() {
     }
 }
 
+#[tokio::test]
+async fn a_transaction_that_reads_and_then_writes_waits_for_another_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("records.sqlite");
+    let (one, other) = (Records::open(&path).unwrap(), Records::open(&path).unwrap());
+    note(&one).await;
+    let (read, reads) = std::sync::mpsc::channel::<()>();
+    let first = one.with(move |database| {
+        let transaction = database.transaction()?;
+        assert!(transaction.exists("SELECT text FROM notes", &[])?);
+        read.send(()).unwrap();
+        // Time for the other to write first, if it could.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        transaction.execute("INSERT INTO notes VALUES (?1)", params!["first"])?;
+        transaction.commit()
+    });
+    let second = other.with(move |database| {
+        reads.recv().unwrap();
+        database.execute("INSERT INTO notes VALUES (?1)", params!["second"])
+    });
+    let (first, second) = tokio::join!(first, second);
+    first.unwrap();
+    second.unwrap();
+    assert_eq!(texts(&one).await, ["kept", "first", "second"]);
+}
+
 /// Whether there is a key that can be used, in records that are only looked at.
 async fn any_key(place: &RecordsPlace) -> bool {
     let keys = crate::keys::Keys::new(place.look().await.unwrap());

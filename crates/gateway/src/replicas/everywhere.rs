@@ -1,16 +1,24 @@
 //! Lists that are in several gateways.
 
+use std::time::Duration;
+
 use axum::http::HeaderMap;
 use cellblock_agent::wire::{ApiError, ErrorKind};
-use futures_util::future::try_join_all;
-use serde::Deserialize;
+use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::forward::{carried, failed, url};
+use super::locate::mark_of;
 use super::{FORWARDED_BY, unreachable};
 use crate::problem::Problem;
 use crate::records::holders::{self, HoldingGateway};
 use crate::state::Gateway;
+
+/// Maximum time for another gateway to answer. All are asked at once.
+const LIMIT: Duration = Duration::from_secs(3);
 
 /// What another gateway answers.
 #[derive(Deserialize)]
@@ -18,24 +26,53 @@ struct Page {
     data: Vec<Value>,
 }
 
-/// Returns what the other gateways list at a path for the caller of a request with these headers. A request that another gateway has
-/// sent gets nothing: that one asks all of them.
+/// A server that may have some of what is listed, and did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct MissingServer {
+    /// ID of the server, with which the IDs of its sessions begin after `sess_`.
+    id: String,
+    /// Code of the error: `gateway_unreachable` or `gateway_failed`.
+    code: String,
+    /// The failed action.
+    message: String,
+}
+
+/// Returns what the other gateways list at a path for the caller of a request with these headers, and those that do not answer within
+/// [`LIMIT`]. A request that another gateway has sent gets nothing: that one asks all of them.
 pub(crate) async fn of_others(
     gateway: &Gateway,
     headers: &HeaderMap,
     path: &str,
-) -> Result<Vec<Value>, Problem> {
+) -> Result<(Vec<Value>, Vec<MissingServer>), Problem> {
     if !gateway.records.is_shared() || headers.contains_key(FORWARDED_BY) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let own = gateway.id.clone();
     let others = gateway
         .records
         .with(move |database| holders::others(database, &own))
         .await?;
-    let asked = others.iter().map(|holder| ask(gateway, holder, headers, path));
-    let pages = try_join_all(asked).await?;
-    Ok(pages.into_iter().flat_map(|page| page.data).collect())
+    let asked = others.iter().map(async |holder| {
+        let late = || {
+            let problem = format!("did not answer within {} s", LIMIT.as_secs());
+            unreachable(holder, "gateway_failed", &problem)
+        };
+        let page = timeout(LIMIT, ask(gateway, holder, headers, path)).await;
+        page.unwrap_or_else(|_| Err(late()))
+            .map_err(|error| MissingServer {
+                id: mark_of(&holder.id).to_owned(),
+                code: error.code.unwrap_or_default(),
+                message: error.message,
+            })
+    });
+    let (mut listed, mut missing) = (Vec::new(), Vec::new());
+    for page in join_all(asked).await {
+        match page {
+            Ok(page) => listed.extend(page.data),
+            Err(server) => missing.push(server),
+        }
+    }
+    Ok((listed, missing))
 }
 
 async fn ask(

@@ -11,6 +11,7 @@ use axum::http::header::{EXPECT, HOST, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORI
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::ApiError;
+use cellblock_interpreter::egress::inbound::{ProgramAnswer, set_upgrade};
 use cellblock_interpreter::egress::remove_hop_by_hop;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use http_body_util::StreamBody;
@@ -18,10 +19,11 @@ use hyper::body::Frame;
 use hyper::upgrade::OnUpgrade;
 use reqwest::Url;
 
+use super::broken_socket::ClosingSocket;
+use super::broken_stream::ended_in_words;
 use super::{FORWARDED_BY, FORWARDED_HOST, unreachable};
 use crate::problem::Problem;
 use crate::records::holders::HoldingGateway;
-use crate::relay::{PassedOn, join, set_upgrade};
 use crate::retry;
 use crate::state::Gateway;
 
@@ -39,14 +41,23 @@ pub(super) async fn send(gateway: &Gateway, holder: &HoldingGateway, request: Re
     }
 }
 
-async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> Result<Response, ApiError> {
+/// Does the same, and returns why nothing came back.
+pub(super) async fn sent(
+    gateway: &Gateway,
+    holder: &HoldingGateway,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
     // A WebSocket, or another protocol that the client asks for.
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let upgrade = upgrade.zip(parts.headers.get(UPGRADE).cloned());
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let path = parts
+        .uri
+        .path_and_query()
+        .map_or("/", |path| path.as_str())
+        .to_owned();
     let headers = carried(&parts.headers, gateway);
-    let url = url(holder, path)?;
+    let url = url(holder, &path)?;
     let client = gateway
         .forwarder
         .client()
@@ -72,14 +83,19 @@ async fn sent(gateway: &Gateway, holder: &HoldingGateway, request: Request) -> R
         drop_own(switched.headers_mut());
         set_upgrade(switched.headers_mut(), protocol);
         let there = answer.upgrade().await.map_err(|error| failed(holder, &error))?;
-        join(gateway, here, ready(Some(there)));
+        let is_websocket = switched
+            .headers()
+            .get(UPGRADE)
+            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+        let there = ClosingSocket::new(there, is_websocket);
+        gateway.forward_scope().join(here, ready(Some(there)), ());
         return Ok(switched);
     }
     let mut answer = axum::http::Response::from(answer).map(Body::new);
     drop_own(answer.headers_mut());
     // The other gateway has completed it, if it is its own.
-    answer.extensions_mut().insert(PassedOn);
-    Ok(answer)
+    answer.extensions_mut().insert(ProgramAnswer);
+    Ok(ended_in_words(answer, &path, holder))
 }
 
 /// The URL of a path at a gateway.

@@ -32,7 +32,12 @@ pub(crate) fn mint_session(gateway: &Gateway) -> String {
 
 /// Returns the characters by which ids name this gateway.
 pub(super) fn mark(gateway: &Gateway) -> &str {
-    &gateway.id[..NAMED]
+    mark_of(&gateway.id)
+}
+
+/// The same for a gateway with this id.
+pub(super) fn mark_of(id: &str) -> &str {
+    id.get(..NAMED).unwrap_or(id)
 }
 
 /// Returns the beginning of the id of a session's gateway.
@@ -67,15 +72,21 @@ pub(super) async fn marked(gateway: &Gateway, id: &str) -> Result<Whereabouts, R
     elsewhere(gateway, move |database| holders::beginning_with(database, &start)).await
 }
 
-/// Returns where an owner's sessions behind a path are. If they are nowhere yet, they are here from now on. A gateway that others do not reach
-/// keeps what it has to itself.
+/// Returns where an owner's sessions behind a path are. If they are nowhere yet, they are here from now on, or in another gateway if this one
+/// drains. A gateway that others do not reach keeps what it has to itself.
 pub(super) async fn home(gateway: &Gateway, path: &str, owner: &str) -> Result<Whereabouts, RecordsError> {
     if gateway.options.advertise.is_none() {
         return Ok(Whereabouts::Here);
     }
-    let (path, owner, own) = (path.to_owned(), owner.to_owned(), gateway.id.clone());
+    let other = if gateway.is_draining() {
+        others(gateway).await?.into_iter().next()
+    } else {
+        None
+    };
+    let first = other.map_or_else(|| gateway.id.clone(), |other| other.id);
+    let (path, owner) = (path.to_owned(), owner.to_owned());
     elsewhere(gateway, move |database| {
-        holders::home(database, &path, &owner, &own)
+        holders::home(database, &path, &owner, &first)
     })
     .await
 }
@@ -136,12 +147,6 @@ pub(crate) async fn request_at(
     {
         return Err(wanted::note(holder));
     }
-    let named = request.tools.iter().find_map(|tool| match tool {
-        Tool::CodeInterpreter {
-            container: Container::Id(id),
-        } => Some(id),
-        _ => None,
-    });
     // Code that waits is in the container of its call.
     let waiting = || {
         request.input.iter().rev().find_map(|item| match item {
@@ -149,10 +154,34 @@ pub(crate) async fn request_at(
             _ => None,
         })
     };
-    match named.or_else(waiting) {
+    match named_container(request).or_else(waiting) {
         Some(id) => stays(gateway, owner, id).await,
         None => Ok(()),
     }
+}
+
+/// Returns the other gateways that live and can be reached. The first is another one each time.
+pub(super) async fn others(gateway: &Gateway) -> Result<Vec<HoldingGateway>, RecordsError> {
+    let own = gateway.id.clone();
+    let mut others = gateway
+        .records
+        .with(move |database| holders::others(database, &own))
+        .await?;
+    if !others.is_empty() {
+        let first = usize::from(u16::from_be_bytes(crate::random())) % others.len();
+        others.rotate_left(first);
+    }
+    Ok(others)
+}
+
+/// Returns the container that a request names.
+pub(super) fn named_container(request: &ResponseRequest) -> Option<&String> {
+    request.tools.iter().find_map(|tool| match tool {
+        Tool::CodeInterpreter {
+            container: Container::Id(id),
+        } => Some(id),
+        _ => None,
+    })
 }
 
 /// Notes the gateway of a container that a request will use, if that is another one.

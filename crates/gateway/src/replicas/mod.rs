@@ -9,6 +9,9 @@
 //! dialect, are all in one gateway, its home there, which is in the records, too. Nothing is asked or sent if the records are a file, which has
 //! one gateway.
 
+mod broken_socket;
+mod broken_stream;
+mod drain;
 mod everywhere;
 mod forward;
 mod home;
@@ -21,7 +24,8 @@ mod wanted;
 use axum::http::HeaderName;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 
-pub(crate) use everywhere::of_others;
+pub(crate) use drain::{accepts, hand_over, refuse};
+pub(crate) use everywhere::{MissingServer, of_others};
 pub(crate) use home::{MountedAt, mounted};
 pub(crate) use locate::{mint_session, request_at, stays};
 pub(crate) use route::{at_session, containers, responses, sessions};
@@ -32,6 +36,9 @@ use crate::records::holders::HoldingGateway;
 
 /// Says that another gateway has forwarded a request, which then is not forwarded again. It grants nothing.
 pub(crate) const FORWARDED_BY: HeaderName = HeaderName::from_static("cellblock-forwarded-by");
+
+/// Says that the gateway that answers drains.
+pub(crate) const DRAINING: HeaderName = HeaderName::from_static("cellblock-draining");
 
 /// The host by which the client reached the gateway that has forwarded its request.
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("cellblock-forwarded-host");

@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::locate::{self, Whereabouts};
-use super::{FORWARDED_BY, forward, noting};
+use super::{FORWARDED_BY, drain, forward, noting};
 use crate::json;
 use crate::problem::Problem;
 use crate::records::RecordsError;
@@ -26,7 +26,19 @@ pub(crate) async fn sessions(
 ) -> Response {
     match first(params) {
         Some(id) => at_session(&gateway, &caller.owner, &id, request, next).await,
-        None => next.run(request).await,
+        None => created(&gateway, request, next).await,
+    }
+}
+
+/// Answers a request that names nothing yet. While this gateway drains, another one creates what is new.
+async fn created(gateway: &Gateway, request: Request, next: Next) -> Response {
+    if !gateway.is_draining() || request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    if may_forward(gateway, &request) {
+        drain::elsewhere(gateway, None, request).await
+    } else {
+        drain::refused()
     }
 }
 
@@ -53,9 +65,12 @@ pub(crate) async fn containers(
     request: Request,
     next: Next,
 ) -> Response {
-    let Some(id) = first(params).filter(|_| may_forward(&gateway, &request)) else {
-        return next.run(request).await;
+    let Some(id) = first(params) else {
+        return created(&gateway, request, next).await;
     };
+    if !may_forward(&gateway, &request) {
+        return next.run(request).await;
+    }
     let place = locate::container(&gateway, &caller.owner, &id).await;
     go(&gateway, place, request, next).await
 }
@@ -122,6 +137,9 @@ async fn again(gateway: &Gateway, request: Request, next: Next) -> Response {
     };
     let request = || Request::from_parts(parts.clone(), Body::from(body.clone()));
     match noting(next.run(request())).await {
+        (_, Some(holder)) if gateway.is_draining() => {
+            drain::elsewhere(gateway, Some(holder), request()).await
+        }
         (_, Some(holder)) => forward::send(gateway, &holder, request()).await,
         (answer, None) => answer,
     }

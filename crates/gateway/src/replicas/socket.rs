@@ -8,10 +8,13 @@ use axum::http::header::{
 use cellblock_agent::wire::ApiError;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Upgraded;
+use serde_json::json;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::protocol::{Message as Frame, Role};
 
+use super::broken_socket::farewell;
+use super::broken_stream::lost_response;
 use super::forward::{carried, failed, url};
 use crate::records::holders::HoldingGateway;
 use crate::state::Gateway;
@@ -56,7 +59,18 @@ pub(crate) async fn relay(
                     let _ = client.send(Message::Close(frame)).await;
                     false
                 }
-                Some(Err(_)) | None => false,
+                Some(Err(_)) | None => {
+                    let error = lost_response(holder);
+                    let mut event = json!(error);
+                    event["type"] = json!("error");
+                    event["status"] = json!(error.status());
+                    // The client may have gone.
+                    let _ = client.send(Message::Text(event.to_string().into())).await;
+                    let (code, reason) = farewell();
+                    let reason = reason.into();
+                    let _ = client.send(Message::Close(Some(CloseFrame { code, reason }))).await;
+                    false
+                }
             },
             () = gateway.ending.cancelled() => false,
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cellblock_agent::wire::{COMMANDS, anthropic};
 use cellblock_interpreter::cell::{Cell, Language};
 use cellblock_interpreter::error::{Blame, Result};
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::toolset::workbench::{EditArgs, Encoding, Workbench, WorkbenchOptions, WriteArgs};
 use cellblock_interpreter::toolset::{
     BoxFuture, ToolDefinition, ToolEffect, ToolResult, Toolset, ToolsetKind, Watch,
@@ -121,7 +122,7 @@ impl Toolset for Commands {
             }
             let edited = match serde_json::from_value(arguments) {
                 Ok(edit) => self.edit(edit).await?,
-                Err(error) => Err(Refused::input(error.to_string())),
+                Err(error) => Err(Refused::input(json_error::describe(&error))),
             };
             Ok(ToolResult::Json(edited.unwrap_or_else(Refused::told)))
         })
@@ -139,7 +140,7 @@ impl Commands {
                 Err(Refused::input("`command` is empty; send the command to run"))
             }
             Ok(Command { command }) => Ok(command),
-            Err(error) => Err(Refused::input(error.to_string())),
+            Err(error) => Err(Refused::input(json_error::describe(&error))),
         };
         match command {
             Ok(code) => {

@@ -57,7 +57,7 @@ pub(crate) async fn extend(gateway: &Gateway, owner: &str, left: Left) {
 /// Logs that a response could not be added to its conversation.
 pub(crate) fn note(id: &str, added: AddedItems) {
     match added {
-        AddedItems::Yes => {}
+        AddedItems::Yes | AddedItems::Deleted => {}
         AddedItems::Unknown => {
             tracing::debug!(conversation = id, "a conversation was deleted while it went on");
         }

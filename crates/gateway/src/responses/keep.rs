@@ -11,8 +11,9 @@ use cellblock_agent::wire::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::run::{Played, word};
-use super::{conversation, stow};
+use super::run::{Job, Played, word};
+use super::{conversation, retrieve, stow};
+use crate::files::fetch;
 use crate::now;
 use crate::records::responses::{self, Begun, Ended};
 use crate::records::{AddedItems, ItemRow, Left, RecordsError};
@@ -22,6 +23,51 @@ use crate::state::responses::unwritten;
 /// How often an end that could not be written is tried again while its client waits, and after which time.
 const TRIES: u32 = 2;
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// An end of a response that is not kept.
+#[derive(Debug)]
+pub(super) struct UnkeptEnd {
+    /// Description of the failed write, if the response is stored.
+    ended: Option<Ended>,
+    /// Error that its client receives.
+    failure: Failure,
+    /// Whether it can be written when the records can be again: there is room for it.
+    fits: bool,
+}
+
+/// Checks that its owner may store what a response stores when it begins.
+pub(super) fn ask_room(job: &Job) -> impl Future<Output = Result<(), ApiError>> + use<> {
+    let asked: usize = job.asked.iter().map(ItemRow::bytes).sum();
+    let own = if job.request.store {
+        json!(job.response).to_string().len() + json!(job.request.input).to_string().len()
+    } else {
+        0
+    };
+    let (quotas, owner) = (job.gateway.quotas.clone(), job.owner.clone());
+    async move {
+        match asked + own {
+            0 => Ok(()),
+            more => quotas.store_more(&owner, more as u64).await,
+        }
+    }
+}
+
+/// Checks that its owner may store the end of a response with what it keeps.
+async fn ask_room_for_end(gateway: &Gateway, ended: &Ended) -> Result<(), ApiError> {
+    let results = gateway
+        .records
+        .not_kept(&ended.owner, ended.results.clone())
+        .await?;
+    let results: u64 = results.iter().map(|result| result.bytes).sum();
+    let more = results + ended.bytes() as u64;
+    gateway.quotas.store_more(&ended.owner, more).await
+}
+
+/// The error of a quota that is used up. Records that cannot be read are reported by what writes to them.
+fn exceeded(room: Result<(), ApiError>) -> Option<ApiError> {
+    room.err()
+        .filter(|error| error.kind == ErrorKind::TooManyRequests)
+}
 
 /// Keeps a response that begins, so that it can be found, and is not lost without a word when the process ends.
 pub(super) async fn begun(
@@ -38,7 +84,8 @@ pub(super) async fn begun(
         "in_progress"
     };
     let mut input = request.input.clone();
-    stow::stow(gateway, &response.id, &mut input).await;
+    // They count with the end, which keeps them, too.
+    let _ = stow::stow(gateway, &response.id, &mut input).await;
     let begun = Begun {
         id: response.id.clone(),
         owner: owner.to_owned(),
@@ -68,8 +115,7 @@ pub(super) async fn running(gateway: &Gateway, response: &Response) {
     }
 }
 
-/// Keeps what came of a response, if it is stored, and leaves it in its conversation, if it has one. Says whether that could be written;
-/// where not, it is given back.
+/// Keeps what came of a response, if it is stored, and leaves it in its conversation, if it has one. What cannot be kept is returned.
 pub(super) async fn ended(
     gateway: &Gateway,
     owner: &str,
@@ -78,10 +124,14 @@ pub(super) async fn ended(
     played: &Played,
     events: Option<String>,
     left: Option<Left>,
-) -> Result<(), Box<Ended>> {
+) -> Result<(), Box<UnkeptEnd>> {
     let response = &played.response;
     if !response.store {
         if let Some(left) = left {
+            let room = gateway.quotas.store_more(owner, left.bytes() as u64).await;
+            if let Some(error) = exceeded(room) {
+                return Err(UnkeptEnd::without_room(None, error));
+            }
             conversation::extend(gateway, owner, left).await;
         }
         return Ok(());
@@ -91,8 +141,13 @@ pub(super) async fn ended(
     let mut conversation = played.conversation.clone();
     let mut response = response.clone();
     let own = own.min(conversation.len());
-    stow::stow(gateway, &response.id, &mut conversation[own..]).await;
-    stow::stow(gateway, &response.id, &mut response.output).await;
+    let mut results = stow::stow(gateway, &response.id, &mut conversation[own..]).await;
+    results.extend(stow::stow(gateway, &response.id, &mut response.output).await);
+    if let (Some(_), Some(evidence)) = (&played.remembered, &played.evidence) {
+        results.extend(evidence.results());
+    }
+    results.sort_by(|one, other| one.sha256.cmp(&other.sha256));
+    results.dedup();
     let new = &conversation[own..];
     let ended = Ended {
         id: response.id.clone(),
@@ -104,55 +159,114 @@ pub(super) async fn ended(
         turn: json!(new).to_string(),
         container: played.container.clone(),
         evidence: played.remembered.clone(),
-        results: match (&played.remembered, &played.evidence) {
-            (Some(_), Some(evidence)) => evidence.results(),
-            _ => Vec::new(),
-        },
+        results,
         items: placed(&response.output, &played.conversation, own),
         left,
     };
+    if let Some(error) = exceeded(ask_room_for_end(gateway, &ended).await) {
+        return Err(UnkeptEnd::without_room(Some(ended), error));
+    }
     let kept = match save(gateway, ended.clone()).await {
         // Somebody deleted what it went on from while it was written.
         Ok(None) => {
-            stow::stow(gateway, &response.id, &mut conversation[..own]).await;
+            let earlier = stow::stow(gateway, &response.id, &mut conversation[..own]).await;
             let whole = Ended {
                 previous: None,
                 turn: json!(conversation).to_string(),
                 items: placed(&response.output, &played.conversation, 0),
+                results: ended.results.iter().cloned().chain(earlier).collect(),
                 ..ended.clone()
             };
             save(gateway, whole).await
         }
         kept => kept,
     };
-    let kept = unwritten::note(gateway, kept).map_err(|_| Box::new(ended))?;
+    let kept = unwritten::note(gateway, kept).map_err(|_| UnkeptEnd::unwritten(ended))?;
+    if kept == Some(AddedItems::Deleted) {
+        let_go(gateway, &response.id).await;
+    }
     if let (Some(conversation), Some(added)) = (goes_on_in, kept) {
         conversation::note(&conversation, added);
     }
     Ok(())
 }
 
-/// Makes a response one that failed because it could not be stored.
-pub(super) fn fail(response: &mut Response) {
-    response.status = ResponseStatus::Failed;
-    response.incomplete_details = None;
-    response.error = Some(Failure {
-        code: "server_error".to_owned(),
-        message: "the response could not be stored: the gateway's disk may be full; its log says why"
-            .to_owned(),
-    });
+impl UnkeptEnd {
+    fn unwritten(ended: Ended) -> Box<Self> {
+        let failure = Failure {
+            code: "server_error".to_owned(),
+            message: "the response could not be stored: the gateway's disk may be full; its log says why"
+                .to_owned(),
+        };
+        Box::new(Self {
+            ended: Some(ended),
+            failure,
+            fits: true,
+        })
+    }
+
+    fn without_room(ended: Option<Ended>, error: ApiError) -> Box<Self> {
+        let failure = Failure {
+            code: error.code.unwrap_or_else(|| "server_error".to_owned()),
+            message: format!(
+                "the response could not be stored: {}; delete stored responses, conversations or files, or send `store: false`",
+                error.message
+            ),
+        };
+        Box::new(Self {
+            ended,
+            failure,
+            fits: false,
+        })
+    }
+
+    /// Makes a response one that failed because it could not be stored.
+    pub(super) fn fail(&self, response: &mut Response) {
+        response.status = ResponseStatus::Failed;
+        response.incomplete_details = None;
+        response.error = Some(self.failure.clone());
+    }
+
+    /// Keeps such a response: as it is in memory until it can be written, or without its output if there is no room for that.
+    pub(super) async fn keep(self, gateway: &Gateway, response: &Response, events: Option<String>) {
+        let Some(ended) = self.ended else { return };
+        let ended = Ended {
+            status: word(response.status),
+            left: None,
+            ..ended
+        };
+        if self.fits {
+            let body = json!(response).to_string();
+            return unwritten::add(
+                gateway,
+                Ended {
+                    body,
+                    events,
+                    ..ended
+                },
+            );
+        }
+        let_go(gateway, &ended.id).await;
+        let mut response = response.clone();
+        response.output.clear();
+        let empty = Ended {
+            body: json!(response).to_string(),
+            events: None,
+            turn: "[]".to_owned(),
+            evidence: None,
+            results: Vec::new(),
+            items: Vec::new(),
+            ..ended
+        };
+        // What cannot be written either is said to have failed after a restart.
+        let _ = unwritten::note(gateway, save(gateway, empty).await);
+    }
 }
 
-/// Keeps such a response in memory until it can be written.
-pub(super) fn failed(gateway: &Gateway, ended: Ended, response: &Response, events: Option<String>) {
-    let ended = Ended {
-        status: word(response.status),
-        body: json!(response).to_string(),
-        events,
-        left: None,
-        ..ended
-    };
-    unwritten::add(gateway, ended);
+/// Releases the pictures and results of a response that keeps none.
+async fn let_go(gateway: &Gateway, id: &str) {
+    retrieve::forget(gateway, &[id.to_owned()]).await;
+    fetch::unpin(gateway, id).await;
 }
 
 /// What a response leaves in a conversation: what it was asked, and what came of it. One that failed or was cancelled leaves nothing, as nobody

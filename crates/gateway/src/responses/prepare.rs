@@ -59,6 +59,7 @@ pub(super) async fn prepare(
     memory: Option<&Memory>,
 ) -> Result<Job, ApiError> {
     let (mut job, resumed) = look(gateway, caller, request, dialect, memory).await?;
+    keep::ask_room(&job).await?;
     // Last, because an error above would lose it.
     if let Some(resumed) = resumed {
         job.turn = job.turn.resuming(resumed.take(gateway)?);
@@ -95,6 +96,9 @@ pub(super) async fn look(
     let (container, key) = container::find(gateway, &caller.owner, &request, leads, &earlier).await?;
     if let Some(id) = container.as_deref().filter(|_| runs_code(&request)) {
         replicas::stays(gateway, &caller.owner, id).await?;
+    }
+    if resumed.is_none() {
+        replicas::accepts(gateway, &caller.owner, &request, container.as_deref()).await?;
     }
     let asked = match (&request.conversation, &resumed) {
         (Some(_), Some(resumed)) => {

@@ -8,6 +8,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response as Answer};
 use cellblock_agent::wire::{ApiError, ErrorKind, Item, Response};
+use cellblock_interpreter::json_error;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -220,7 +221,7 @@ fn query(rejection: &QueryRejection) -> ApiError {
     ApiError {
         kind: ErrorKind::InvalidRequestError,
         code: Some("invalid_query".to_owned()),
-        message: rejection.body_text(),
+        message: json_error::describe(&rejection.body_text()),
         param: None,
     }
 }

@@ -216,12 +216,12 @@ impl Job {
         let conversation = request.conversation.as_deref();
         let left = conversation.and_then(|conversation| keep::left(conversation, asked, &played));
         let kept = keep::ended(&gateway, &owner, previous, own, &played, events(&last), left).await;
-        if let Err(ended) = kept {
+        if let Err(unkept) = kept {
             drop(gateway.responses.suspended.take(&owner, &played.response.id));
-            keep::fail(&mut played.response);
+            unkept.fail(&mut played.response);
             let response = Box::new(played.response.clone());
             last.kind = EventKind::Failed { response };
-            keep::failed(&gateway, *ended, &played.response, events(&last));
+            unkept.keep(&gateway, &played.response, events(&last)).await;
         }
         relay.deliver(last).await;
         played

@@ -5,6 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cellblock_agent::turn::KeptResult;
 use cellblock_agent::wire::{FunctionOutput, InterpreterOutput, Item, Part};
 use cellblock_artifact::{About, ArtifactId, Kind, Store};
 
@@ -24,8 +25,9 @@ pub(super) fn owner(turn: &str) -> String {
     format!("{turn}.pictures")
 }
 
-/// Puts references in the place of pictures, whose bytes are kept as long as the turn. What cannot be stored stays as it is.
-pub(super) async fn stow(gateway: &Gateway, turn: &str, items: &mut [Item]) {
+/// Puts references in the place of pictures, whose bytes are kept as long as the turn, and returns these. What cannot be stored stays as it is.
+pub(super) async fn stow(gateway: &Gateway, turn: &str, items: &mut [Item]) -> Vec<KeptResult> {
+    let mut pictures = Vec::new();
     for url in items.iter_mut().flat_map(urls) {
         if let Some(rest) = url.strip_prefix(SCHEME) {
             *url = format!("{MARKED}{rest}");
@@ -34,14 +36,22 @@ pub(super) async fn stow(gateway: &Gateway, turn: &str, items: &mut [Item]) {
         let Some((media_type, bytes)) = picture(url) else {
             continue;
         };
+        let size = bytes.len() as u64;
         match keep(gateway, turn, &media_type, bytes).await {
-            Ok(id) => *url = format!("{SCHEME}{id};{media_type}"),
+            Ok(id) => {
+                *url = format!("{SCHEME}{id};{media_type}");
+                pictures.push(KeptResult {
+                    sha256: id.to_string(),
+                    bytes: size,
+                });
+            }
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "store a picture of a response"
             ),
         }
     }
+    pictures
 }
 
 async fn keep(

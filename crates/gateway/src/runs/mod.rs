@@ -17,6 +17,7 @@ use cellblock_interpreter::replay::{Replay, ReplayReport, ReplayTerms};
 use serde_json::{Value, json};
 
 use crate::attended::attended;
+use crate::conversions::convert;
 use crate::json::Json;
 use crate::listing::{self, Queried};
 use crate::problem::Problem;
@@ -88,13 +89,15 @@ pub(crate) async fn read(
     Ok(Json(RunAnswer::of(&row)))
 }
 
-/// Exports a run with the runs before it in its sandbox, their code and their inputs.
+/// Exports a run with the runs before it in its sandbox, their code and their inputs. The request counts as a cell.
 #[utoipa::path(
     get, operation_id = "export_run", path = "/v1/runs/{id}/export", tag = "runs",
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "One document", body = crate::openapi::RunExport),
         (status = 404, description = "The caller has no such run", body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "Too many such requests are waiting; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn export(
@@ -103,7 +106,10 @@ pub(crate) async fn export(
     Path(id): Path<String>,
 ) -> Result<Json<RunExport>, Problem> {
     let chain = chain_of(&gateway, &caller, &id).await?;
-    Ok(Json(RunExport::of(chain, &gateway.store).await))
+    let store = gateway.store.clone();
+    let work = async move { Ok(RunExport::of(chain, &store).await) };
+    let (export, _permit) = convert(&gateway, &caller.owner, work).await?;
+    Ok(Json(export))
 }
 
 /// Runs it again in a fresh sandbox, and compares what it makes by hash. The cells before it in its

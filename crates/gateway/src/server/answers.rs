@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -12,10 +12,12 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use cellblock_agent::wire::{ApiError, ErrorKind};
+use cellblock_interpreter::egress::inbound::ProgramAnswer;
+use cellblock_interpreter::json_error;
 
+use crate::body_limit;
 use crate::description;
 use crate::problem::Problem;
-use crate::relay::PassedOn;
 
 /// More than any refusal of the framework says.
 const LONGEST: usize = 4096;
@@ -32,12 +34,13 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
-/// Completes an answer.
-pub(super) async fn complete(request: Request, next: Next) -> Response {
+/// Completes an answer. `max_body` is the limit of bodies that are not uploads, for the error that names it.
+pub(super) async fn complete(State(max_body): State<usize>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
-    if response.extensions().get::<PassedOn>().is_some() {
+    if response.extensions().get::<ProgramAnswer>().is_some() {
         return response;
     }
+    let response = body_limit::name(response, || body_limit::message(max_body)).await;
     let mut response = in_form(response).await;
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(value);
@@ -62,7 +65,7 @@ async fn in_form(response: Response) -> Response {
     let text = to_bytes(body, LONGEST).await.unwrap_or_default();
     let message = match String::from_utf8_lossy(&text).trim() {
         "" => of_status(status).to_owned(),
-        text => text.to_owned(),
+        text => json_error::describe(text),
     };
     let error = ApiError {
         kind: kind(status),

@@ -16,6 +16,7 @@ use crate::console;
 use crate::keys::{ApiKey, KeyLookup, Secret};
 use crate::problem::Problem;
 use crate::records::RecordsError;
+use crate::state::connections::note_owner;
 use crate::state::{Caller, Gateway};
 
 /// Headers in which clients send keys, beside `Authorization: Bearer`.
@@ -111,9 +112,16 @@ impl Gateway {
         )
     }
 
-    /// Whether a caller without a key is rejected even if there are no keys.
-    pub(crate) fn requires_keys(&self) -> bool {
-        self.options.auth.required || !self.options.listen.ip().is_loopback()
+    /// Lets a request through that needs no key, as one for an owner's sandbox that its ID or token opens.
+    ///
+    /// Returns whether the owner is still [usable](Self::is_usable). The connection of the request ends when that changes.
+    pub async fn admits(&self, owner: &str) -> Result<bool, RecordsError> {
+        let is_usable = self.is_usable(owner).await?;
+        if is_usable {
+            tracing::Span::current().record("owner", owner);
+            note_owner(owner);
+        }
+        Ok(is_usable)
     }
 
     /// Judges what was found for a caller who has shown a secret, or none.
@@ -127,6 +135,7 @@ impl Gateway {
         let required = self.requires_keys();
         let admitted = |caller: Caller| {
             tracing::Span::current().record("owner", &caller.owner);
+            note_owner(&caller.owner);
             Ok(caller)
         };
         let (why, message) = match (found, shown) {

@@ -8,6 +8,7 @@ mod accept;
 mod answers;
 mod anthropic;
 mod auth;
+mod guarded;
 mod hosts;
 mod linger;
 mod mount;
@@ -17,6 +18,7 @@ mod start;
 mod stop;
 mod throttle;
 mod tls;
+mod waiting;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -31,7 +33,9 @@ pub use observe::RequestId;
 pub use start::{ServeError, check};
 pub use stop::Serving;
 pub use tls::TlsError;
+pub use waiting::{StartReason, answer_meanwhile};
 
+use crate::options::HttpServerOptions;
 use crate::state::Gateway;
 use crate::{
     artifacts, connectors, console, containers, conversations, decision_routes, description, execute, files,
@@ -98,9 +102,10 @@ impl Gateway {
             .merge(console::routes(self.options.http.console))
             .merge(mounted(true))
             .layer(from_fn_with_state(self.clone(), hosts::check))
+            .layer(from_fn_with_state(self.clone(), replicas::refuse))
             .layer(from_fn_with_state(mounts.to_vec(), mount::speak))
             .layer(CatchPanicLayer::custom(answers::panicked))
-            .layer(from_fn(answers::complete))
+            .layer(from_fn_with_state(self.options.http.max_body, answers::complete))
             .layer(from_fn(anthropic::form))
             .layer(from_fn(move |request, next| {
                 observe::observe(body_timeout, request, next)
@@ -111,6 +116,17 @@ impl Gateway {
             .fallback_service(served)
             .layer(from_fn_with_state(self.clone(), preview::host::serve))
     }
+}
+
+/// Puts routes of a mounted service behind what every answer has.
+fn answered(routes: Router, options: &HttpServerOptions) -> Router {
+    let body_timeout = options.body_timeout;
+    routes
+        .layer(CatchPanicLayer::custom(answers::panicked))
+        .layer(from_fn_with_state(options.max_body, answers::complete))
+        .layer(from_fn(move |request, next| {
+            observe::observe(body_timeout, request, next)
+        }))
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use cellblock_agent::wire::Ids;
+use cellblock_interpreter::memory;
 use http_body_util::BodyExt as _;
 use tower_http::timeout::TimeoutBody;
 use tracing::Instrument as _;
@@ -18,6 +19,9 @@ use crate::retry;
 
 /// The header with a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Bytes of a body from which on memory is returned after its request.
+const LARGE_BODY: u64 = 1 << 20;
 
 /// The id of a request, in its extensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +47,12 @@ pub(super) async fn observe(idle: Duration, mut request: Request, next: Next) ->
         owner = tracing::field::Empty,
         status = tracing::field::Empty,
     );
-    let mut counted = Counted::begin(method, route);
+    let is_large = request
+        .body()
+        .size_hint()
+        .upper()
+        .is_none_or(|bytes| bytes > LARGE_BODY);
+    let mut counted = Counted::begin(method, route, is_large);
     // A body that nobody goes on sending does not hold its request for ever.
     let request = linger(request.map(|body| Body::new(TimeoutBody::new(idle, body))));
     let mut response = retry::answer(next.run(request)).instrument(span.clone()).await;
@@ -96,16 +105,18 @@ struct Counted {
     route: Arc<str>,
     status: Option<u16>,
     since: Instant,
+    has_large_body: bool,
 }
 
 impl Counted {
-    fn begin(method: &'static str, route: Arc<str>) -> Self {
+    fn begin(method: &'static str, route: Arc<str>, has_large_body: bool) -> Self {
         crate::metrics::request_began();
         Self {
             method,
             route,
             status: None,
             since: Instant::now(),
+            has_large_body,
         }
     }
 }
@@ -113,6 +124,9 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         crate::metrics::request_ended(self.method, &self.route, self.status, self.since.elapsed());
+        if self.has_large_body {
+            memory::settle();
+        }
     }
 }
 

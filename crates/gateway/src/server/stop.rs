@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -11,10 +13,13 @@ use super::accept::Acceptor;
 use super::start::{ServeError, check};
 use super::tls::Tls;
 use super::{Mount, scrape};
+use crate::replicas;
 use crate::state::Gateway;
 
 /// How long turns that have to end may take to say so to their clients.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Time between two looks for revoked and expired keys whose connections go on.
+const REVOKED: Duration = Duration::from_secs(2);
 /// How often what was used is written down.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -26,10 +31,20 @@ pub struct Serving {
     acceptor: Acceptor,
     listener: TcpListener,
     metrics: Option<TcpListener>,
+    /// Listeners of mounted services, with what they answer.
+    others: Vec<(TcpListener, Router)>,
 }
 
 impl Serving {
-    /// Answers until the gateway is stopped; then lets running requests end, for a while.
+    /// Also answers on the listener of a mounted service, without TLS. The service checks `Host` and `Origin` itself; connections are limited,
+    /// and answers completed and logged as the gateway's own.
+    pub fn with_listener(mut self, listener: TcpListener, routes: Router) -> Self {
+        let routes = super::answered(routes, &self.gateway.options.http);
+        self.others.push((listener, routes));
+        self
+    }
+
+    /// Answers until the gateway is stopped; then hands over what others can do, and lets running requests end, for a while.
     pub async fn run(self) -> Result<(), ServeError> {
         let (gateway, acceptor) = (self.gateway, self.acceptor);
         gateway.tasks.spawn(crate::containers::sweep(gateway.clone()));
@@ -45,14 +60,38 @@ impl Serving {
                 tls: None,
                 ..acceptor.clone()
             };
-            tokio::spawn(metrics.run(listener));
+            tokio::spawn(async move { metrics.run(&listener).await });
+        }
+        for (listener, router) in self.others {
+            let other = Acceptor {
+                router,
+                tls: None,
+                ..acceptor.clone()
+            };
+            tokio::spawn(async move { other.run(&listener).await });
         }
         let writing = tokio::spawn(gateway.clone().write_usage());
+        let revoking = tokio::spawn(gateway.clone().end_revoked());
         let holding = tokio::spawn(crate::responses::hold(gateway.clone()));
-        acceptor.clone().run(self.listener).await;
-        gateway.drain(&acceptor).await;
+        let ended = async {
+            gateway.draining.cancelled().await;
+            let began = Instant::now();
+            replicas::hand_over(&gateway).await;
+            gateway.stopping.cancel();
+            let grace = gateway.options.http.grace;
+            gateway
+                .drain(&acceptor, grace.saturating_sub(began.elapsed()))
+                .await;
+        };
+        // The port is open to the end: load balancers read there that it is not ready.
+        tokio::select! {
+            () = ended => {}
+            () = acceptor.clone().run(&self.listener) => {}
+        }
+        drop(self.listener);
         gateway.containers.close().await;
         writing.abort();
+        revoking.abort();
         holding.abort();
         gateway.quotas.flush().await?;
         gateway.runs.flush().await;
@@ -93,7 +132,10 @@ impl Gateway {
             router: self.router_with(mounts),
             max_connections: self.options.http.max_connections,
             header_timeout: self.options.http.header_timeout,
+            write_timeout: self.options.http.write_timeout,
+            live: self.connections.clone(),
             tls: tls.map(Arc::new),
+            draining: self.draining.clone(),
             stopping: self.stopping.clone(),
             closing: CancellationToken::new(),
             connections: TaskTracker::new(),
@@ -103,27 +145,31 @@ impl Gateway {
             acceptor,
             listener,
             metrics,
+            others: Vec::new(),
         })
     }
 
-    /// Begins to stop; a second call stops at once.
+    /// Begins to stop; a second call stops at once. A gateway that others reach drains first.
     pub fn stop(&self) {
-        if self.stopping.is_cancelled() {
+        let again = self.draining.is_cancelled();
+        self.draining.cancel();
+        if again {
             self.hurrying.cancel();
             self.ending.cancel();
         }
-        self.stopping.cancel();
+        if again || !self.records.is_shared() || self.options.advertise.is_none() {
+            self.stopping.cancel();
+        }
     }
 
-    /// Waits for what runs, then ends it.
-    async fn drain(&self, acceptor: &Acceptor) {
+    /// Waits for what runs, for so long, then ends it, and closes the port.
+    async fn drain(&self, acceptor: &Acceptor, grace: Duration) {
         self.tasks.close();
         acceptor.connections.close();
         let quiet = async {
             acceptor.connections.wait().await;
             self.tasks.wait().await;
         };
-        let grace = self.options.http.grace;
         tracing::info!(
             connections = acceptor.connections.len(),
             tasks = self.tasks.len(),
@@ -131,6 +177,7 @@ impl Gateway {
             "stopping"
         );
         if self.within(grace, quiet).await {
+            acceptor.closing.cancel();
             return;
         }
         self.ending.cancel();
@@ -181,6 +228,27 @@ impl Gateway {
         if !missing.is_empty() {
             let missing = missing.join(", ");
             tracing::warn!(target: crate::SECURITY, event = "protections_missing", missing);
+        }
+    }
+
+    /// Ends connections of owners whose keys are revoked or have expired.
+    async fn end_revoked(self) {
+        let mut pace = tokio::time::interval(REVOKED);
+        loop {
+            pace.tick().await;
+            for owner in self.connections.owners() {
+                match self.is_usable(&owner).await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        let connections = self.connections.close(&owner);
+                        tracing::info!(target: crate::SECURITY, event = "connections_ended", key = owner, connections);
+                    }
+                    Err(error) => {
+                        tracing::debug!(error = &error as &dyn std::error::Error, "look for revoked keys");
+                        break;
+                    }
+                }
+            }
         }
     }
 

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::routing::{get, post};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,8 +18,19 @@ use tokio_util::task::TaskTracker;
 use super::accept::Acceptor;
 use super::tls::Tls;
 use super::*;
-use crate::options::{HttpServerOptions, TlsOptions};
+use crate::options::TlsOptions;
 use crate::retry;
+use crate::state::connections::LiveConnections;
+
+/// More than both ends keep of what is not read.
+const LARGE: usize = 32 << 20;
+/// Maximum size of a body that is read.
+const MAX_BODY: usize = 64;
+
+/// Sends to a WebSocket as long as there is one.
+async fn flood(mut socket: WebSocket) {
+    while socket.send(Message::binary(vec![0; 1 << 16])).await.is_ok() {}
+}
 
 /// What every answer has, around routes that work, panic and read.
 fn router() -> Router {
@@ -32,9 +44,14 @@ fn router() -> Router {
         .route("/works", get(async || "fine"))
         .route("/panics", get(panics))
         .route("/refuses", get(refuses))
-        .route("/reads", post(reads))
+        .route("/reads", post(reads).layer(DefaultBodyLimit::max(MAX_BODY)))
+        .route("/large", get(async || vec![0_u8; LARGE]))
+        .route(
+            "/socket",
+            get(async |upgrade: WebSocketUpgrade| upgrade.on_upgrade(flood)),
+        )
         .layer(CatchPanicLayer::custom(answers::panicked))
-        .layer(from_fn(answers::complete))
+        .layer(from_fn_with_state(MAX_BODY, answers::complete))
         .layer(from_fn(|request, next| {
             observe::observe(Duration::from_millis(200), request, next)
         }))
@@ -45,7 +62,10 @@ fn acceptor(options: &HttpServerOptions, tls: Option<Tls>) -> Acceptor {
         router: router(),
         max_connections: options.max_connections,
         header_timeout: options.header_timeout,
+        write_timeout: options.write_timeout,
+        live: LiveConnections::default(),
         tls: tls.map(Arc::new),
+        draining: CancellationToken::new(),
         stopping: CancellationToken::new(),
         closing: CancellationToken::new(),
         connections: TaskTracker::new(),
@@ -55,7 +75,8 @@ fn acceptor(options: &HttpServerOptions, tls: Option<Tls>) -> Acceptor {
 async fn serve(acceptor: &Acceptor) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(acceptor.clone().run(listener));
+    let acceptor = acceptor.clone();
+    tokio::spawn(async move { acceptor.run(&listener).await });
     address
 }
 
@@ -115,6 +136,18 @@ async fn a_refusal_for_now_says_when_to_come_again() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_too_large_is_told_the_limit_and_the_setting() {
+    let address = serve(&acceptor(&HttpServerOptions::default(), None)).await;
+    let body = "x".repeat(MAX_BODY + 1);
+    let head = "POST /reads HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length";
+    let answer = ask(address, &format!("{head}: {}\r\n\r\n{body}", body.len())).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("\"code\":\"request_too_large\""), "{answer}");
+    assert!(answer.contains("more than 64 bytes, the limit; "), "{answer}");
+    assert!(answer.contains("`http.max_body`"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_head_and_a_body_that_do_not_come_hold_no_connection() {
     let options = HttpServerOptions {
         header_timeout: Duration::from_millis(200),
@@ -153,6 +186,85 @@ async fn connections_beyond_the_most_wait_for_their_turn() {
     // The second one is connected, as the system does that, and not taken.
     assert!(exchange(first, WORKS).await.ends_with("fine"));
     assert!(second.await.unwrap().ends_with("fine"));
+}
+
+/// Sends a request, and reads nothing.
+async fn send(address: SocketAddr, request: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Sends a request from another address of this machine.
+async fn ask_from(other: &str, address: SocketAddr, request: &str) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{other}:0").parse().unwrap()).unwrap();
+    exchange(socket.connect(address).await.unwrap(), request).await
+}
+
+/// Longer than anything takes on a busy machine, and shorter than the timeouts of the server.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_its_connection() {
+    const SOCKET: &str = "GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    for request in [&WORKS.replace("works", "large"), SOCKET] {
+        let options = HttpServerOptions {
+            max_connections: 1,
+            write_timeout: Duration::from_millis(200),
+            ..HttpServerOptions::default()
+        };
+        let address = serve(&acceptor(&options, None)).await;
+        let unread = send(address, request).await;
+        // There is one place, which is free again when the connection has ended.
+        let answer = tokio::time::timeout(PATIENCE, ask_from("127.0.0.2", address, WORKS)).await;
+        assert!(answer.unwrap().ends_with("fine"), "{request}");
+        drop(unread);
+    }
+}
+
+#[tokio::test]
+async fn one_address_cannot_hold_all_connections() {
+    let options = HttpServerOptions {
+        max_connections: 4,
+        ..HttpServerOptions::default()
+    };
+    let address = serve(&acceptor(&options, None)).await;
+    let large = WORKS.replace("works", "large");
+    let mut unread = Vec::new();
+    for _ in 0..3 {
+        let mut stream = send(address, &large).await;
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).await.unwrap();
+        unread.push(stream);
+    }
+    // It is closed before it sends anything.
+    let refused = tokio::time::timeout(PATIENCE, ask(address, "")).await;
+    assert_eq!(refused.unwrap(), "");
+    let other = tokio::time::timeout(PATIENCE, ask_from("127.0.0.2", address, WORKS)).await;
+    assert!(other.unwrap().ends_with("fine"));
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_makes_room_for_another() {
+    let options = HttpServerOptions {
+        max_connections: 1,
+        ..HttpServerOptions::default()
+    };
+    let address = serve(&acceptor(&options, None)).await;
+    let keeps = WORKS.replace("Connection: close\r\n", "");
+    let mut kept = send(address, &keeps).await;
+    let mut answer = [0; 15];
+    kept.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    for from in ["127.0.0.1", "127.0.0.2"] {
+        let next = tokio::time::timeout(PATIENCE, ask_from(from, address, WORKS)).await;
+        assert!(next.unwrap().ends_with("fine"), "{from}");
+    }
+    let mut rest = String::new();
+    kept.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.ends_with("fine"), "{rest}");
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use cellblock_interpreter::alias::{AliasStore, Entry};
 use cellblock_interpreter::derivation::Derivation;
 use cellblock_interpreter::input::InputFormat;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::body;
 use super::inputs::{Given, file_of};
+use crate::conversions::convert;
 use crate::json::Json;
 use crate::listing::Listed;
 use crate::problem::Problem;
@@ -30,7 +31,7 @@ pub(crate) struct AliasRequest {
     /// Any JSON.
     #[serde(default, deserialize_with = "super::inputs::present")]
     #[schema(value_type = Object)]
-    value: Option<Value>,
+    value: Option<Box<RawValue>>,
     /// A table as base64, in `format`.
     data: Option<String>,
     /// The sha256 of one of the caller's artifacts, in `format`.
@@ -70,7 +71,7 @@ impl From<&Entry> for AliasAnswer {
     }
 }
 
-/// Records a tool result: `tool` or `alias`, and one of `value`, `data` and `artifact`.
+/// Records a tool result: `tool` or `alias`, and one of `value`, `data` and `artifact`. A table counts as a cell.
 #[utoipa::path(
     post, operation_id = "record_alias", path = "/v1/sessions/{id}/aliases", tag = "sessions",
     params(("id" = String, Path)),
@@ -79,6 +80,8 @@ impl From<&Entry> for AliasAnswer {
         (status = 201, description = "The alias", body = crate::openapi::Alias),
         (status = 400, description = "It cannot be recorded, or the session has another toolset", body = crate::openapi::Error),
         (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
+        (status = 429, description = "A quota is used up; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "Too many tables are waiting to be read; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn add(
@@ -89,7 +92,7 @@ pub(crate) async fn add(
     body: Bytes,
 ) -> Result<(StatusCode, Json<AliasAnswer>), Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let aliases = aliases(&held)?;
+    aliases(&held)?;
     let request: AliasRequest = body::json(&headers, &body)?;
     let given = Given {
         value: request.value,
@@ -97,21 +100,33 @@ pub(crate) async fn add(
         artifact: request.artifact,
         format: request.format,
     };
-    let (file, _, format) = file_of(&gateway, &caller, given, "body").await?;
-    let entry = match (request.tool, request.alias) {
-        (_, Some(alias)) => aliases.insert_named(&alias, file, format).await,
-        (Some(tool), None) if format == InputFormat::Value => aliases.record_file(&tool, file).await,
-        (Some(tool), None) => aliases.record_table(&tool, file, format).await,
-        (None, None) => {
-            return Err(ApiError::invalid(
-                "tool",
-                "missing_required_parameter",
-                "name the `tool` whose result it is, or give an `alias`",
-            )
-            .into());
-        }
+    let (received, format) = file_of(&gateway, &caller, given, "body").await?;
+    let recording = async move {
+        let aliases = aliases(&held)?;
+        // Its bytes count as being received until the session has a copy.
+        let received = received;
+        let file = received.content;
+        let entry = match (request.tool, request.alias) {
+            (_, Some(alias)) => aliases.insert_named(&alias, file, format).await,
+            (Some(tool), None) if format == InputFormat::Value => aliases.record_file(&tool, file).await,
+            (Some(tool), None) => aliases.record_table(&tool, file, format).await,
+            (None, None) => {
+                return Err(ApiError::invalid(
+                    "tool",
+                    "missing_required_parameter",
+                    "name the `tool` whose result it is, or give an `alias`",
+                )
+                .into());
+            }
+        };
+        Ok(entry.map_err(cellblock_interpreter::Error::from)?)
     };
-    let entry = entry.map_err(cellblock_interpreter::Error::from)?;
+    let entry = if format == InputFormat::Value {
+        recording.await?
+    } else {
+        // Its rows are read and counted.
+        convert(&gateway, &caller.owner, recording).await?.0
+    };
     Ok((StatusCode::CREATED, Json(AliasAnswer::from(&*entry))))
 }
 

@@ -1,13 +1,10 @@
-//! Bodies of requests: JSON that is read strictly, and bytes that are spooled as they come.
+//! Bodies of requests: JSON that is read strictly, and what their headers say of them.
 
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
-
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::{ApiError, ErrorKind};
-use futures_util::StreamExt as _;
+use cellblock_interpreter::json_error;
 use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
@@ -42,7 +39,7 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
         ApiError {
             kind: ErrorKind::InvalidRequestError,
             code: Some(code.to_owned()),
-            message: format!("the body cannot be read: {error}"),
+            message: format!("the body cannot be read: {}", json_error::describe(&error)),
             param: None,
         }
         .into()
@@ -72,47 +69,9 @@ pub(super) fn essence(headers: &HeaderMap) -> Option<String> {
     Some(essence.to_ascii_lowercase())
 }
 
-/// Takes a body into a file as it comes, at most so many bytes; answers the file, from its start, and its size.
-pub(super) async fn spool(body: Body, file: File, limit: u64) -> Result<(File, u64), Problem> {
-    let mut pieces = body.into_data_stream();
-    let (mut file, mut size) = (file, 0_u64);
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| {
-            let status = StatusCode::BAD_REQUEST;
-            let kind = ErrorKind::InvalidRequestError;
-            Problem::new(status, kind, "incomplete_body", "the body ended before its end")
-        })?;
-        size += piece.len() as u64;
-        if size > limit {
-            return Err(Problem::too_large("the body", limit));
-        }
-        // A piece is small; a file without a name is mostly memory of the page cache.
-        file.write_all(&piece)
-            .map_err(|error| Problem::internal("keep the body", &error))?;
-    }
-    file.rewind()
-        .map_err(|error| Problem::internal("keep the body", &error))?;
-    Ok((file, size))
-}
-
-/// A file without a name.
-pub(super) fn nameless() -> Result<File, Problem> {
-    tempfile::tempfile().map_err(|error| Problem::internal("make room for the body", &error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn a_body_beyond_the_limit_is_rejected_and_one_at_it_is_kept() {
-        let spooled = spool(Body::from("12345"), nameless().unwrap(), 5).await;
-        assert_eq!(spooled.unwrap().1, 5);
-        let refused = spool(Body::from("123456"), nameless().unwrap(), 5)
-            .await
-            .unwrap_err();
-        assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
-    }
 
     #[test]
     fn text_is_not_read_as_json() {

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use cellblock_interpreter::Session;
 use cellblock_interpreter::builder::BackendKind;
-use cellblock_interpreter::cell::{Guard, Rescue};
+use cellblock_interpreter::cell::{Guard, Rescue, check_size};
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::project::Project;
@@ -64,6 +64,9 @@ pub(crate) struct CreateRequest {
     /// Code that prepares the session: it runs before the first cell, and again after a reset and in
     /// each new kernel.
     setup: Option<String>,
+    /// Packages that code and commands have in addition to those of the image, such as `six==1.17.0`, if the image and the server permit
+    /// them. They are installed before the first cell or command. A derivation has none.
+    requirements: Vec<String>,
     /// Whether variables survive a cell that kills its kernel: `off`, `idle` or `on`.
     #[schema(value_type = Option<String>)]
     rescue: Option<Rescue>,
@@ -138,8 +141,9 @@ pub(crate) async fn create(
     let of_session = SessionOptions {
         prelude: terms.prelude.clone(),
         guard: terms.guard,
-        setup: setup(&gateway, toolset, request.setup),
+        setup: setup(&gateway, toolset, request.setup)?,
         limits: changed.then(|| terms.limits.clone()),
+        requirements: requirements(&gateway, toolset, request.requirements)?,
         rescue: terms.rescue,
         idle: terms.idle,
         on_idle: terms.on_idle,
@@ -151,7 +155,7 @@ pub(crate) async fn create(
         project,
         seen: request.seen,
         egress: gateway.options.egress.clone(),
-        egress_log: Some(gateway.quotas.decisions().egress_of(&caller.owner)),
+        egress_log: Some(gateway.egress_log(&caller.owner)),
         ..SessionOptions::default()
     };
     let disk = terms.limits.disk_bytes;
@@ -332,18 +336,34 @@ fn guard(gateway: &Gateway, toolset: ToolsetKind, asked: Option<Guard>) -> Resul
     }
 }
 
-/// Returns the code that prepares a session: the operator's, then the request's.
-fn setup(gateway: &Gateway, toolset: ToolsetKind, asked: Option<String>) -> Vec<SetupSnippet> {
-    if toolset.on_results {
-        return Vec::new();
+/// Returns the packages of a session, after a check that they may be required.
+fn requirements(gateway: &Gateway, toolset: ToolsetKind, asked: Vec<String>) -> Result<Vec<String>, Problem> {
+    if toolset.on_results && !asked.is_empty() {
+        let message = "a derivation has only the packages of the image; leave them out";
+        return Err(Problem::invalid("requirements", message));
     }
+    let checked = gateway.interpreter()?.check_requirements(&asked);
+    checked.map_err(|error| Problem::invalid("requirements", error.to_string()))?;
+    Ok(asked)
+}
+
+/// Returns the code that prepares a session: the operator's, then the request's.
+fn setup(
+    gateway: &Gateway,
+    toolset: ToolsetKind,
+    asked: Option<String>,
+) -> Result<Vec<SetupSnippet>, Problem> {
+    if toolset.on_results {
+        return Ok(Vec::new());
+    }
+    check_size("setup", asked.as_deref())?;
     let asked = asked.map(|code| SetupSnippet {
         name: SETUP.to_owned(),
         code,
         guarded: true,
     });
     let operators = gateway.options.cells.snippets.iter().cloned();
-    operators.chain(asked).collect()
+    Ok(operators.chain(asked).collect())
 }
 
 fn terms(gateway: &Gateway, toolset: ToolsetKind, request: &CreateRequest) -> Result<SessionTerms, Problem> {

@@ -1,17 +1,20 @@
 //! `/v1/sessions/{id}/datasets`: files that code finds in `/tmp/data`, read-only.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use cellblock_agent::wire::ApiError;
+use cellblock_interpreter::hosting::uploads::DeclaredSize;
 use cellblock_interpreter::workbench::{DatasetSource, Mounted, Workbench};
 use serde::Deserialize;
-use tempfile::NamedTempFile;
 
-use super::body;
+use crate::conversions::convert;
 use crate::json::Json;
 use crate::listing::Listed;
 use crate::problem::Problem;
+use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
 
 /// What a dataset is called.
@@ -26,7 +29,7 @@ pub(crate) struct DatasetQuery {
     as_csv: bool,
 }
 
-/// Adds the body as a dataset, which appears in `/tmp/data` immediately.
+/// Adds the body as a dataset, which appears in `/tmp/data` immediately. A conversion (`as_csv`) counts as a cell.
 #[utoipa::path(
     post, operation_id = "add_dataset", path = "/v1/sessions/{id}/datasets", tag = "sessions",
     params(("id" = String, Path), DatasetQuery),
@@ -34,7 +37,10 @@ pub(crate) struct DatasetQuery {
     responses(
         (status = 201, description = "Its path and contents", body = crate::openapi::Mounted),
         (status = 400, description = "The format does not match the name, or the session has another toolset", body = crate::openapi::Error),
+        (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
+        (status = 429, description = "A quota of the key is used up, or too many bytes are being received; see `Retry-After`", body = crate::openapi::Error),
+        (status = 503, description = "Too many conversions are waiting; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn add(
@@ -42,40 +48,43 @@ pub(crate) async fn add(
     caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<DatasetQuery>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<Mounted>), Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
-    let Some(workbench) = held.tools.downcast::<Workbench>() else {
-        return Err(ApiError::invalid(
-            "id",
-            "wrong_toolset",
-            "datasets are for sessions with the toolset `workbench`; use `inputs`",
-        )
-        .into());
-    };
+    workbench(&held)?;
+    let size = DeclaredSize::of(&headers);
+    let mut upload = gateway.begin_upload(&caller, size, gateway.max_upload()).await?;
     // It is read by its name's end, so it needs one until the session has its own copy.
-    let file = temporary(&query.name)?;
-    let handle = file
-        .reopen()
-        .map_err(|error| Problem::internal("keep the dataset", &error))?;
-    let options = &gateway.options.sessions;
-    let (_, bytes) = body::spool(body, handle, options.max_upload).await?;
-    gateway.quotas.upload(&caller.owner, bytes).await?;
-    let path = file.path().to_owned();
+    let (received, path) = upload
+        .receive_named(&suffix(&query.name), body.into_data_stream())
+        .await?;
+    let bytes = received.bytes;
     let source = if query.as_csv {
-        DatasetSource::AsCsv(path)
+        DatasetSource::AsCsv(path.to_path_buf())
     } else {
-        DatasetSource::File(path)
+        DatasetSource::File(path.to_path_buf())
     };
-    let _turn = held.turn().await?;
-    held.claim(bytes, options.max_data)?;
-    let mounted = match workbench.add_dataset(&query.name, source).await {
-        Ok(mounted) => mounted,
-        Err(error) => {
-            held.release(bytes);
-            return Err(error.into());
+    let turn = held.turn().await?;
+    held.claim(bytes, gateway.options.sessions.max_data)?;
+    let adding = {
+        let held = Arc::clone(&held);
+        async move {
+            let added = workbench(&held)?.add_dataset(&query.name, source).await;
+            drop((received, path, turn));
+            Ok(added?)
         }
     };
+    let mounted = if query.as_csv {
+        let converted = convert(&gateway, &caller.owner, adding).await;
+        converted.map(|(mounted, _)| mounted)
+    } else {
+        adding.await
+    };
+    if mounted.is_err() {
+        held.release(bytes);
+    }
+    let mounted = mounted?;
     Ok((StatusCode::CREATED, Json(mounted)))
 }
 
@@ -97,17 +106,23 @@ pub(crate) async fn list(
     Ok(Json(Listed::new(held.session.datasets())))
 }
 
-fn temporary(name: &str) -> Result<NamedTempFile, Problem> {
+fn workbench(held: &HostedSession) -> Result<&Workbench, ApiError> {
+    held.tools.downcast::<Workbench>().ok_or_else(|| {
+        ApiError::invalid(
+            "id",
+            "wrong_toolset",
+            "datasets are for sessions with the toolset `workbench`; use `inputs`",
+        )
+    })
+}
+
+/// Returns the end of a name that says what a file is.
+fn suffix(name: &str) -> String {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let plain = extension.len() <= 10 && extension.chars().all(|c| c.is_ascii_alphanumeric());
-    let suffix = if plain && !extension.is_empty() {
+    if plain && !extension.is_empty() {
         format!(".{extension}")
     } else {
         String::new()
-    };
-    let made = tempfile::Builder::new()
-        .prefix("cellblock-dataset-")
-        .suffix(&suffix)
-        .tempfile();
-    made.map_err(|error| Problem::internal("keep the dataset", &error))
+    }
 }

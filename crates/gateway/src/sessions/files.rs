@@ -9,12 +9,12 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cellblock_interpreter::execution::SkippedFile;
+use cellblock_interpreter::hosting::uploads::DeclaredSize;
 use cellblock_interpreter::session::ListedFile;
 use serde::Serialize;
 use tokio_util::io::ReaderStream;
 
 use super::answer::Deleted;
-use super::body;
 use crate::artifacts::{is_active, type_of};
 use crate::json::Json;
 use crate::problem::Problem;
@@ -143,27 +143,31 @@ pub(crate) async fn get(
         (status = 200, description = "It was written", body = crate::openapi::FileWritten),
         (status = 400, description = "The path is not a file path, or the sandbox has no space left", body = crate::openapi::Error),
         (status = 404, description = "There is no such session", body = crate::openapi::Error),
+        (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
+        (status = 429, description = "A quota of the key is used up, or too many bytes are being received", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn put(
     State(gateway): State<Gateway>,
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Json<FileWritten>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let path = writable(&path)?;
-    let limits = &held.terms.limits;
-    let limit = gateway.options.sessions.max_upload.min(limits.file_bytes);
-    let (content, bytes) = body::spool(body, body::nameless()?, limit).await?;
-    gateway.quotas.upload(&caller.owner, bytes).await?;
+    let mut max = gateway.max_upload();
+    max.bytes = max.bytes.min(held.terms.limits.file_bytes);
+    let size = DeclaredSize::of(&headers);
+    let mut upload = gateway.begin_upload(&caller, size, max).await?;
+    let received = upload.receive(body.into_data_stream()).await?;
     let _turn = held.turn().await?;
-    held.session.put_file(&path, content).await?;
+    held.session.put_file(&path, received.content).await?;
     Ok(Json(FileWritten {
         object: "session.file",
         path,
-        bytes,
+        bytes: received.bytes,
     }))
 }
 

@@ -1,8 +1,7 @@
 //! `PUT /v1/sessions/{id}/inputs/{name}`: data that code finds bound to a name.
 
 use std::borrow::Borrow;
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
+use std::pin::pin;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, State};
@@ -12,9 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::Input;
+use cellblock_interpreter::hosting::Owner;
+use cellblock_interpreter::hosting::uploads::{DeclaredSize, SpooledUpload};
 use cellblock_interpreter::input::InputFormat;
+use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::body;
 use crate::artifacts;
@@ -27,10 +29,10 @@ use crate::state::{Caller, Gateway};
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Given {
-    /// Any JSON value, bound as the equivalent Python object.
+    /// Any JSON value, bound as the equivalent Python object. It goes there as it was sent: numbers have any size.
     #[serde(deserialize_with = "present")]
     #[schema(value_type = Option<Object>)]
-    pub(super) value: Option<Value>,
+    pub(super) value: Option<Box<RawValue>>,
     /// Bytes as base64, in `format`.
     pub(super) data: Option<String>,
     /// The sha256 of one of the caller's artifacts, in `format`.
@@ -57,6 +59,9 @@ pub(crate) struct InputBound {
     format: InputFormat,
     /// Its size.
     bytes: u64,
+    /// What was detected, in words, if the file is not plain: separator, decimal mark, encoding, compression, sheet, and columns
+    /// that are left as text because their values could mean two things. The next cell's `note` says it, too.
+    detected: Vec<String>,
 }
 
 /// Binds an input: the body's bytes with a `format` or a matching content type; or, as
@@ -73,7 +78,9 @@ pub(crate) struct InputBound {
         (status = 200, description = "The input was bound", body = crate::openapi::InputBound),
         (status = 400, description = "The input cannot be bound", body = crate::openapi::Error),
         (status = 404, description = "There is no such session or artifact", body = crate::openapi::Error),
+        (status = 408, description = "It took longer than `uploads.timeout`", body = crate::openapi::Error),
         (status = 413, description = "It is too large", body = crate::openapi::Error),
+        (status = 429, description = "A quota of the key is used up, or too many bytes are being received", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn put(
@@ -88,7 +95,7 @@ pub(crate) async fn put(
     let bound = if query.format.is_none() && body::is_json(&headers) {
         let bytes = to_bytes(body, gateway.options.http.max_body)
             .await
-            .map_err(|_| Problem::too_large("the body", gateway.options.http.max_body as u64))?;
+            .map_err(|_| Problem::body_too_large(gateway.options.http.max_body))?;
         let given: Given = body::json(&headers, &bytes)?;
         let _turn = held.turn().await?;
         bind_given(&gateway, &caller, &held, &name, given).await?
@@ -99,11 +106,11 @@ pub(crate) async fn put(
                 "say how the bytes are read: `?format=csv`, or a content type such as `text/csv`",
             )
         })?;
-        let limit = gateway.options.sessions.max_upload;
-        let (file, bytes) = body::spool(body, body::nameless()?, limit).await?;
-        gateway.quotas.upload(&caller.owner, bytes).await?;
+        let size = DeclaredSize::of(&headers);
+        let mut upload = gateway.begin_upload(&caller, size, gateway.max_upload()).await?;
+        let received = upload.receive(body.into_data_stream()).await?;
         let _turn = held.turn().await?;
-        bind(&gateway, &held, &name, format, file, bytes).await?
+        bind(&gateway, &held, &name, format, received).await?
     };
     Ok(Json(bound))
 }
@@ -116,17 +123,17 @@ pub(super) async fn bind_given(
     name: &str,
     given: Given,
 ) -> Result<InputBound, Problem> {
-    let (file, bytes, format) = file_of(gateway, caller, given, &format!("inputs.{name}")).await?;
-    bind(gateway, held, name, format, file, bytes).await
+    let (received, format) = file_of(gateway, caller, given, &format!("inputs.{name}")).await?;
+    bind(gateway, held, name, format, received).await
 }
 
-/// What a request gives, in a file without a name.
+/// Puts what a request gives into a file.
 pub(super) async fn file_of(
     gateway: &Gateway,
     caller: &Caller,
     given: Given,
     field: &str,
-) -> Result<(File, u64, InputFormat), Problem> {
+) -> Result<(SpooledUpload, InputFormat), Problem> {
     let wants_format = || {
         Problem::invalid(
             &format!("{field}.format"),
@@ -140,9 +147,8 @@ pub(super) async fn file_of(
             artifact: None,
             format: None | Some(InputFormat::Value),
         } => {
-            let bytes = value.to_string().into_bytes();
-            gateway.quotas.upload(&caller.owner, bytes.len() as u64).await?;
-            Ok((file_with(&bytes)?, bytes.len() as u64, InputFormat::Value))
+            let bytes = value.get().as_bytes().to_vec();
+            Ok((gateway.spool(caller, bytes).await?, InputFormat::Value))
         }
         Given {
             value: None,
@@ -157,8 +163,7 @@ pub(super) async fn file_of(
                     format!("it is not valid base64: {error}"),
                 )
             })?;
-            gateway.quotas.upload(&caller.owner, bytes.len() as u64).await?;
-            Ok((file_with(&bytes)?, bytes.len() as u64, format))
+            Ok((gateway.spool(caller, bytes).await?, format))
         }
         Given {
             value: None,
@@ -168,8 +173,7 @@ pub(super) async fn file_of(
         } => {
             let format = format.ok_or_else(wants_format)?;
             let id = artifacts::visible(gateway, caller, &sha256).await?;
-            let (file, bytes) = copy(gateway, id).await?;
-            Ok((file, bytes, format))
+            Ok((copy(gateway, caller, id).await?, format))
         }
         _ => Err(Problem::invalid(
             field,
@@ -183,18 +187,21 @@ async fn bind(
     held: &RestSession,
     name: &str,
     format: InputFormat,
-    file: File,
-    bytes: u64,
+    received: SpooledUpload,
 ) -> Result<InputBound, Problem> {
-    let input = Input::from_file(name, format, file);
+    let bytes = received.bytes;
+    let input = Input::from_file(name, format, received.content);
     input.check(&held.terms.limits)?;
     // One that is bound anew frees what was there.
     let before = lock(&held.inputs).get(name).map_or(0, |bound| bound.bytes);
     held.claim(bytes, gateway.options.sessions.max_data)?;
-    if let Err(error) = held.session.bind(input).await {
-        held.release(bytes);
-        return Err(error.into());
-    }
+    let detected = match held.session.bind(input).await {
+        Ok(detected) => detected,
+        Err(error) => {
+            held.release(bytes);
+            return Err(error.into());
+        }
+    };
     held.release(before);
     lock(&held.inputs).insert(name.to_owned(), SessionInput { format, bytes });
     Ok(InputBound {
@@ -202,33 +209,23 @@ async fn bind(
         name: name.to_owned(),
         format,
         bytes,
+        detected,
     })
 }
 
-/// Copies an artifact into a file without a name.
-async fn copy(gateway: &Gateway, id: ArtifactId) -> Result<(File, u64), Problem> {
+/// Copies an artifact into a file. It is stored already, so that it does not count as an upload of the day.
+async fn copy(gateway: &Gateway, caller: &Caller, id: ArtifactId) -> Result<SpooledUpload, Problem> {
     let failed = |error: cellblock_artifact::ArtifactError| Problem::internal("read the artifact", &error);
-    let limit = gateway.options.sessions.max_upload;
-    let mut reader = gateway.store.reader(id).await.map_err(failed)?;
-    let (mut file, mut bytes) = (body::nameless()?, 0);
-    while let Some(piece) = reader.next().await.map_err(failed)? {
-        bytes += piece.len() as u64;
-        if bytes > limit {
-            return Err(Problem::too_large("the artifact", limit));
-        }
-        file.write_all(&piece)
-            .map_err(|error| Problem::internal("keep the artifact", &error))?;
-    }
-    file.rewind()
-        .map_err(|error| Problem::internal("keep the artifact", &error))?;
-    Ok((file, bytes))
-}
-
-fn file_with(bytes: &[u8]) -> Result<File, Problem> {
-    let mut file = body::nameless()?;
-    let written = file.write_all(bytes).and_then(|()| file.rewind());
-    written.map_err(|error| Problem::internal("keep the input", &error))?;
-    Ok(file)
+    let reader = gateway.store.reader(id).await.map_err(failed)?;
+    let (owner, size) = (Owner::new(&*caller.owner), DeclaredSize::Unknown);
+    let mut copying = gateway
+        .uploads
+        .begin(&owner, Box::new(()), size, gateway.max_upload())?;
+    let pieces = stream::try_unfold(reader, async |mut reader| {
+        let piece = reader.next().await?;
+        Ok::<_, cellblock_artifact::ArtifactError>(piece.map(|piece| (piece, reader)))
+    });
+    Ok(copying.receive(pin!(pieces)).await?)
 }
 
 /// The format that a content type tells.
@@ -239,15 +236,17 @@ pub(super) fn format_of(headers: &HeaderMap) -> Option<InputFormat> {
         "application/vnd.apache.parquet" => InputFormat::Parquet,
         "application/x-ndjson" | "application/jsonl" => InputFormat::Ndjson,
         "application/vnd.apache.arrow.file" | "application/vnd.apache.arrow.stream" => InputFormat::Arrow,
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => InputFormat::Xlsx,
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+        | "application/vnd.ms-excel"
+        | "application/vnd.oasis.opendocument.spreadsheet" => InputFormat::Xlsx,
         "application/octet-stream" => InputFormat::Bytes,
         _ => return None,
     })
 }
 
 /// A field that is there counts, also as null.
-pub(super) fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
+pub(super) fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(from).map(Some)
 }
 
 /// A name in a request that nobody has.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::limits::Limits;
 use serde_json::{Map, Value};
 
@@ -46,8 +47,12 @@ pub(super) fn lowered(
         }
         limits.insert(name.clone(), value.clone());
     }
-    serde_json::from_value(Value::Object(limits))
-        .map_err(|error| Problem::invalid("limits", error.to_string()))
+    let limits: Limits = serde_json::from_value(Value::Object(limits))
+        .map_err(|error| Problem::invalid("limits", json_error::describe(&error)))?;
+    match limits.below_minimum() {
+        Some((name, reason)) => Err(Problem::invalid(&field(name), reason)),
+        None => Ok(limits),
+    }
 }
 
 #[cfg(test)]
@@ -87,8 +92,8 @@ mod tests {
 
     #[test]
     fn requested_limits_replace_the_defaults() {
-        let limits = ask(&json!({"memory_bytes": 1_048_576, "cell_time": 2.5, "cpu_millis": 500})).unwrap();
-        assert_eq!(limits.memory_bytes, 1 << 20);
+        let limits = ask(&json!({"memory_bytes": 64 << 20, "cell_time": 2.5, "cpu_millis": 500})).unwrap();
+        assert_eq!(limits.memory_bytes, 64 << 20);
         assert_eq!(limits.cell_timeout, Duration::from_millis(2500));
         assert_eq!(limits.cpu_millis, Some(500));
         assert_eq!(limits.processes, Limits::default().processes);
@@ -99,11 +104,17 @@ mod tests {
     fn excessive_and_invalid_limits_are_rejected_by_name() {
         for (asked, said) in [
             (json!({"memory_bytes": 1_u64 << 40}), "allows 2147483648 at most"),
+            (
+                json!({"memory_bytes": 1}),
+                "it is 1, and a kernel needs at least 33554432",
+            ),
+            (json!({"processes": 7}), "a kernel needs at least 8"),
+            (json!({"open_files": 63}), "a kernel needs at least 64"),
             (json!({"cell_time": 301}), "allows 300 at most"),
             (json!({"processes": 0}), "above 0"),
             (json!({"processes": -1}), "above 0"),
             (json!({"processes": "9"}), "above 0"),
-            (json!({"processes": 1.5}), "u64"),
+            (json!({"processes": 1.5}), "expected an integer"),
             (json!({"memory": 1}), "there is no such limit"),
         ] {
             let problem = ask(&asked).unwrap_err();

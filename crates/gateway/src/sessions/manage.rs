@@ -11,7 +11,7 @@ use super::run::attended;
 use crate::json::Json;
 use crate::listing::Listed;
 use crate::problem::Problem;
-use crate::replicas;
+use crate::replicas::{self, MissingServer};
 use crate::state::{Caller, Gateway};
 
 /// Result of an interrupt.
@@ -23,31 +23,46 @@ pub(crate) struct Interrupted {
     interrupted: bool,
 }
 
-/// Lists the caller's sessions, the oldest first, also those in other gateways that share the records.
+/// The caller's sessions.
+#[derive(Debug, Serialize)]
+pub(crate) struct SessionList {
+    #[serde(flatten)]
+    listed: Listed<Value>,
+    /// Servers that may have more, and did not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing_servers: Vec<MissingServer>,
+}
+
+/// Lists the caller's sessions, the oldest first, also those in other servers that share the records. Servers that do not answer within 3
+/// seconds are named in `missing_servers`.
 #[utoipa::path(
     get, operation_id = "list_sessions", path = "/v1/sessions", tag = "sessions",
     responses(
         (status = 200, description = "The sessions", body = crate::openapi::SessionList),
-        (status = 503, description = "Another gateway that may have some does not answer", body = crate::openapi::Error),
+        (status = 503, description = "The records of the servers cannot be read", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
     headers: HeaderMap,
-) -> Result<Json<Listed<Value>>, Problem> {
+) -> Result<Json<SessionList>, Problem> {
     let held = gateway.sessions.0.of(&caller.owner);
     let own = held
         .iter()
         .map(|held| serde_json::to_value(SessionAnswer::of(held)));
     let own: Result<Vec<_>, _> = own.collect();
     let mut all = own.map_err(|error| Problem::internal("list sessions", &error))?;
-    let others = replicas::of_others(&gateway, &headers, "/v1/sessions").await?;
+    let (others, missing_servers) = replicas::of_others(&gateway, &headers, "/v1/sessions").await?;
     if !others.is_empty() {
         all.extend(others);
         all.sort_by_key(|session| session["created_at"].as_u64());
     }
-    Ok(Json(Listed::new(all)))
+    let listed = Listed::new(all);
+    Ok(Json(SessionList {
+        listed,
+        missing_servers,
+    }))
 }
 
 /// A session.

@@ -204,7 +204,7 @@ pub(crate) async fn start(
     Ok((StatusCode::CREATED, answer(&id, started)))
 }
 
-/// Lists the processes: those that are running, and the last 16 that have ended.
+/// Lists the processes: those that are running, and the last 64 that have ended.
 #[utoipa::path(
     get, operation_id = "list_processes", path = "/v1/sessions/{id}/processes", tag = "sessions",
     params(("id" = String, Path)),

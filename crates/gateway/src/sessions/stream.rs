@@ -46,6 +46,23 @@ pub(crate) enum CellEvent<'a> {
     Output {
         /// The displayed value.
         output: &'a Output,
+        /// ID of the display, if code can replace its value.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display_id: Option<&'a str>,
+    },
+    /// A value replaces what was displayed under its ID. The ID of an earlier cell's display is new here.
+    #[serde(rename = "cell.output_updated")]
+    OutputUpdated {
+        /// ID of the display.
+        display_id: &'a str,
+        /// The new value.
+        output: &'a Output,
+    },
+    /// Removal of everything that the cell has displayed and printed.
+    #[serde(rename = "cell.cleared")]
+    Cleared {
+        /// Whether to wait until something is displayed or printed.
+        wait: bool,
     },
     /// A file was created or changed.
     #[serde(rename = "cell.file")]
@@ -121,9 +138,27 @@ impl Teller {
                     .await;
             }
             Event::Output(output) => {
-                let output = &output;
-                self.tell("cell.output", &CellEvent::Output { output }).await;
+                let shown = CellEvent::Output {
+                    output: &output,
+                    display_id: None,
+                };
+                self.tell("cell.output", &shown).await;
             }
+            Event::Display(display) => {
+                let (id, output) = (display.id.as_str(), &display.output);
+                if display.update {
+                    let updated = CellEvent::OutputUpdated {
+                        display_id: id,
+                        output,
+                    };
+                    self.tell("cell.output_updated", &updated).await;
+                } else {
+                    let display_id = Some(id);
+                    let shown = CellEvent::Output { output, display_id };
+                    self.tell("cell.output", &shown).await;
+                }
+            }
+            Event::Clear { wait } => self.tell("cell.cleared", &CellEvent::Cleared { wait }).await,
         }
     }
 

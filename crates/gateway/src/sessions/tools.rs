@@ -116,17 +116,19 @@ async fn answer(
     match held.tools.call(name, arguments, &mut watch).await? {
         ToolResult::Cell { code, execution } => finish(gateway, held, permit, code, *execution, None).await,
         ToolResult::Derived(derived) => {
-            let report = DerivationReport::from(*derived);
+            let mut report = DerivationReport::from(*derived);
             let made = report.envelope.artifacts.iter();
             let made = made.flat_map(|it| it.ids().map(|id| id.to_string()));
-            artifacts::grant(&gateway.records, &held.owner, made.collect::<Vec<_>>()).await?;
-            if let Some(execution) = &report.execution {
-                artifacts::grant_report(&gateway.records, &held.owner, execution).await?;
+            let note = artifacts::grant_made(&gateway.records, &held.owner, made.collect()).await;
+            artifacts::add_note(&mut report.envelope.note, note);
+            if let Some(execution) = &mut report.execution {
+                artifacts::grant_report(&gateway.records, &held.owner, execution).await;
             }
             serde_json::to_string(&report).map_err(|error| Problem::internal("write the answer", &error))
         }
         ToolResult::Json(result) => {
-            artifacts::grant(&gateway.records, &held.owner, pictures).await?;
+            // The tool has its result, also without its pictures.
+            let _ = artifacts::grant_made(&gateway.records, &held.owner, pictures).await;
             Ok(result.to_string())
         }
     }

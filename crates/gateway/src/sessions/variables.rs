@@ -72,7 +72,7 @@ pub(crate) async fn list(
     Ok(Json(Listed::new(variables)))
 }
 
-/// Returns a variable's value and origin.
+/// Returns a variable's value and origin. The request counts as a cell.
 #[utoipa::path(
     get, operation_id = "get_variable", path = "/v1/sessions/{id}/variables/{name}", tag = "sessions",
     params(
@@ -81,12 +81,13 @@ pub(crate) async fn list(
         ("rows" = Option<u32>, Query, description = "Number of rows of a page of a table, 1 to 1000; 10 by default"),
         ("chars" = Option<u32>, Query, description = "Number of characters of a page of a text, 1 to 100,000; 1000 by default"),
         ("page" = Option<i64>, Query, description = "Page of a table or a text, from 0; -1 is the last one"),
-        ("view" = Option<String>, Query, description = "Add the value as a model reads it: `full`, or `minimal` with only its beginning"),
+        ("view" = Option<String>, Query, description = "Add the value as a model reads it, in `text`: `full`, or `minimal`, at most 300 characters without pictures, of a table only the shape, the columns and the first 3 rows"),
     ),
     responses(
         (status = 200, description = "The variable", body = crate::openapi::SessionVariable),
         (status = 400, description = "There is no such page", body = crate::openapi::Error),
         (status = 404, description = "The caller has no such session, or the session no such variable", body = crate::openapi::Error),
+        (status = 429, description = "A quota of cells is used up; see `Retry-After`", body = crate::openapi::Error),
     )
 )]
 pub(crate) async fn get(
@@ -98,6 +99,8 @@ pub(crate) async fn get(
 ) -> Result<Json<VariableAnswer>, Problem> {
     let held = gateway.sessions.find(&caller, &id)?;
     let turn = held.turn().await?;
+    // A table is written and stored, and a page of it read, as a cell does.
+    let _permit = gateway.quotas.of_session(&held.id).cell(&held.owner).await?;
     let session = held.session.clone();
     let wanted = name.clone();
     let (output, origin) = attended(&gateway, turn, async move {

@@ -1,6 +1,7 @@
 //! What the handlers of all routes share. The server is built from it, above the routes.
 
 mod caller;
+pub(crate) mod connections;
 pub(crate) mod console;
 pub(crate) mod containers;
 mod forwarder;
@@ -14,8 +15,11 @@ use cellblock_agent::wire::ApiError;
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
+use cellblock_interpreter::egress::inbound::ForwardScope;
+use cellblock_interpreter::hosting::uploads::{UploadLimits, UploadRoom};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::run_record::RunSink;
+use cellblock_interpreter::session::EgressLog;
 use ring::hmac::Key;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -23,17 +27,19 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use caller::Administrator;
 pub use caller::Caller;
+use connections::LiveConnections;
 use console::ConsoleTickets;
 pub use containers::Containers;
 use forwarder::Forwarder;
 use sessions::Sessions;
 use slots::Slots;
 
+use crate::disk::DiskRoom;
 use crate::engine::Engine;
-use crate::keys::Keys;
+use crate::keys::{KeyLookup, Keys};
 use crate::models::Models;
 use crate::options::Options;
-use crate::quotas::{Allowance, OwnerFetches, Quotas};
+use crate::quotas::{Allowance, OwnerFetches, Quota, Quotas};
 use crate::records::holders::HoldingGateway;
 use crate::records::{Records, RecordsError};
 use crate::run_log::RunLog;
@@ -55,6 +61,8 @@ pub struct GatewayState {
     pub keys: Keys,
     /// How much.
     pub quotas: Quotas,
+    /// Room in which uploads are received.
+    pub uploads: UploadRoom,
     /// The models that it offers.
     pub models: Models,
     /// What runs code.
@@ -73,6 +81,8 @@ pub struct GatewayState {
     pub(crate) console: ConsoleTickets,
     /// Executions that may run at a time.
     pub(crate) slots: Slots,
+    /// Canceled when it is asked to stop. A gateway that others reach then serves what it has, and has others do new work.
+    pub(crate) draining: CancellationToken,
     /// Canceled when it begins to stop: new work is rejected.
     pub stopping: CancellationToken,
     /// Canceled some time after that, when running work has to end: turns fail, streams and sandboxes are closed.
@@ -85,6 +95,10 @@ pub struct GatewayState {
     pub(crate) hurrying: CancellationToken,
     /// What sends requests to other gateways.
     pub(crate) forwarder: Forwarder,
+    /// Connections of all its listeners.
+    pub(crate) connections: LiveConnections,
+    /// Room on the disks that it writes to.
+    pub(crate) disks: DiskRoom,
 }
 
 impl std::ops::Deref for Gateway {
@@ -102,10 +116,22 @@ impl Gateway {
         let responses = responses::LiveResponses::new(&options.responses);
         let containers = Containers::new(&options.containers);
         let engine = engine.into();
+        let folders = [
+            engine.store().folder(),
+            records.folder(),
+            options.uploads.folder.as_deref(),
+        ];
+        let disks = DiskRoom::new(folders.into_iter().flatten());
+        let layers = options.requirements.per_key_per_day;
+        let allowance = Allowance::from(&options.quotas).with(Quota::LayersPerDay, layers);
         let id = format!("{:032x}", u128::from_be_bytes(crate::random()));
         Self(Arc::new(GatewayState {
             keys: Keys::new(records.clone()),
-            quotas: Quotas::new(Allowance::from(&options.quotas), records.clone(), &id),
+            quotas: Quotas::new(allowance, records.clone(), &id),
+            uploads: UploadRoom::new(
+                UploadLimits::from(&options.uploads),
+                options.uploads.folder.clone(),
+            ),
             id,
             runs: RunLog::new(records.clone(), options.runs),
             sessions: Sessions::new(&options.sessions),
@@ -119,12 +145,20 @@ impl Gateway {
             engine,
             containers,
             responses,
+            draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             ending: CancellationToken::new(),
             tasks: TaskTracker::new(),
             hurrying: CancellationToken::new(),
             forwarder: Forwarder::default(),
+            connections: LiveConnections::default(),
+            disks,
         }))
+    }
+
+    /// Whether it serves what it has until that is handed over or has ended, and does no new work.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.is_cancelled() && !self.stopping.is_cancelled()
     }
 
     /// Returns this gateway as others find it in the records that they share.
@@ -132,6 +166,27 @@ impl Gateway {
         HoldingGateway {
             id: self.id.clone(),
             address: self.options.advertise.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Whether an owner may use what it has: its key is neither revoked nor expired, or no keys are required.
+    pub async fn is_usable(&self, owner: &str) -> Result<bool, RecordsError> {
+        if Caller::is_local(owner) {
+            return Ok(!self.requires_keys() && self.keys.find(None).await? == KeyLookup::Open);
+        }
+        self.keys.is_usable(owner).await
+    }
+
+    /// Whether a caller without a key is rejected even if there are no keys.
+    pub(crate) fn requires_keys(&self) -> bool {
+        self.options.auth.required || !self.options.listen.ip().is_loopback()
+    }
+
+    /// Returns the lifetime of connections with programs in sandboxes and with other gateways.
+    pub(crate) fn forward_scope(&self) -> ForwardScope {
+        ForwardScope {
+            tasks: self.tasks.clone(),
+            ending: self.ending.clone(),
         }
     }
 
@@ -174,6 +229,11 @@ impl Gateway {
     /// Returns what takes records of this owner's runs, if they are kept.
     pub fn run_sink(&self, owner: &str) -> Option<Arc<dyn RunSink>> {
         self.runs.sink(owner)
+    }
+
+    /// Returns what takes records of requests of this owner's code to hosts.
+    pub fn egress_log(&self, owner: &str) -> Arc<dyn EgressLog> {
+        self.quotas.decisions().egress_of(owner)
     }
 
     /// The sandboxes; an error where code runs at a server that keeps nothing.

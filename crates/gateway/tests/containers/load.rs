@@ -85,6 +85,47 @@ fn a_burst_of_one_key_waits_for_its_quotas() {
 }
 
 #[test]
+fn code_of_a_key_whose_sessions_use_up_its_quota_is_refused_soon_and_names_the_quota() {
+    block_on(async {
+        let bench = start(Records::in_memory().unwrap(), |options| {
+            options.quotas.sandboxes = Some(1);
+            options.containers.quota_wait_timeout = Duration::from_secs(1);
+        })
+        .await;
+        // Nothing but its client ends a session.
+        let session = bench.post("sessions", &json!({})).await;
+        assert_eq!(session.status, 201, "{}", session.body);
+        let refused = "The code was not run: the quota `sandboxes` of this key is used up: its limit is 1";
+        let limit = Duration::from_mins(1);
+        // Those that wait in one line are refused together, and not one after the other.
+        let shots = join_all((0..20).map(|number| shot(&bench, number, true)));
+        for call in tokio::time::timeout(limit, shots).await.unwrap() {
+            assert_eq!(call["status"], "failed", "{call}");
+            assert!(logs(&call).starts_with(refused), "{call}");
+        }
+
+        let script = bench.script("claude", [runs("c", "1"), ScriptedAnswer::new().text("Done.")]);
+        let message = json!({
+            "model": "claude", "max_tokens": 1000, "messages": [{"role": "user", "content": "go"}],
+            "tools": [{"type": "code_execution_20250522", "name": "code_execution"}],
+        });
+        let answer = tokio::time::timeout(limit, bench.post("messages", &message)).await;
+        let answer = answer.unwrap().ok();
+        assert_eq!(
+            answer["content"][1]["content"]["error_code"], "unavailable",
+            "{answer}"
+        );
+        let told = json!(script.asked()[1].items).to_string();
+        assert!(told.contains(refused), "{told}");
+
+        // A place that is given back meanwhile is taken.
+        let path = format!("sessions/{}", session.body["id"].as_str().unwrap());
+        let (call, _) = tokio::join!(shot(&bench, 7, true), bench.delete(&path));
+        assert_eq!(logs(&call).trim(), "14");
+    });
+}
+
+#[test]
 fn one_shots_leave_few_sandboxes_whether_or_not_they_are_stored() {
     block_on(async {
         for store in [false, true] {

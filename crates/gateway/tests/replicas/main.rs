@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod chaos;
+mod drain;
 mod ends;
 mod mounted;
 mod quotas;

@@ -70,6 +70,55 @@ fn a_session_is_used_through_another_gateway() {
 }
 
 #[test]
+fn a_list_names_the_gateways_that_do_not_answer_and_does_not_wait_for_them() {
+    require!(Postgres);
+    block_on(async {
+        let pair = pair([]).await;
+        let (one, two) = (&pair.one, &pair.two);
+        let session = one.session().await;
+        // One accepts connections and says nothing, another does not even accept them.
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = silent.local_addr().unwrap();
+        let rows = [
+            format!("('aaaaaaaaaaaa01', 9000000000000000, 'http://{address}')"),
+            "('bbbbbbbbbbbb01', 9000000000000000, 'http://127.0.0.1:1')".to_owned(),
+        ];
+        pair.sql(format!(
+            "INSERT INTO gateways (id, expires_ms, address) VALUES {}",
+            rows.join(", ")
+        ))
+        .await;
+        let began = std::time::Instant::now();
+        let (status, listed) = two.get("/v1/sessions").await;
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        assert_eq!(status, 200, "{listed}");
+        assert!(
+            session.ends_with(listed["data"][0]["id"].as_str().unwrap()),
+            "{listed}"
+        );
+        let missing = listed["missing_servers"].as_array().unwrap();
+        let missing: Vec<_> = missing
+            .iter()
+            .map(|it| (it["id"].as_str().unwrap(), it["code"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            missing,
+            [
+                ("aaaaaaaaaaaa", "gateway_failed"),
+                ("bbbbbbbbbbbb", "gateway_unreachable")
+            ]
+        );
+        let message = listed["missing_servers"][0]["message"].as_str().unwrap();
+        assert!(message.contains("did not answer within 3 s"), "{message}");
+
+        pair.sql("DELETE FROM gateways WHERE expires_ms = 9000000000000000".to_owned())
+            .await;
+        let listed = two.get("/v1/sessions").await.1;
+        assert!(listed.get("missing_servers").is_none(), "{listed}");
+    });
+}
+
+#[test]
 fn events_of_a_cell_come_through_another_gateway_as_they_are_made() {
     require!(Postgres);
     block_on(async {

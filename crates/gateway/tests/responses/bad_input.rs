@@ -131,6 +131,9 @@ fn a_body_that_is_too_large_is_refused() {
                 .await;
             assert_eq!(got.error(), (413, "request_too_large"));
             assert_eq!(got.body["error"]["type"], "invalid_request_error");
+            let message = got.body["error"]["message"].as_str().unwrap();
+            assert!(message.contains("more than 1000 bytes, the limit"), "{message}");
+            assert!(message.contains("`http.max_body`"), "{message}");
         }
     });
 }

@@ -12,6 +12,7 @@ use cellblock_gateway::records::Records;
 use cellblock_gateway::{Caller, Gateway};
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::pool::PoolConfig;
 use cellblock_testkit::wait::until_ok;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -33,6 +34,10 @@ pub(crate) async fn interpreter() -> &'static Arc<Interpreter> {
     let start = || async {
         let interpreter = Interpreter::builder()
             .home(cellblock_testkit::home().unwrap())
+            .pool(PoolConfig {
+                acquire_timeout: 6 * PATIENCE,
+                ..PoolConfig::default()
+            })
             .store(
                 Store::local(std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("responses"))
                     .unwrap(),

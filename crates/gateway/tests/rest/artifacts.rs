@@ -142,3 +142,84 @@ fn rows_of_a_displayed_table_are_served_in_three_formats() {
         assert_eq!(other.get(&table).await.0, StatusCode::NOT_FOUND);
     });
 }
+
+#[test]
+fn conversions_count_as_cells_of_their_key_and_reading_bytes_does_not() {
+    block_on(async {
+        let api = Api::of("one second").await;
+        let session = api
+            .session(&json!({"toolset": "notebook", "project": "macro"}))
+            .await;
+        // It uses up the seconds of the day, so that nothing of it comes back while the test runs.
+        let code = "import time, matplotlib.pyplot as plt\ndf = pd.DataFrame({'n': [2, 1]})\ntime.sleep(1.1)\n\
+                    _ = publish_dataset(df, 'few', title='Few', tags='x')\ndf";
+        let cell = api.run(&session, code).await;
+        assert_eq!(cell["outcome"], "completed", "{cell}");
+        let made = cell["artifacts"].as_array().unwrap();
+        let table = made.iter().find(|it| it["kind"] == "dataframe").unwrap();
+        let table = format!("/v1/artifacts/{}", table["sha256"].as_str().unwrap());
+        let (_, runs) = api.get("/v1/runs").await;
+        let run = runs["data"][0]["id"].as_str().unwrap();
+        let content = "/v1/projects/macro/datasets/few/content";
+        for path in [
+            &format!("{table}/rows"),
+            &format!("{table}/rows?sort=0"),
+            &format!("{table}/rows?format=arrow"),
+            &format!("{table}?format=png"),
+            &format!("{table}?format=vega-lite"),
+            &format!("{content}?format=csv"),
+            &format!("{content}?format=arrow"),
+            &format!("{session}/variables/df"),
+            &format!("/v1/runs/{run}/export"),
+        ] {
+            let refused = api.raw(path).await;
+            assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS, "{path}");
+            let after: u64 = refused.headers()["retry-after"]
+                .to_str()
+                .unwrap()
+                .parse()
+                .unwrap();
+            assert!((1..=24 * 3600).contains(&after), "{after}");
+            let body = refused.text().await.unwrap();
+            assert!(body.contains("cell_seconds_per_day"), "{path}: {body}");
+        }
+        for path in [&table, content] {
+            let whole = api.raw(path).await;
+            assert_eq!(whole.status(), StatusCode::OK, "{path}");
+            let length: usize = whole.headers()["content-length"]
+                .to_str()
+                .unwrap()
+                .parse()
+                .unwrap();
+            let whole = whole.bytes().await.unwrap();
+            assert!(whole.starts_with(b"PAR1") && whole.len() == length);
+        }
+        api.end(&session).await;
+    });
+}
+
+#[test]
+fn a_long_range_of_an_artifact_is_sent_in_pieces() {
+    block_on(async {
+        let api = Api::of("ranger").await;
+        let session = api.session(&json!({})).await;
+        let code = "open('a.bin', 'wb').write(b''.join(n.to_bytes(4, 'big') for n in range(1_000_000)))";
+        let cell = api.run(&session, code).await;
+        let path = format!("/v1/artifacts/{}", cell["files"][0]["sha256"].as_str().unwrap());
+        for (first, last) in [(3_u32, 3_999_998_u32), (1 << 20, (2 << 20) - 1), (0, 3)] {
+            let part = api
+                .request(Method::GET, &path)
+                .header("range", format!("bytes={first}-{last}"))
+                .send()
+                .await
+                .unwrap();
+            assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
+            let length = (last - first + 1).to_string();
+            assert_eq!(part.headers()["content-length"], length);
+            let bytes = part.bytes().await.unwrap();
+            let expected = (first..=last).map(|at| (at / 4).to_be_bytes()[at as usize % 4]);
+            assert!(bytes.iter().copied().eq(expected), "{first} to {last}");
+        }
+        api.end(&session).await;
+    });
+}

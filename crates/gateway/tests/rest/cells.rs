@@ -242,6 +242,49 @@ fn a_stream_reports_events_in_order() {
 }
 
 #[test]
+fn outputs_end_as_in_a_notebook_and_a_stream_says_how() {
+    block_on(async {
+        let api = Api::of("screen").await;
+        let session = api.session(&json!({})).await;
+        let code = "from IPython.display import clear_output\nprint('gone')\ndisplay('gone')\nclear_output()\n\
+                    handle = display(0, display_id='count')\nfor i in range(1, 100): handle.update(i)\nprint('kept');";
+        let body = json!({"code": code, "stream": true});
+        let mut response = api.start(&format!("{session}/cells"), &body).await;
+        let mut read = String::new();
+        while let Some(part) = response.chunk().await.unwrap() {
+            read += &String::from_utf8_lossy(&part);
+        }
+        let events = events(&read);
+        let named = |name: &str| {
+            let found = events.iter().filter(|(it, _)| it == name);
+            found.map(|(_, data)| data).collect::<Vec<_>>()
+        };
+        assert_eq!(named("cell.cleared")[0]["wait"], false);
+        let shown = named("cell.output");
+        assert_eq!((shown.len(), &shown[1]["display_id"]), (2, &json!("count")));
+        let updates = named("cell.output_updated");
+        assert_eq!((updates.len(), &updates[98]["output"]["value"]), (99, &json!(99)));
+        let done = &named("cell.done")[0]["cell"];
+        assert_eq!(done["stdout"], "kept\n");
+        let outputs = done["outputs"].as_array().unwrap();
+        assert_eq!((outputs.len(), &outputs[0]["value"]), (1, &json!(99)));
+        assert_eq!(done.get("outputs_dropped"), None);
+
+        // A loop that waits with clearing, and an update of what an earlier cell has shown.
+        let code = "for i in range(100):\n    clear_output(wait=True)\n    print(i)\n    display(i)";
+        let ran = api.run(&session, code).await;
+        assert_eq!(
+            (&ran["stdout"], &ran["outputs"][0]["value"]),
+            (&json!("99\n"), &json!(99))
+        );
+        assert_eq!(ran["outputs"].as_array().unwrap().len(), 1);
+        let ran = api.run(&session, "handle.update('again')").await;
+        assert_eq!(ran["outputs"][0]["value"], "again");
+        api.end(&session).await;
+    });
+}
+
+#[test]
 fn a_cell_with_a_stream_id_goes_on_without_its_client_which_reads_the_rest_later() {
     block_on(async {
         let api = Api::of("resume").await;
@@ -435,6 +478,65 @@ fn packages_are_there_for_the_cell_that_asks_for_them() {
             "{refused}"
         );
         api.end(&session).await;
+    });
+}
+
+#[test]
+fn a_workbench_has_the_packages_that_its_session_requires() {
+    block_on(async {
+        let api = Api::of("workbench with packages").await;
+        let request = json!({"toolset": "workbench", "requirements": ["emoji==2.14.0"]});
+        let session = api.session(&request).await;
+        let command = json!({"command": ["python", "-c", "import emoji; print(emoji.__name__)"]});
+        let (status, answer) = api.post(&format!("{session}/tools/sandbox_exec"), &command).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        assert!(answer.to_string().contains("emoji\\n"), "{answer}");
+        api.end(&session).await;
+        for (toolset, requirements, expected) in [
+            (
+                "derivation",
+                json!(["emoji"]),
+                "a derivation has only the packages of the image",
+            ),
+            (
+                "workbench",
+                json!(["https://example.com/x.whl"]),
+                "is not a usable requirement",
+            ),
+        ] {
+            let request = json!({"toolset": toolset, "requirements": requirements});
+            let (status, refused) = api.post("/v1/sessions", &request).await;
+            assert_eq!(
+                (status, &refused["error"]["param"]),
+                (StatusCode::BAD_REQUEST, &json!("requirements")),
+                "{refused}"
+            );
+            assert!(
+                refused["error"]["message"].as_str().unwrap().contains(expected),
+                "{refused}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_key_has_no_more_layers_installed_than_its_quota_allows() {
+    block_on(async {
+        let api = Api::of("no layers").await;
+        let session = api.session(&json!({})).await;
+        let body = json!({"code": "1", "requirements": ["emoji==2.13.2"]});
+        let (status, refused) = api.post(&format!("{session}/cells"), &body).await;
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{refused}");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(
+            message.starts_with(
+                "no more packages can be installed for now: the quota `layers_per_day` of this key is used up"
+            ),
+            "{message}"
+        );
+        api.end(&session).await;
+        let (_, executed) = api.post("/execute", &body).await;
+        assert!(executed.to_string().contains("layers_per_day"), "{executed}");
     });
 }
 

@@ -28,6 +28,28 @@ fn inputs_are_bound_as_values_bytes_and_artifacts() {
             6
         );
 
+        assert_eq!(bound["detected"], json!([]));
+        let export = "name;amount\nM\u{fc}ller;1.234,50\n"
+            .chars()
+            .map(|it| u8::try_from(it).unwrap())
+            .collect();
+        let (_, bound) = api
+            .put(&format!("{session}/inputs/export"), "text/csv", export)
+            .await;
+        assert_eq!(
+            bound["detected"],
+            json!([
+                "encoding: Windows-1252, guessed from its bytes, as it is not UTF-8",
+                "separator: semicolon (`;`)",
+                "decimal mark: comma",
+                "thousands mark in `amount`: point"
+            ])
+        );
+        assert_eq!(
+            api.run(&session, "float(export.amount[0])").await["outputs"][0]["value"],
+            1234.5
+        );
+
         let (status, _) = api
             .put(
                 &format!("{session}/inputs/text?format=bytes"),
@@ -37,6 +59,17 @@ fn inputs_are_bound_as_values_bytes_and_artifacts() {
             .await;
         assert_eq!(status, StatusCode::OK);
         assert_eq!(api.run(&session, "text").await["outputs"][0]["value"], "b'abc'");
+
+        // A number of any size arrives as it was sent.
+        let large = br#"{"value": [123456789012345678901234567890, -9223372036854775809]}"#;
+        let path = format!("{session}/inputs/large");
+        let (status, _) = api.put(&path, "application/json", large.to_vec()).await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(
+            api.run(&session, "large == [123456789012345678901234567890, -2**63 - 1]")
+                .await["outputs"][0]["value"],
+            true
+        );
 
         let table = api.run(&session, "sales").await;
         let sha256 = table["artifacts"][0]["sha256"].as_str().unwrap().to_owned();

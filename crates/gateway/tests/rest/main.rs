@@ -15,6 +15,7 @@ mod events;
 mod execute;
 mod files;
 mod forks;
+mod full_disk;
 #[path = "../../../mcp/tests/it/greeter.rs"]
 mod greeter;
 mod keys;
@@ -33,5 +34,6 @@ mod stopping;
 mod support;
 mod terminals;
 mod tools;
+mod uploads;
 mod volumes;
 mod weather;

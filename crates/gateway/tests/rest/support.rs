@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use cellblock_gateway::Gateway;
 use cellblock_gateway::keys::{ConnectorGrant, KeyTerms};
@@ -11,6 +12,7 @@ use cellblock_gateway::records::Records;
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::builder::BackendKind;
+use cellblock_interpreter::pool::PoolConfig;
 use cellblock_testkit::wait::until_ok;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -21,6 +23,9 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::weather::Weather;
+
+/// How long a request waits for a sandbox: another program of tests may keep the processors busy.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The gateway's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -38,12 +43,19 @@ pub(crate) async fn gateway(options: Options) -> Gateway {
 
 /// The same with models.
 pub(crate) async fn gateway_with(options: Options, models: Models) -> Gateway {
+    let interpreter = interpreter().await;
+    Gateway::new(options, Records::in_memory().unwrap(), models, interpreter)
+}
+
+async fn interpreter() -> Interpreter {
     let interpreter = Interpreter::builder()
         .home(cellblock_testkit::home().unwrap())
-        .build()
-        .await
-        .unwrap();
-    Gateway::new(options, Records::in_memory().unwrap(), models, interpreter)
+        .pool(PoolConfig {
+            acquire_timeout: PATIENCE,
+            ..PoolConfig::default()
+        })
+        .build();
+    interpreter.await.unwrap()
 }
 
 /// A gateway of a test's own, served without keys.
@@ -94,6 +106,8 @@ async fn key_of(owner: &str) -> String {
     let allowance = match owner {
         "one fetch" | "one noted fetch" => Allowance::default().with(Quota::FetchesPerMinute, Some(1)),
         "two fetches" | "console" => Allowance::default().with(Quota::FetchesPerMinute, Some(2)),
+        "no layers" => Allowance::default().with(Quota::LayersPerDay, Some(0)),
+        "one second" => Allowance::default().with(Quota::CellSecondsPerDay, Some(1)),
         "ten bytes" => Allowance::default().with(Quota::FetchedBytesPerDay, Some(10)),
         _ => Allowance::default(),
     };

@@ -11,14 +11,35 @@ import sys
 import tempfile
 import unittest
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.needs import needs as needs
 
 PACKAGE = Path(__file__).resolve().parent.parent
+# A kernel that has imported libraries as a template's child has.
+_WARM = """
+import sys
+from cellblock_kernel.boot import after_fork, main, warm
+modules, (_, channel, _, spare) = sys.argv[1:-4], sys.argv[-4:]
+assert not warm.warm(modules)
+after_fork.refresh()
+main.serve(int(channel), int(spare))
+"""
 # The tests run beside others at the lowest priority, so a kernel may be slow without a fault.
 _TIMEOUT = 120
+_FONTS = tempfile.TemporaryDirectory(prefix="cellblock-fonts-")
+
+
+@cache
+def _fonts():
+    """Returns the folder of Matplotlib's list of fonts. A kernel would make its own, and say so if it takes long."""
+    if find_spec("matplotlib"):
+        listing = [sys.executable, "-B", "-c", "import matplotlib.font_manager"]
+        subprocess.run(listing, env={**os.environ, "MPLCONFIGDIR": _FONTS.name}, capture_output=True, check=True)
+    return _FONTS.name
 
 
 @dataclass
@@ -30,6 +51,8 @@ class Execution:
     done: dict
     stdout: str
     stderr: str
+    # The headers of outputs, and of clears between them.
+    frames: list = field(default_factory=list)
 
     @property
     def values(self):
@@ -45,12 +68,14 @@ class Execution:
 class Kernel:
     """A kernel process."""
 
-    def __init__(self, directory, **configuration):
+    def __init__(self, directory, preload=None, **configuration):
         self._socket, theirs = socket.socketpair()
         self._spare, spare = socket.socketpair()
+        start = ["-m", "cellblock_kernel"] if preload is None else ["-c", _WARM, *preload]
         environment = {"PATH": "/usr/bin:/bin", "HOME": directory, "PYTHONPATH": str(PACKAGE), "LANG": "C.UTF-8"}
+        environment["MPLCONFIGDIR"] = _fonts()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cellblock_kernel", "--channel", str(theirs.fileno()), "--spare", str(spare.fileno())],
+            [sys.executable, *start, "--channel", str(theirs.fileno()), "--spare", str(spare.fileno())],
             pass_fds=[theirs.fileno(), spare.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -100,9 +125,13 @@ class Kernel:
 
     def finish(self):
         """Reads up to the `done` of the message before."""
-        outputs, attached = [], []
+        outputs, attached, frames = [], [], []
         while True:
             header, blobs = self._frame()
+            if header["type"] == "call" and header["method"] == "clear":
+                frames.append({"type": "clear", **header["params"]})
+                self.send({"type": "answer", "call": header["call"]})
+                continue
             if header["type"] == "call":
                 answer, *more = self.calls[header["method"]](header["params"], blobs)
                 self.send({"type": "answer", "call": header["call"], **answer}, *more)
@@ -113,13 +142,14 @@ class Kernel:
             assert header["cell"] == self._cell, header
             if header["type"] == "done":
                 break
+            frames.append(header)
             assert header["index"] == len(outputs), header
             outputs.append(header["output"])
             attached.append(blobs)
         self._drain()
         texts = [self._text[pipe].decode() for pipe in (self.process.stdout, self.process.stderr)]
         self._text = dict.fromkeys(self._text, b"")
-        return Execution(outputs, attached, header, *texts)
+        return Execution(outputs, attached, header, *texts, frames)
 
     def hear_of_standby(self):
         """What the kernel says of its standby after the message before."""
@@ -156,9 +186,9 @@ class Kernel:
         self._bytes = b""
         self.hello, _ = self._frame()
 
-    def wait_for(self, text):
-        """Reads until stdout holds a text."""
-        while text.encode() not in self._text[self.process.stdout]:
+    def wait_for(self, text, stream="stdout"):
+        """Reads until stdout or stderr holds a text."""
+        while text.encode() not in self._text[getattr(self.process, stream)]:
             self._read_some()
 
     def interrupt(self):
@@ -242,7 +272,11 @@ class KernelTest(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = Path(directory.name)
-        self.kernel = Kernel(directory.name, **self.configuration)
+        self.start_kernel()
+
+    def start_kernel(self):
+        """Starts a kernel, beside one that may be there already."""
+        self.kernel = Kernel(str(self.directory), **self.configuration)
         self.addCleanup(self.kernel.close)
 
     def run_cell(self, code, **fields):

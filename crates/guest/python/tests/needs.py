@@ -42,7 +42,8 @@ def _skip_without(lacking, reason):
 
 def _record(test, capabilities, reason):
     """Appends one line per lacking capability, in the form of the Rust tests."""
-    path = Path(os.environ.get("CELLBLOCK_SKIPS") or _ROOT / "target" / "skips.jsonl")
+    target = _ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+    path = Path(os.environ.get("CELLBLOCK_SKIPS") or target / "skips.jsonl")
     path.parent.mkdir(exist_ok=True)
     for capability in capabilities:
         line = json.dumps({"test": test, "capability": capability, "reason": reason})

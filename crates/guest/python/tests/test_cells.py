@@ -5,7 +5,7 @@ from tests.driver import KernelTest
 
 class Echo(KernelTest):
     def test_the_hello_names_generation_and_python(self):
-        self.assertEqual(self.kernel.hello["generation"], 5)
+        self.assertEqual(self.kernel.hello["generation"], 6)
         self.assertRegex(self.kernel.hello["python"], r"^3\.\d+\.\d+$")
 
     def test_a_trailing_expression_is_displayed(self):
@@ -105,6 +105,12 @@ class Store(KernelTest):
         summaries = {one["name"]: one["summary"] for one in listed}
         self.assertEqual((summaries["a"], summaries["l"], summaries["o"]), ("1", "2 items", ""))
         self.assertIn("200 in all", summaries["s"])
+        self.assertEqual(summaries["f"], "function of 1 argument")
+
+    def test_summaries_of_one_have_a_singular_noun(self):
+        self.completes("import pandas as pd\nl = [1]\ndf = pd.DataFrame({'a': [1]})\nmore = pd.DataFrame({'a': [1, 2], 'b': 0})")
+        summaries = {one["name"]: one["summary"] for one in self.kernel.ask("variables").done["variables"]}
+        self.assertEqual(summaries, {"l": "1 item", "df": "1 row × 1 column", "more": "2 rows × 2 columns"})
 
 
 class Configuration(KernelTest):

@@ -106,6 +106,41 @@ class Connectors(KernelTest):
         code = "df = weather.book()\ndf.loc[0, 'a'] = 5\nagain = weather.book.fetch()\n(df['a'].tolist(), again.df['a'].tolist(), list(again.df.columns))"
         self.assertEqual(self.completes(code).values, ["([5, 2], [1, 2], ['a', 'b'])"])
 
+    @needs("pandas", "pyarrow")
+    def test_dates_of_a_table_can_be_resampled(self):
+        import datetime
+        from decimal import Decimal
+
+        import pyarrow
+
+        day = datetime.datetime(2026, 1, 31, 23, 30)
+        columns = {
+            "date": pyarrow.array([datetime.date(2026, 1, 31), datetime.date(2026, 2, 1), None], pyarrow.date32()),
+            "at": pyarrow.array([day, None, None], pyarrow.timestamp("us", "UTC")),
+            "local": pyarrow.array([day, None, None], pyarrow.timestamp("us")),
+            "time": pyarrow.array([datetime.time(9), None, None], pyarrow.time64("us")),
+            "price": pyarrow.array([Decimal("1.10"), None, None], pyarrow.decimal128(9, 2)),
+            "id": pyarrow.array([2**53 + 1, None, 3], pyarrow.int64()),
+            "value": pyarrow.array([1, 3, None], pyarrow.int64()),
+        }
+        table = pyarrow.table(columns)
+        # The last is how pandas writes Python's dates.
+        for given in (table, table.replace_schema_metadata(pyarrow.Schema.from_pandas(table.to_pandas()).metadata)):
+            sink = pyarrow.BufferOutputStream()
+            with pyarrow.ipc.new_stream(sink, given.schema) as writer:
+                writer.write_table(given)
+            stream = sink.getvalue().to_pybytes()
+            self.kernel.calls["fetch"] = lambda params, blobs, stream=stream: ({"value": {"form": "arrow"}}, stream)
+            code = "df = weather.book()\nstr(df.resample('ME', on='date').value.sum().to_list())"
+            self.assertEqual(self.completes(code).values, ["[1.0, 3.0]"])
+            types = "datetime64[ms], datetime64[us, UTC], datetime64[us], object, object, Int64, float64"
+            self.assertEqual(self.completes("', '.join(map(str, df.dtypes))").values, [types])
+            code = "repr((df['time'][0], df.price[0], int(df.id[0]), df['at'][0].isoformat()))"
+            self.assertEqual(
+                self.completes(code).values,
+                ["(datetime.time(9, 0), Decimal('1.10'), 9007199254740993, '2026-01-31T23:30:00+00:00')"],
+            )
+
     def test_a_map_calls_side_by_side_and_keeps_the_order(self):
         code = "[it['got']['city'] for it in weather.get_forecast.map({'city': str(n)} for n in range(50))] == [str(n) for n in range(50)]"
         self.assertEqual(self.completes(code).values, [True])

@@ -151,7 +151,7 @@ class Results(Derivation):
         message = self.raises("set_result({'rows': [1, {'model': object()}]})")["message"]
         self.assertEqual(
             message,
-            "result['rows'][1]['model'] is a object, which JSON cannot hold: convert it to numbers, text, lists and dicts",
+            "result['rows'][1]['model'] is an object, which JSON cannot hold: convert it to numbers, text, lists and dicts",
         )
         self.assertIn("contains itself", self.raises("a = []; a.append(a); set_result(a)")["message"])
 
@@ -176,7 +176,7 @@ class Figures(Derivation):
             ("plt.plot([1]); save_figure('')", "alt says in words what is shown"),
             ("plt.plot([1]); save_figure(7)", "alt says in words what is shown"),
             ("plt.figure(); save_figure('x')", "the figure is empty"),
-            ("save_figure('x', fig=3)", "fig is a int"),
+            ("save_figure('x', fig=3)", "fig is an int"),
         ):
             with self.subTest(code):
                 self.assertIn(told, self.raises(f"{code}\nplt.close('all')")["message"])

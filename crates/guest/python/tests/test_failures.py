@@ -106,6 +106,16 @@ class Secrets(KernelTest):
                 self.assertIn("[redacted]", error["message"])
                 self.assertNotIn("hunter2", error["traceback"].splitlines()[-1])
 
+    def test_a_secret_may_stand_in_a_long_text_of_many_short_words(self):
+        # Each kind took time that grew with the square of its length: minutes for 50,000 characters.
+        for word in ("a.", "a-", "token.", "?token", "a://", "Bearer "):
+            with self.subTest(word):
+                error = self.raises(
+                    f"raise ValueError({word!r} * 500_000 + ' https://u:{{0}}@x.test/?token={{0}} password={{0}}'.format('hunter2'))"
+                )
+                end = "https://u:[redacted]@x.test/?token=[redacted] password=[redacted]"
+                self.assertEqual(error["traceback"].splitlines()[-1][-len(end) :], end)
+
     def test_urls_in_source_lines_are_redacted(self):
         error = self.raises("1 / 0, 'https://x.test/?token=hunter2'")
         self.assertNotIn("hunter2", str(error))
@@ -148,6 +158,16 @@ class Exits(KernelTest):
         ran = self.run_cell("import sys\nsys.exit(3)")
         self.assertEqual(ran.done["outcome"], "raised")
         self.assertEqual((ran.done["error"]["exit_code"], ran.done["error"]["message"]), (3, "the cell called sys.exit(3)"))
+
+    def test_an_exit_after_an_exception_is_alone(self):
+        code = (
+            "import argparse\np = argparse.ArgumentParser(prog='p')\np.add_argument('--n', type=int)\np.parse_args(['--n', 'five'])"
+        )
+        ran = self.run_cell(code)
+        self.assertNotIn("another exception", ran.exception["traceback"])
+        self.assertEqual(ran.done["error"]["exit_code"], 2)
+        explicit = self.run_cell("raise SystemExit(3) from ValueError('why')").exception["traceback"]
+        self.assertIn("ValueError: why", explicit)
 
     def test_an_exit_text_is_code_one(self):
         ran = self.run_cell("import sys\nsys.exit('no data')")

@@ -90,15 +90,64 @@ class Matplotlib(KernelTest):
                 (1, "bar", "", 2),
                 (2, "scatter", "dots", 2),
                 (3, "hist", "", 2),
-                (4, "area", "", kinds[4][3]),
-                (5, "image", "", 2),
+                (4, "area", "", 2),
+                (5, "heatmap", "", 2),
             ],
         )
-        line, bar, dots, hist = shown["series"][:4]
+        line, bar, dots, hist, area, heatmap = shown["series"]
+        self.assertEqual((area["x"], area["y"], area.get("columns")), ([0.0, 1.0], [1.0, 2.0], None))
+        self.assertEqual((heatmap["x"], heatmap["y"], heatmap["columns"]), ([0.0, 1.0], [0.0, 0.0], {"z": [1, 2]}))
         self.assertEqual((line["x"], line["y"]), (["2024-01-01", "2024-01-02"], [1, None]))
         self.assertEqual((bar["x"], bar["y"]), (["a", "b"], [3, 4]))
         self.assertEqual((dots["x"], dots["y"]), ([1.0, 2.0], [3.0, 4.0]))
         self.assertEqual((hist["x"], hist["y"]), ([1.25, 1.75], [2.0, 1.0]))
+        self.assertEqual(hist["columns"], {"from": [1.0, 1.5], "to": [1.5, 2.0]})
+
+    def test_a_missing_letter_warns_once(self):
+        # A letter that no font of the image has either.
+        ran = self.completes(PLT + "plt.title(chr(0x12000)); plt.plot([1]); plt.show()")
+        self.assertEqual(ran.stderr.count("CUNEIFORM SIGN A"), 1, ran.stderr)
+
+    def test_panels_and_labels_do_not_overlap(self):
+        code = """
+from matplotlib import pyplot
+from cellblock_kernel.outputs import plot
+def overlaps(figure):
+    plot._png(figure)
+    boxes = [label.get_window_extent() for axes in figure.axes for label in axes.xaxis.get_majorticklabels()]
+    boxes = [axes.get_tightbbox() for axes in figure.axes] if len(figure.axes) > 1 else boxes
+    return sum(one.overlaps(other) for number, one in enumerate(boxes) for other in boxes[number + 1 :])
+figure, axes = plt.subplots(2, 2)
+for one in axes.flat:
+    one.set(title="A title", xlabel="x", ylabel="y")
+panels = overlaps(figure)
+figure = plt.figure()
+plt.bar([f"A rather long name, number {n}" for n in range(6)], range(6))
+plot._png(figure)
+slants = {label.get_rotation() for label in figure.axes[0].get_xticklabels()}
+plt.close("all")
+print(panels, slants)
+"""
+        self.assertEqual(self.completes(PLT + code).stdout, "0 {30.0}\n")
+
+    def test_the_arrangement_of_code_is_kept(self):
+        kept = "figure, axes = plt.subplots(1, 2)\n{}\nfrom cellblock_kernel.outputs import plot\nplot._png(figure)\n"
+        kept += "print(type(figure.get_layout_engine()).__name__); plt.close('all')"
+        for arranged, engine in (
+            ("figure.subplots_adjust(left=0.3)", "NoneType"),
+            ("figure.set_layout_engine('compressed')", "ConstrainedLayoutEngine"),
+            ("pass", "ConstrainedLayoutEngine"),
+            ("figure.colorbar(axes[0].imshow([[1, 2]]))", "TightLayoutEngine"),
+        ):
+            with self.subTest(arranged):
+                ran = self.completes(PLT + kept.format(arranged))
+                self.assertEqual((ran.stdout, ran.stderr), (engine + "\n", ""))
+
+    def test_settings_are_those_of_the_cell_where_it_has_some(self):
+        first = "matplotlib.colors.to_hex(plt.rcParams['axes.prop_cycle'].by_key()['color'][0])"
+        read = f"import matplotlib; print({first}, plt.rcParams['date.converter'])"
+        self.assertEqual(self.completes(PLT + read).stdout, "#3f90da concise\n")
+        self.assertEqual(self.completes("plt.style.use('default'); " + read).stdout, "#1f77b4 auto\n")
 
     def test_long_series_are_thinned(self):
         (shown,) = self.figures("plt.plot(range(100_000));")

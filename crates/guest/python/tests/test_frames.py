@@ -185,3 +185,121 @@ class Arrow(Frames):
     def test_repeated_names_are_made_unique(self):
         _, table = self.table("import pyarrow as pa\npa.Table.from_arrays([pa.array([1]), pa.array([2])], names=['a', 'a'])")
         self.assertEqual(table.column_names, ["a", "a.1"])
+
+
+@needs("pandas", "pyarrow")
+class Columns(Frames):
+    """Columns whose types Arrow or its readers lack do not spoil the others."""
+
+    def test_ids_are_their_text(self):
+        text = "00000000-0000-0000-0000-000000000001"
+        _, table = self.table(
+            "import uuid, pandas as pd\none = uuid.UUID(int=1)\npd.DataFrame({'u': [one, None], 'l': [[one], []], 'x': [1, 2]})"
+        )
+        self.assertEqual(table.to_pydict(), {"u": [text, None], "l": [f'["{text}"]', "[]"], "x": [1, 2]})
+        _, table = self.table("import pyarrow as pa\npa.table({'u': pa.array([one.bytes, None], pa.uuid())})")
+        self.assertEqual(table.to_pydict(), {"u": [text, None]})
+
+    def test_a_time_keeps_its_zone(self):
+        _, table = self.table(
+            "import datetime as dt, pandas as pd\nzone = dt.timezone(dt.timedelta(hours=2))\n"
+            "pd.DataFrame({'z': [dt.time(1, 2, tzinfo=zone), None], 'l': [[dt.time(1, tzinfo=dt.timezone.utc)], []],"
+            " 't': [dt.time(1), None]})"
+        )
+        self.assertEqual(table["z"].to_pylist(), ["01:02:00+02:00", None])
+        self.assertEqual(table["l"].to_pylist(), ['["01:00:00+00:00"]', "[]"])
+        self.assertEqual(str(table["t"].type), "time64[us]")
+
+    def test_items_of_odd_types_are_plain(self):
+        _, table = self.table(
+            "import pyarrow as pa\npa.table({\n"
+            " 'd': pa.array([['a']], pa.list_(pa.dictionary(pa.int8(), pa.string()))),\n"
+            " 'h': pa.array([{'a': 1.5}], pa.struct({'a': pa.float16()})),\n"
+            " 'v': pa.array([[1, 2]], pa.list_view(pa.int8())),\n"
+            " 'm': pa.array([[('k', 'x')]], pa.map_(pa.string(), pa.string_view())),\n"
+            " 'n': pa.array([[None]], pa.list_(pa.null())),\n"
+            " 'b': pa.array([1], pa.bool8())})"
+        )
+        self.assertEqual(
+            table.to_pydict(), {"d": [["a"]], "h": [{"a": 1.5}], "v": [[1, 2]], "m": [[("k", "x")]], "n": [[None]], "b": [True]}
+        )
+        self.assertNotIn("dictionary", str(table.schema))
+
+    @needs("polars")
+    def test_polars_parts_of_128_bits_and_of_categories_are_text(self):
+        output, table = self.table(
+            "import polars as pl\npl.DataFrame({'l': [[2**100]], 's': [{'k': 2**100, 'c': 'a'}], 'a': [[2**100]], 'x': [1]}, schema={\n"
+            " 'l': pl.List(pl.Int128), 's': pl.Struct({'k': pl.Int128, 'c': pl.Categorical}), 'a': pl.Array(pl.Int128, 1), 'x': pl.Int64})"
+        )
+        number = str(2**100)
+        self.assertEqual(table.to_pydict(), {"l": [[number]], "s": [{"k": number, "c": "a"}], "a": [[number]], "x": [1]})
+        self.assertEqual(output["columns"][0]["dtype"], "List(Int128)")
+
+    def test_a_frame_without_columns_has_its_index(self):
+        for code, index in (("pd.DataFrame()", []), ("pd.DataFrame(index=range(2))", [0, 1])):
+            output, table = self.table(f"import pandas as pd\n{code}")
+            self.assertEqual((output["rows"], output["index"], table.to_pydict()), (len(index), ["index"], {"index": index}))
+
+    def test_warnings_about_our_own_conversions_are_not_the_users(self):
+        warn = "import warnings, cellblock_kernel.{0} as own\nwarnings.warn_explicit('m', UserWarning, own.__file__, 1)"
+        self.assertEqual(self.completes(warn.format("outputs.frame")).stderr, "")
+        # The cell is run from there: its `stacklevel` may be too high.
+        self.assertEqual(self.completes(warn.format("cell.execution")).stderr, "UserWarning: m\n")
+
+
+@needs("pyarrow")
+class Streams(Frames):
+    """Values of any library that hand out Arrow streams."""
+
+    WRAPPER = (
+        "import pyarrow as pa\nclass Table:\n    def __init__(self, table): self.table = table\n"
+        "    def __arrow_c_stream__(self, requested_schema=None): return self.table.__arrow_c_stream__(requested_schema)\n"
+    )
+
+    def test_a_stream_is_a_table(self):
+        output, table = self.table(self.WRAPPER + "Table(pa.table({'a': [1, 2]}))")
+        self.assertEqual((output["rows"], output["truncated"], table.to_pydict()), (2, False, {"a": [1, 2]}))
+
+    def test_a_stream_of_values_without_names_is_text(self):
+        (output,) = self.completes(self.WRAPPER + "Table(pa.chunked_array([[1]]))").outputs
+        self.assertEqual((output["value"], "note" in output), ("<__main__.Table object>", False))
+
+    def test_a_stream_that_can_be_read_only_once_is_left_to_the_user(self):
+        self.completes("import pyarrow as pa\nreader = pa.RecordBatchReader.from_stream(pa.table({'a': [1]}))")
+        (output,) = self.completes("reader").outputs
+        self.assertEqual(output["value"], "<pyarrow.lib.RecordBatchReader object>")
+        self.assertEqual(self.completes("reader.read_all().num_rows").values, [1])
+
+    @needs("duckdb")
+    def test_a_relation_is_a_table_however_it_is_shown(self):
+        self.completes("import duckdb\nrows = duckdb.sql('select i, i * 2 as d from range(200) t(i)')")
+        for ask in (
+            lambda: self.run_cell("rows"),
+            lambda: self.run_cell("display(rows)"),
+            lambda: self.kernel.ask("get", name="rows"),
+        ):
+            ran = ask()
+            (output,) = ran.outputs
+            self.assertEqual((output["type"], output["rows"], output["truncated"]), ("dataframe", 200, False))
+            self.assertEqual(read(ran.blobs[0][0])["d"].to_pylist(), list(range(0, 400, 2)))
+        self.assertEqual(self.completes("len(rows), duckdb.sql('select 1').fetchall()").values, ["(200, [(1,)])"])
+
+    @needs("duckdb")
+    def test_types_of_duckdb(self):
+        _, table = self.table(
+            'import duckdb\nduckdb.sql("select \'00000000-0000-0000-0000-000000000001\'::uuid u, \'10:00:00+02\'::timetz as \\"a \\"\\"z\\", "\n'
+            "\"[1::hugeint] h, interval 1 month m, union_value(a := 1) v, 'a'::enum('a', 'b') e\")"
+        )
+        self.assertEqual(table["u"].to_pylist(), ["00000000-0000-0000-0000-000000000001"])
+        self.assertEqual(table['a "z'].to_pylist(), ["10:00:00+02"])
+        self.assertEqual((table["e"].to_pylist(), str(table["e"].type)), (["a"], "string"))
+
+
+@needs("pyarrow", "duckdb")
+class LongStreams(Frames):
+    configuration = {"limits": {"output_bytes": 100_000}}
+
+    def test_a_long_relation_has_its_ends_and_the_number_of_all_rows(self):
+        output, table = self.table("import duckdb\nduckdb.sql('select i from range(1000000) t(i)')")
+        self.assertEqual((output["rows"], output["truncated"], output["head_rows"], output["tail_rows"]), (1_000_000, True, 50, 50))
+        self.assertEqual(table["i"].to_pylist(), [*range(50), *range(999_950, 1_000_000)])

@@ -49,10 +49,10 @@ class Inputs(Bound):
         self.assertEqual(ran.done["error"]["message"], "input 't' (csv): can not read /nowhere/x.csv: No such file or directory")
 
     def test_bad_text_is_reported_with_its_position_and_repair(self):
-        message = self.refused("csv", b"a,b\n1,caf\xe9\n", name="t")
-        self.assertIn("input 't' (csv): not UTF-8: byte 0xe9 at offset 9; re-encode the file as UTF-8", message)
-        late = self.refused("csv", b"a\n" + b"x" * (1 << 20) + b"\xc3(", name="t")
-        self.assertIn(f"offset {(1 << 20) + 2};", late)
+        message = self.refused("csv", "a,b\n1,caféé".encode() + b"\xff\n", name="t")
+        self.assertIn("input 't' (csv): not UTF-8: byte 0xff at offset 13; re-encode the file as UTF-8", message)
+        late = self.refused("csv", "a\né".encode() * 9 + b"x" * (1 << 20) + b"\xc3(", name="t")
+        self.assertIn(f"offset {(1 << 20) + 36};", late)
         self.assertIn("the file is empty", self.refused("csv", b"", name="t"))
 
     def test_bad_json_is_reported_with_its_line(self):
@@ -117,6 +117,22 @@ class Tables(Bound):
         self.assertEqual(self.completes("t.a.sum(), read_excel('x.xlsx').a.sum()").values, ["(np.int64(3), np.int64(3))"])
 
     @needs("pyarrow")
+    def test_dates_of_other_programs_can_be_resampled_and_those_of_pandas_are_kept(self):
+        self.completes(
+            "import datetime, pandas as pd, pyarrow as pa, pyarrow.parquet as pq\n"
+            "table = pa.table({'d': [datetime.date(2024, 1, 31), datetime.date(2024, 2, 1)], 'n': [2**53 + 1, None]})\n"
+            "pq.write_table(table, 'other'); table.to_pandas().to_parquet('own')\n"
+            "with pa.OSFile('f', 'wb') as f, pa.ipc.new_file(f, table.schema) as w: w.write(table)"
+        )
+        for kind, file, types in (
+            ("parquet", "other", "datetime64[ms] Int64"),
+            ("arrow", "f", "datetime64[ms] Int64"),
+            ("parquet", "own", "object float64"),
+        ):
+            self.kernel.ask("bind", name="t", format=kind, path=str(self.directory / file))
+            self.assertEqual(self.completes("' '.join(map(str, t.dtypes))").values, [types])
+
+    @needs("pyarrow")
     def test_parquet_and_arrow_leave_no_threads_and_the_frame_that_pandas_reads(self):
         self.completes(
             "import pandas as pd, pyarrow as pa\n"
@@ -150,6 +166,35 @@ deck = pptx.Presentation(); slide = deck.slides.add_slide(deck.slide_layouts[5])
 deck.save('a.pptx')
 read_pdf_text('a.pdf', max_pages=1), read_pptx_text('a.pptx')"""
         self.assertEqual(self.completes(code).values, ["('', [{'index': 0, 'text': 'Revenue'}])"])
+
+    @needs("pypdf")
+    def test_the_values_of_forms_and_pages_without_text_are_told(self):
+        self.completes("""
+import pypdf
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject, TextStringObject
+writer = pypdf.PdfWriter()
+pages = [writer.add_blank_page(100, 100) for _ in range(4)]
+def field(kind, name, value, **more):
+    made = {'/Type': NameObject('/Annot'), '/Subtype': NameObject('/Widget'), '/FT': NameObject(kind), '/T': TextStringObject(name), '/V': value}
+    made.update({'/' + key: it for key, it in more.items()})
+    return writer._add_object(DictionaryObject({NameObject(key): it for key, it in made.items()}))
+box = field('/Btn', 'agreed', NameObject('/Yes'), AS=NameObject('/Yes'))
+off = field('/Btn', 'refused', NameObject('/Off'), AS=NameObject('/Off'))
+name = field('/Tx', 'name', TextStringObject('Ada Lovelace'), TU=TextStringObject('Full name'))
+city = field('/Ch', 'city', ArrayObject([TextStringObject('Rome'), TextStringObject('Oslo')]))
+none = field('/Tx', 'empty', TextStringObject(''))
+parent = field('/Tx', 'address', TextStringObject('Main St 1'))
+child = writer._add_object(DictionaryObject({NameObject('/Subtype'): NameObject('/Widget'), NameObject('/Parent'): parent, NameObject('/T'): TextStringObject('street')}))
+pages[1][NameObject('/Annots')] = ArrayObject([box, off, name, city, none, child])
+writer.write('form.pdf')""")
+        ran = self.completes("read_pdf_text('form.pdf')")
+        self.assertEqual(
+            ran.values, ["\n\nagreed: Yes\nFull name: Ada Lovelace\ncity: Rome, Oslo\naddress.street: Main St 1\n\n\n\n"]
+        )
+        self.assertEqual(ran.stderr, "note: read_pdf_text: no text on pages 1, 3-4\n")
+        for pages in (-1, 0):
+            message = self.raises(f"read_pdf_text('form.pdf', max_pages={pages})")["message"]
+            self.assertIn(f"max_pages must be at least 1, not {pages}", message)
 
     @needs("pptx")
     def test_the_text_of_groups_tables_and_notes_is_read(self):
@@ -195,7 +240,9 @@ book.save('x.xlsx')""")
         self.assertEqual(ran.values, ["[[2], [2], [2]]"])
         self.assertIn("formulas without a stored value are read as empty: S2!B2", ran.stderr)
         self.assertEqual(self.completes("list(read_excel('x.xlsx').a)").stderr, "")
-        self.assertIn("encrypted", self.raises("read_excel(b'\\xd0\\xcf\\x11\\xe0' + bytes(600))")["message"])
+        locked = "b'\\xd0\\xcf\\x11\\xe0' + bytes(600) + 'EncryptedPackage'.encode('utf-16-le')"
+        self.assertIn("encrypted with a password", self.raises(f"read_excel({locked})")["message"])
+        self.assertIn("not a workbook", self.raises("read_excel(b'a,b')")["message"])
 
     def test_a_missing_reader_says_what_to_require(self):
         code = "import sys\nsys.modules['pypdf'] = None\nread_pdf_text('x.pdf')"

@@ -89,6 +89,13 @@ class Bash(Languages):
         self.assertEqual(len(self.cell(f"echo '{text}'").stdout), 300_001)
         self.assertIn("null character", self.fails("echo a\0b")["message"])
 
+    def test_arguments_are_those_of_the_call_until_a_cell_sets_others(self):
+        given = ["a.sh", "--n", 'it\'s\na "b"']
+        self.assertEqual(self.cell('printf "[%s]" "$#" "$@"', argv=given).stdout, '[2][--n][it\'s\na "b"]')
+        self.cell("set -- mine", argv=given)
+        self.assertEqual(self.cell('echo "$*"', argv=given).stdout, "mine\n")
+        self.assertEqual(self.cell('echo "[$*]"').stdout, "[]\n")
+
     def test_a_reset_ends_it(self):
         self.cell("kept=1")
         self.kernel.ask("reset")
@@ -116,6 +123,25 @@ class JavaScript(Languages):
     def test_display_keeps_its_place_among_what_is_printed(self):
         ran = self.cell("for (let i = 0; i < 3; i++) { console.log(i); display({i}) }")
         self.assertEqual((ran.stdout, len(ran.outputs)), ("0\n1\n2\n", 3))
+
+    def test_arguments_are_those_of_the_call_until_a_cell_sets_others(self):
+        self.assertEqual(self.cell("process.argv.length").values, [1])
+        given = ["a.js", "--n", "5"]
+        self.assertEqual(self.cell("process.argv.slice(1)", argv=given).values, [repr(given)])
+        self.cell("process.argv.pop();", argv=given)
+        self.assertEqual(self.cell("process.argv.slice(1)", argv=given).values, ["['a.js', '--n']"])
+
+    def test_a_value_that_is_longer_than_any_output_is_cut(self):
+        for code in ("display('x'.repeat(3e8))", "display({a: 'x'.repeat(3e8)})", "display([Array(3e7).fill(1)])"):
+            with self.subTest(code):
+                [output] = self.cell(code).outputs
+                self.assertLess(len(output["value"]), 100_001)
+                self.assertTrue(output["value"].startswith(("xxx", "{\n", "[ [", "[\n")), output["value"][:40])
+        [output] = self.cell("'x'.repeat(3e8)").outputs
+        self.assertTrue(output["truncated"])
+
+    def test_interfaces_can_be_listed_without_a_network(self):
+        self.assertEqual(self.cell("import { networkInterfaces } from 'os'; typeof networkInterfaces()").values, ["object"])
 
     def test_a_picture_is_a_picture(self):
         code = "Buffer.from('iVBORw0KGgo=', 'base64')"

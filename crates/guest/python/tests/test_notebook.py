@@ -1,5 +1,6 @@
 """Code as models write it for notebooks: indented cells, magics, `get_ipython()`, `IPython.display`."""
 
+from cellblock_kernel.notebook import html_text
 from tests.driver import KernelTest, needs
 
 
@@ -101,10 +102,47 @@ class IPython(KernelTest):
         self.assertEqual([output["mimes"] for output in ran.outputs[:3]], [["text/html"], ["image/png"], ["text/markdown"]])
         self.assertEqual(ran.blobs[1], [b"\x89PNG1"])
 
-    def test_a_bundle_and_a_handle_are_shown(self):
+    def test_a_handle_replaces_what_it_has_shown(self):
         code = "handle = display({'text/html': '<b>x</b>', 'text/plain': 'x'}, raw=True, display_id=True)\nhandle.update('y')"
         ran = self.completes(code)
         self.assertEqual((ran.outputs[0]["text"], ran.outputs[1]["value"]), ("x", "y"))
+        first, second = ran.frames
+        self.assertEqual((first["update"], second["update"]), (False, True))
+        self.assertEqual(first["display_id"], second["display_id"])
+        # A later cell reaches the display by the same handle, or by its id.
+        later = self.completes("from IPython.display import update_display\nupdate_display(3, display_id=handle.display_id)")
+        self.assertEqual([(it["display_id"], it["update"]) for it in later.frames], [(first["display_id"], True)])
+        code = "from IPython.display import DisplayHandle, publish_display_data\nhandle = DisplayHandle('a')\nhandle.display(1)\n"
+        code += "publish_display_data({'text/plain': 'b'}, transient={'display_id': 'a'}, update=True)\ndisplay(2)"
+        shown = [(it.get("display_id"), it.get("update")) for it in self.completes(code).frames]
+        self.assertEqual(shown, [("a", False), ("a", True), (None, None)])
+        self.assertEqual(self.raises("display(1, update=True)")["exception"], "TypeError")
+
+    def test_outputs_are_cleared_now_or_with_the_next_one(self):
+        code = (
+            "from IPython.display import clear_output\ndisplay(1)\nclear_output()\nprint('x')\nclear_output(wait=True)\ndisplay(2)"
+        )
+        ran = self.completes(code)
+        frames = [(it["type"], it.get("wait")) for it in ran.frames]
+        self.assertEqual(frames, [("output", None), ("clear", False), ("clear", True), ("output", None)])
+        self.assertEqual(
+            [it["type"] for it in self.completes("display(1)\ndisplay(2, clear=True)").frames], ["output", "clear", "output"]
+        )
+
+    def test_the_last_of_very_many_updates_is_shown(self):
+        code = (
+            "handle = display(-1, display_id=True)\nother = display('o', display_id=True)\nfor i in range(5000): handle.update(i)"
+        )
+        ran = self.completes(code)
+        self.assertEqual(ran.values[-1], 4999)
+        self.assertLess(len(ran.outputs), 4100)
+        code = "from IPython.display import clear_output\nfor i in range(5000):\n    clear_output(wait=True)\n    display(i)"
+        self.assertEqual(self.completes(code).values[-1], 4999)
+
+    def test_outside_of_a_cell_nothing_is_cleared(self):
+        code = "import os\nfrom IPython.display import clear_output\ndisplay(1)\npid = os.fork()\nif pid == 0:\n    clear_output()\n    os._exit(0)\n"
+        ran = self.completes(code + "os.waitpid(pid, 0)[1]")
+        self.assertEqual((ran.values, [it["type"] for it in ran.frames]), ([1, 0], ["output", "output"]))
 
     def test_a_picture_of_the_web_says_that_there_is_no_network(self):
         self.assertIn("no network", self.raises("from IPython.display import Image\nImage('https://example.com/a.png')")["message"])
@@ -135,3 +173,29 @@ class IPython(KernelTest):
         ran = self.completes(code.replace("import IPython", "import matplotlib, IPython"))
         self.assertEqual(ran.values[-1], "(False, 'PLAIN')")
         self.assertEqual([output["type"] for output in ran.outputs[:-1]], ["figure", "figure"])
+
+    def test_words_of_html_stay_apart(self):
+        for html, text in (
+            ("Total <b>12</b> units", "Total 12 units"),
+            ("1 <b>000</b>", "1 000"),
+            ("<p>one <i>two</i> three</p>", "one two three"),
+            ("a<b>b</b>c", "abc"),
+            ("x  <b> y</b>", "x y"),
+            ("<table><tr><td>1</td> <td> 2 </td></tr></table>", "1\t2"),
+        ):
+            with self.subTest(html):
+                self.assertEqual(html_text.of(html), text)
+
+
+class Limited(KernelTest):
+    configuration = {"limits": {"outputs": 3}}
+
+    def test_a_loop_that_clears_or_updates_may_show_more_than_the_limit(self):
+        clears = "from IPython.display import clear_output\nfor i in range(10):\n    clear_output(wait=True)\n    display(i)"
+        ran = self.completes(clears)
+        self.assertEqual((ran.values, ran.done["outputs_dropped"]), (list(range(10)), 0))
+        updates = "handle = display(0, display_id=True)\nfor i in range(1, 10): handle.update(i)"
+        ran = self.completes(updates)
+        self.assertEqual((ran.values, ran.done["outputs_dropped"]), (list(range(10)), 0))
+        ran = self.completes("for i in range(10): display(i, display_id=str(i))")
+        self.assertEqual((len(ran.outputs), ran.done["outputs_dropped"]), (3, 7))

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from cellblock_kernel.cell.empty_directories import EmptyDirectories
-from tests.driver import KernelTest
+from tests.driver import KernelTest, needs
 
 
 class Arguments(KernelTest):
@@ -23,6 +23,15 @@ class Arguments(KernelTest):
     def test_arguments_that_a_cell_sets_hold_for_the_next_one(self):
         self.completes("import sys; sys.argv = ['p', '--n', '5']", name="<cell 1>")
         self.assertEqual(self.completes("sys.argv", name="<cell 2>").values, ["['p', '--n', '5']"])
+
+    def test_arguments_of_the_call_are_the_scripts(self):
+        parse = "import argparse, sys\np = argparse.ArgumentParser(); p.add_argument('--n', type=int)\n(p.parse_args().n, sys.argv)"
+        given = ["a.py", "--n", "5"]
+        self.assertEqual(self.completes(parse, name="a.py", argv=given).values, ["(5, ['a.py', '--n', '5'])"])
+        self.completes("sys.argv.pop();", name="a.py", argv=given)
+        self.assertEqual(self.completes("sys.argv", name="a.py", argv=given).values, ["['a.py', '--n']"])
+        self.assertEqual(self.completes("sys.argv", name="<cell 4>", argv=["-c", "x"]).values, ["['-c', 'x']"])
+        self.assertEqual(self.completes("sys.argv", name="b.py").values, ["['b.py']"])
 
     def test_the_source_of_a_class_is_found(self):
         self.completes("class Empty:\n    pass\n", name="<cell 1>")
@@ -120,14 +129,37 @@ class Spawning(KernelTest):
         self.assertEqual(self.completes(code, name="a.py").values, ["[2.0]"])
 
 
+class Forking(KernelTest):
+    @needs("polars")
+    def test_a_worker_that_waits_for_polars_says_why_it_hangs(self):
+        self.kernel.begin(
+            "import multiprocessing, os, time, polars as pl\nframe = pl.DataFrame({'a': [1, 2]})\n"
+            "def count(_): return frame.group_by('a').len().height\n"
+            "count(0)\n"
+            "pool = multiprocessing.get_context('fork').Pool(2)\nprint(pool.map(str, [1]))\npool.map_async(count, [1, 2])\n"
+            "while not os.path.exists('go'): time.sleep(0.01)\n"
+            "pool.terminate()"
+        )
+        self.kernel.wait_for("concurrent.futures.ThreadPoolExecutor)\n", "stderr")
+        (self.directory / "go").touch()
+        ran = self.kernel.finish()
+        self.assertEqual((ran.done["outcome"], ran.stdout, ran.stderr.count("note: ")), ("completed", "['1']\n", 1))
+
+
 class Texts(KernelTest):
     def test_a_prompt_is_printed_before_its_error(self):
         ran = self.run_cell("input('Your name: ')")
         self.assertEqual((ran.stdout, ran.exception["exception"]), ("Your name: \n", "EOFError"))
 
-    def test_half_of_a_surrogate_pair_is_escaped(self):
-        ran = self.completes("print('a\\ud800')\n'b\\udfff'")
-        self.assertEqual((ran.stdout, ran.values), ("a\\ud800\n", ["b\\udfff"]))
+    def test_the_streams_have_the_names_of_pythons(self):
+        ran = self.completes("import sys\nsys.stdin.name, sys.stdout.name, sys.stderr.name")
+        self.assertEqual(ran.values, ["('<stdin>', '<stdout>', '<stderr>')"])
+
+    def test_half_of_a_surrogate_pair_is_an_error_on_stdout_and_escaped_elsewhere(self):
+        error = self.raises("print('a\\ud800')")
+        self.assertEqual((error["exception"], "surrogates not allowed" in error["message"]), ("UnicodeEncodeError", True))
+        ran = self.completes("import sys, os\nprint('a\\ud800', file=sys.stderr)\nprint(os.fsdecode('ä'.encode()))\n'b\\udfff'")
+        self.assertEqual((ran.stdout, ran.stderr, ran.values), ("ä\n", "a\\ud800\n", ["b\\udfff"]))
 
     def test_a_warning_is_formatted_with_the_line_that_is_given(self):
         code = "import warnings\nwarnings.formatwarning('m', UserWarning, 'x.py', 3, line='  y = 1 ')"
@@ -142,6 +174,12 @@ class Texts(KernelTest):
                 error = self.raises(code)
                 self.assertIn("no network", error["notes"][-1])
                 self.assertIn(error["notes"][-1], error["traceback"])
+
+    def test_a_network_that_is_only_a_proxy_is_explained(self):
+        code = "import os, socket\nos.environ['CELLBLOCK_EGRESS'] = '1'\nsocket.getaddrinfo('nowhere.invalid', 80)"
+        notes = self.raises(code)["notes"]
+        self.assertIn("only through the proxy", notes[-1])
+        self.assertNotIn("no network", str(notes))
 
     def test_a_failed_installer_is_explained(self):
         code = "import subprocess, sys\nsubprocess.check_call(['false', 'pip', 'install', 'x'])"

@@ -5,6 +5,7 @@ import signal
 import time
 
 from tests.driver import KernelTest
+from tests.needs import needs
 
 CRASHES = (
     "import os; os._exit(3)",
@@ -130,6 +131,36 @@ class Rescue(KernelTest):
                 self.assertEqual(self.refused(code), expected)
                 self.completes(undo)
                 self.made()
+
+    @needs("duckdb")
+    def test_databases_of_duckdb_are_rescued_with_their_threads(self):
+        total = "select sum(i)::bigint from range(3000000) t(i)"
+        self.completes(
+            f"import duckdb, os\nn = duckdb.sql('{total}').fetchall()\ncon = duckdb.connect()\ncon.execute('set threads=3')"
+        )
+        self.completes(
+            "con.sql('create table t as from range(9)')\nreading = con.cursor()\nreading.execute('from range(5000) t(i)').fetchone()"
+        )
+        self.made()
+        self.kernel.crash("con.sql('drop table t'); os._exit(1)")
+        self.kernel.rescue()
+        look = "sorted(con.sql(\"select name, value from duckdb_settings() where name = 'threads'\").fetchall())"
+        self.assertEqual(self.value(f"str({look})"), "[('threads', '3')]")
+        self.assertEqual(
+            self.value(f"str((con.sql('from t').fetchall()[-1], con.sql('{total}').fetchall(), reading.fetchone()))"),
+            "((8,), [(4499998500000,)], (1,))",
+        )
+        self.assertEqual(self.value(f"reading.close(); con.close(); str(duckdb.sql('{total}').fetchall() == n)"), "True")
+
+    @needs("duckdb", "pyarrow")
+    def test_threads_are_named_after_their_library(self):
+        self.assertEqual(
+            self.refused("import duckdb\nkept = [duckdb.connect()]\n_ = kept[0].sql('select 1').fetchall()"), "threads (duckdb)"
+        )
+        # A new thread may get the stack of one that has ended, on which addresses of its library are left.
+        self.start_kernel()
+        code = "import io, pyarrow, pyarrow.parquet as pq\nb = io.BytesIO(); pq.write_table(pyarrow.table({'a': [1], 'b': [2]}), b); _ = pq.read_table(b)"
+        self.assertEqual(self.refused(code), "threads (pyarrow)")
 
     def test_a_standby_that_was_killed_does_not_disturb_the_kernel(self):
         self.completes("x = 1")

@@ -1,10 +1,12 @@
 """What a template does before, and a kernel after, the fork."""
 
+import importlib
 import json
 import subprocess
 import sys
 import unittest
 
+from cellblock_kernel.cell.on_import import on_import
 from tests.driver import PACKAGE, needs
 
 FORKS = """
@@ -169,6 +171,18 @@ class Template(unittest.TestCase):
             timeout=120,
         )
         self.assertEqual(done.stdout.split(), [])
+
+    def test_a_library_is_changed_once_and_again_when_it_is_loaded_again(self):
+        import colorsys
+
+        changed = []
+        change = changed.append
+        # In a template, and in the kernels that are forked from it.
+        on_import("colorsys", change)
+        on_import("colorsys", change)
+        self.assertEqual(changed, [colorsys])
+        importlib.reload(colorsys)
+        self.assertEqual(changed, [colorsys] * 2)
 
     def test_a_missing_module_is_named_with_its_reason(self):
         failed, _, backend = self.fork("no_such_module")

@@ -374,8 +374,8 @@ class Refusals(SeriesTest):
             "holds one list of rows"
         )
         for kind, message, given, options in (
-            (TypeError, f"data is a int; expected {shapes}", 5, {}),
-            (TypeError, f"row 1 of data is a int; expected {shapes}", [{"a": 1}, 5], {}),
+            (TypeError, f"data is an int; expected {shapes}", 5, {}),
+            (TypeError, f"row 1 of data is an int; expected {shapes}", [{"a": 1}, 5], {}),
             (ValueError, "data has no column 'x'; it has 'date', 'a'", data, {"entity_col": "x"}),
             (ValueError, "data has no column 'x'; it has 'date', 'a'", data, {"time_col": "x"}),
             (
@@ -447,7 +447,7 @@ class Refusals(SeriesTest):
 
     def test_a_row_without_an_entity_is_rejected_or_excluded(self):
         rows = [{"date": DAYS[0], "e": "a", "v": 1}, {"date": DAYS[0], "e": None, "v": 9}]
-        message = "1 of 2 rows have no 'e', the first is row 1; repair them, or pass errors=\"coerce\" to exclude them"
+        message = "1 row of 2 without 'e', the first is row 1; repair them, or pass errors=\"coerce\" to exclude them"
         self.refused(ValueError, message, derive_change_series, rows)
         result = derive_change_series(rows, errors="coerce")
         self.assertEqual(result.total_value.tolist(), [1])

@@ -382,6 +382,7 @@ impl<'a> Keeper<'a> {
             }
             FromTemplate::Spawned { token, pid } => {
                 self.kernels.insert(pid, token);
+                self.rooms.trees.give_way(rustix::process::Pid::from_raw(pid));
                 let Some(request) = self.waiting.remove(&token) else {
                     return Ok(());
                 };

@@ -72,13 +72,52 @@ pub enum LayerError {
     Offline,
     /// The requirements contain a network client.
     #[error(
-        "the requirements bring in {}, which the policy of this sandbox forbids: there is no network. Work on the data \
-         that you were given",
+        "the requirements bring in {}, and this image allows no network clients. Where the session's network is `egress`, \
+         run `pip install` in a cell instead; elsewhere there is no network to use them on: work on the data that you were given",
         quoted(clients)
     )]
     Forbidden {
         /// Names of the clients.
         clients: Vec<String>,
+    },
+    /// The server does not permit a package.
+    #[error("this server does not permit {}; {}", quoted(packages), permitted(allowed))]
+    NotAllowed {
+        /// Names of the packages.
+        packages: Vec<String>,
+        /// Names of the permitted packages.
+        allowed: Vec<String>,
+    },
+    /// The packages take up more than all layers together may.
+    #[error(
+        "the requirements take up {actual} bytes on the disk, the limit is {limit}; require fewer packages, or use what is installed"
+    )]
+    TooLarge {
+        /// Size in bytes.
+        actual: u64,
+        /// Maximum size of all layers.
+        limit: u64,
+    },
+    /// There is no room for another layer.
+    #[error(
+        "there is no room for {new} more bytes of packages: those of other sessions take up {taken} of {limit}, and are in use or were \
+         used in the last two days; use what is installed, or ask the operator to raise `requirements.max_bytes`"
+    )]
+    NoRoom {
+        /// Size of the new layer in bytes.
+        new: u64,
+        /// Size of the layers that exist.
+        taken: u64,
+        /// Maximum size of all layers.
+        limit: u64,
+    },
+    /// The caller has had too many layers made.
+    #[error(
+        "no more packages can be installed for now: {reason}; use what is installed, or requirements that were used before"
+    )]
+    Quota {
+        /// The quota, its limit and when to try again.
+        reason: String,
     },
     /// The host failed; this error is not for a model.
     #[error("make a layer of packages")]
@@ -93,7 +132,15 @@ impl LayerError {
 
     /// Returns whether other requirements can help.
     pub fn is_callers(&self) -> bool {
-        !matches!(self, Self::Offline | Self::Image(_))
+        !matches!(self, Self::Offline | Self::NoRoom { .. } | Self::Image(_))
+    }
+}
+
+fn permitted(allowed: &[String]) -> String {
+    if allowed.is_empty() {
+        "it permits no packages; use what is installed".to_owned()
+    } else {
+        format!("require only {}, or use what is installed", quoted(allowed))
     }
 }
 

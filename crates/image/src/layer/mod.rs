@@ -7,20 +7,25 @@
 
 mod error;
 mod explain;
+mod options;
 mod resolve;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Home, OpenImage, Package, Result, Sink, hex, is_id, names, remove};
+use crate::{Home, Lock, OpenImage, Package, Result, Sink, hex, is_id, names, remove};
 
 pub use crate::requirement::{Requirement, RequirementError};
 pub use error::LayerError;
+pub use options::RequirementOptions;
+pub use room::{LayerUse, RemovedLayers};
 
 /// Path of the layers' directory in a sandbox.
 pub const LAYERS_IN_SANDBOX: &str = "/opt/layers";
@@ -29,7 +34,7 @@ pub const LAYERS_IN_SANDBOX: &str = "/opt/layers";
 const MOST: usize = 64;
 
 /// Packages on top of an image's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Layer {
     /// Content address.
     pub id: String,
@@ -37,6 +42,8 @@ pub struct Layer {
     pub dir: PathBuf,
     /// Packages of the layer, without those of the image.
     pub packages: Vec<Package>,
+    /// Keeps it on the disk.
+    pub used: LayerUse,
 }
 
 impl Layer {
@@ -46,19 +53,52 @@ impl Layer {
     }
 }
 
+/// Returns the layer that satisfies these requirements on top of this image, if it exists.
+pub async fn find_layer(image: &OpenImage, requirements: &[String]) -> Result<Option<Layer>, LayerError> {
+    let wanted = parse(image, requirements)?;
+    let image = image.clone();
+    tokio::task::spawn_blocking(move || resolve::made(&image, &key(image.id(), &wanted)))
+        .await
+        .map_err(|error| LayerError::Image(error.into()))
+}
+
 /// Returns the layer that satisfies these requirements on top of this image, creating it if it is
-/// missing.
+/// missing and there is room.
 pub async fn resolve_layer(
     image: &OpenImage,
     requirements: &[String],
+    max_bytes: u64,
     sink: Sink,
 ) -> Result<Layer, LayerError> {
-    if requirements.is_empty() || requirements.len() > MOST {
-        return Err(LayerError::Count {
-            actual: requirements.len(),
-            limit: MOST,
-        });
+    let wanted = parse(image, requirements)?;
+    let image = image.clone();
+    tokio::task::spawn_blocking(move || resolve::resolve(&image, &wanted, max_bytes, &sink))
+        .await
+        .map_err(|error| LayerError::Image(error.into()))?
+}
+
+/// Removes the layers that no session uses and none has used for so long, and empties the installer's cache unless something is built.
+pub async fn prune_layers(home: &Home, unused: Duration) -> Result<RemovedLayers> {
+    let home = home.clone();
+    let pruned = tokio::task::spawn_blocking(move || {
+        let _room = Lock::exclusive(&home.lock("layers"), || ())?;
+        resolve::clean_cache(&home, 0);
+        room::remove_unused(&home, unused, u64::MAX)
+    });
+    pruned.await?
+}
+
+fn check_count(requirements: &[String]) -> Result<(), LayerError> {
+    let (actual, limit) = (requirements.len(), MOST);
+    if (1..=limit).contains(&actual) {
+        Ok(())
+    } else {
+        Err(LayerError::Count { actual, limit })
     }
+}
+
+fn parse(image: &OpenImage, requirements: &[String]) -> Result<Vec<Requirement>, LayerError> {
+    check_count(requirements)?;
     // Resolving them would run the image's Python outside of a sandbox.
     if image.is_root() {
         return Err(LayerError::RootFilesystem {
@@ -71,10 +111,7 @@ pub async fn resolve_layer(
         .collect::<Result<Vec<Requirement>, _>>()?;
     wanted.sort();
     wanted.dedup();
-    let image = image.clone();
-    tokio::task::spawn_blocking(move || resolve::resolve(&image, &wanted, &sink))
-        .await
-        .map_err(|error| LayerError::Image(error.into()))?
+    Ok(wanted)
 }
 
 /// Returns whether this is a valid layer id, which may be part of a path.

@@ -4,18 +4,23 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::running::Announced;
+use crate::running::{Announced, running_builds};
 use crate::{
-    At, ImageError, Lock, OpenImage, Sink, Uv, audit, digest, flush, install, installed, remove, run_uv,
-    write_atomically,
+    At, Home, ImageError, Lock, OpenImage, Sink, Uv, audit, digest, flush, install, installed, remove,
+    run_uv, write_atomically,
 };
 
 use super::error::LayerError;
 use super::explain::explain;
-use super::{Layer, Record, Requirement, key};
+use super::{Layer, Record, Requirement, key, room};
 
 /// Finds the layer for these requirements, or creates it.
-pub(super) fn resolve(image: &OpenImage, wanted: &[Requirement], sink: &Sink) -> Result<Layer, LayerError> {
+pub(super) fn resolve(
+    image: &OpenImage,
+    wanted: &[Requirement],
+    max_bytes: u64,
+    sink: &Sink,
+) -> Result<Layer, LayerError> {
     let home = image.home();
     let key = key(image.id(), wanted);
     if let Some(layer) = made(image, &key) {
@@ -31,7 +36,7 @@ pub(super) fn resolve(image: &OpenImage, wanted: &[Requirement], sink: &Sink) ->
     let (_announced, sink) = Announced::start(home, what, sink);
     let room = home.staging(&format!("layer-{key}"));
     remove(&room)?;
-    let result = make(image, wanted, &room, &lock, &sink).and_then(|record| {
+    let result = make(image, wanted, &room, max_bytes, &lock, &sink).and_then(|record| {
         let index = home.layer_index();
         fs::create_dir_all(&index).at("create", &index)?;
         write_atomically(&index.join(&key), &serde_json::json!(record).to_string())?;
@@ -46,20 +51,31 @@ pub(super) fn resolve(image: &OpenImage, wanted: &[Requirement], sink: &Sink) ->
     result
 }
 
-fn made(image: &OpenImage, key: &str) -> Option<Layer> {
+/// Returns a layer that exists, and begins a use of it.
+pub(super) fn made(image: &OpenImage, key: &str) -> Option<Layer> {
     let record = Record::read(image.home(), key)?;
     let dir = image.home().layers().join(&record.id);
-    dir.is_dir().then_some(Layer {
+    let used = room::hold(&dir)?;
+    Some(Layer {
         id: record.id,
         dir,
         packages: record.packages,
+        used,
     })
+}
+
+/// Empties the installer's cache, unless more than so many builds run, which may need it. What remains costs space, and nothing else.
+pub(super) fn clean_cache(home: &Home, builds: usize) {
+    if running_builds(home).len() <= builds {
+        let _ = remove(&home.cache().join("uv"));
+    }
 }
 
 fn make(
     image: &OpenImage,
     wanted: &[Requirement],
     room: &Path,
+    max_bytes: u64,
     held: &Lock,
     sink: &Sink,
 ) -> Result<Record, LayerError> {
@@ -99,7 +115,10 @@ fn make(
     fs::create_dir_all(&layers).at("create", &layers)?;
     fs::set_permissions(&layers, fs::Permissions::from_mode(0o755)).at("open to sandboxes", &layers)?;
     let place = layers.join(&id);
+    // One at a time finds room, and takes it.
+    let _room = Lock::exclusive(&home.lock("layers"), || ())?;
     if !place.is_dir() {
+        room::make(home, room::size(&tree)?, max_bytes, || clean_cache(home, 1))?;
         flush(&tree)?;
         fs::rename(&tree, &place).at("move into place", &place)?;
     }

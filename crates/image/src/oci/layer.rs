@@ -1,14 +1,14 @@
 //! Unpacking a layer: a tar whose members add to, replace or remove what the layers below it have.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::beneath::{Beneath, relative};
+use super::members::MemberSet;
 use super::{Limits, Tally};
 use crate::error::invalid;
 use crate::{ImageError, Result, Sink, stop};
@@ -43,7 +43,7 @@ impl Unpacker<'_> {
         let mut archive = Archive::new(layer);
         // Raw: long names are read here, where their length is checked.
         let entries = archive.entries().map_err(|error| self.damaged(&error))?.raw(true);
-        let mut own = HashSet::new();
+        let mut own = MemberSet::default();
         let mut names = Names::default();
         for entry in entries {
             stop::check()?;
@@ -61,7 +61,7 @@ impl Unpacker<'_> {
             let path = relative(&path)
                 .map_err(|problem| self.rejected(format!("the name of its member `{shown}` {problem}")))?;
             let target = target.or_else(|| entry.link_name_bytes().map(std::borrow::Cow::into_owned));
-            self.add(&mut entry, path, target, &shown, &mut own)?;
+            self.add(&mut entry, &path, target, &shown, &mut own)?;
         }
         Ok(())
     }
@@ -99,10 +99,10 @@ impl Unpacker<'_> {
     fn add(
         &mut self,
         entry: &mut Entry<'_, impl Read>,
-        path: PathBuf,
+        path: &Path,
         target: Option<Vec<u8>>,
         shown: &str,
-        own: &mut HashSet<PathBuf>,
+        own: &mut MemberSet,
     ) -> Result<()> {
         let kind = entry.header().entry_type();
         if path.as_os_str().is_empty() {
@@ -137,10 +137,10 @@ impl Unpacker<'_> {
                 .map_err(|error| self.failed(shown, error));
         }
         match kind {
-            EntryType::Regular | EntryType::Continuous => self.file(entry, &path, shown)?,
+            EntryType::Regular | EntryType::Continuous => self.file(entry, path, shown)?,
             EntryType::Directory => self
                 .root
-                .make_folder(&path)
+                .make_folder(path)
                 .map_err(|error| self.failed(shown, error))?,
             EntryType::Symlink => {
                 let target =
@@ -149,10 +149,10 @@ impl Unpacker<'_> {
                     target.ok_or_else(|| self.rejected(format!("its link `{shown}` has no valid target")))?;
                 let target = OsString::from_vec(target);
                 self.root
-                    .link(&path, &target)
+                    .link(path, &target)
                     .map_err(|error| self.failed(shown, error))?;
             }
-            EntryType::Link => self.hard_link(&path, target.as_deref().unwrap_or_default(), shown)?,
+            EntryType::Link => self.hard_link(path, target.as_deref().unwrap_or_default(), shown)?,
             EntryType::Char | EntryType::Block if path.starts_with("dev") => self.tally.devices += 1,
             EntryType::Char | EntryType::Block => {
                 return Err(self.rejected(format!(
@@ -212,7 +212,7 @@ impl Unpacker<'_> {
     }
 
     /// Removes what lower layers have in a folder.
-    fn empty(&mut self, folder: &Path, own: &HashSet<PathBuf>) -> io::Result<()> {
+    fn empty(&mut self, folder: &Path, own: &MemberSet) -> io::Result<()> {
         for name in self.root.names(folder)? {
             let path = folder.join(name);
             if !own.contains(&path) {

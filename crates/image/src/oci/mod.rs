@@ -14,6 +14,7 @@ mod containerfile;
 mod directory;
 mod documents;
 mod layer;
+mod members;
 mod mount_points;
 mod python;
 mod select;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cellblock_protocol::text::counted;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
@@ -333,7 +335,9 @@ fn notes(manifest: &Manifest, tally: &Tally) -> Vec<String> {
         ));
     }
     if tally.devices > 0 {
-        notes.push(format!("{} devices below its /dev were left out", tally.devices));
+        let verb = if tally.devices == 1 { "was" } else { "were" };
+        let devices = counted(tally.devices, "device");
+        notes.push(format!("{devices} below its /dev {verb} left out"));
     }
     if tally.skipped > 0 {
         notes.push(format!(

@@ -1,6 +1,8 @@
 //! A result at increasing lengths, from its alias alone to everything that a model may reread of
 //! it.
 
+use cellblock_protocol::text::counted;
+
 use crate::render::plain::{line, lines};
 
 use super::entry::Entry;
@@ -161,7 +163,7 @@ impl Outline {
             }
         }
         if shape.unlisted > 0 {
-            let text = format!("and {} values under other keys", shape.unlisted);
+            let text = format!("and {} under other keys", counted(shape.unlisted, "value"));
             self.push(text.clone(), text);
         }
     }
@@ -221,19 +223,20 @@ fn head(entry: &Entry) -> String {
     let what = match shape.kind {
         ShapeKind::Table => {
             let more = if shape.unlisted > 0 { "more than " } else { "" };
-            format!("table, {count} rows × {more}{} columns", shape.columns.len())
+            let (rows, columns) = (counted(count, "row"), counted(shape.columns.len(), "column"));
+            format!("table, {rows} × {more}{columns}")
         }
-        ShapeKind::Array => format!("array, {count} items"),
-        ShapeKind::Object => format!("object, {count} keys"),
+        ShapeKind::Array => format!("array, {}", counted(count, "item")),
+        ShapeKind::Object => format!("object, {}", counted(count, "key")),
         ShapeKind::Scalar => "value".to_owned(),
     };
-    format!("{}: {what}, {} bytes", entry.alias, entry.bytes)
+    format!("{}: {what}, {}", entry.alias, counted(entry.bytes, "byte"))
 }
 
 fn more(left_out: usize) -> String {
     match left_out {
         0 => String::new(),
-        _ => format!("\n  … {left_out} more lines"),
+        _ => format!("\n  … {}", counted(left_out, "more line")),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::Read;
 
+use cellblock_protocol::text::counted;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::shape::{Shape, ShapeColumn, ShapeKind};
@@ -89,8 +90,8 @@ impl fmt::Display for Sample {
                 f.write_str(&json)?;
                 f.write_str(if *cut { "…" } else { "" })
             }
-            Self::Array(length) => write!(f, "[{length} items]"),
-            Self::Object(keys) => write!(f, "{{{keys} keys}}"),
+            Self::Array(length) => write!(f, "[{}]", counted(*length, "item")),
+            Self::Object(keys) => write!(f, "{{{}}}", counted(*keys, "key")),
         }
     }
 }

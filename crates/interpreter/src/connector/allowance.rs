@@ -1,4 +1,4 @@
-//! How much code may fetch.
+//! Limits on what code may fetch.
 
 use std::fmt::Debug;
 
@@ -17,4 +17,10 @@ pub trait FetchAllowance: Send + Sync + Debug {
 
     /// Counts the bytes of an answer.
     fn fetched(&self, bytes: u64);
+
+    /// Counts a layer of required packages that is about to be installed, unless it exists already. An error, which says which limit
+    /// it is and when to try again, prevents it.
+    fn install(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
 }

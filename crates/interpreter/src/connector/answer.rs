@@ -1,21 +1,20 @@
 //! An answer of a connector, as it is kept and sent.
 
 use std::io::Write;
+use std::iter::Empty;
 
 use cellblock_protocol::Blob;
 use serde_json::{Map, Value, json};
 
 use super::log::now;
 use super::records::{RecordColumns, records};
-use super::sample::Rows;
+use super::row_stream::each_row;
+use super::sample::{Rows, RowsSample};
 use super::schema::DeclaredSchema;
 use super::store::Storing;
-use super::{ConnectorError, ConnectorErrorKind, FetchAnswer, Redaction, arrow};
+use super::{BlobWriter, ConnectorError, ConnectorErrorKind, FetchAnswer, ListPlace, Redaction, arrow};
 use crate::output::DecodingLimits;
 use crate::output::table::fetched::{batches_to_parquet, stream_to_parquet};
-
-/// A larger answer is kept in a file.
-const MEMORY_BYTES: usize = 1 << 20;
 
 /// An answer without secrets.
 #[derive(Debug)]
@@ -51,6 +50,8 @@ impl AnswerForm {
 pub(super) enum Unstored {
     /// A JSON answer with records.
     Records(Value),
+    /// A JSON list of records in a file, and their number.
+    List(Blob, u64),
     /// An Arrow IPC stream.
     Stream(Blob, u64),
 }
@@ -64,7 +65,20 @@ impl StoredAnswer {
         limits: &DecodingLimits,
     ) -> Result<(Self, Option<Unstored>), ConnectorError> {
         match answer {
-            FetchAnswer::Value(value) => Self::of_value(value, returns, redaction),
+            FetchAnswer::Value(value) | FetchAnswer::LargeValue(value, _) => {
+                Self::of_value(value, returns, redaction)
+            }
+            FetchAnswer::Unread(unread) => {
+                // What is checked against a schema is needed as a whole.
+                if returns.is_none()
+                    && let Some(list) = unread.list
+                    && let Ok(listed) = Self::of_list(&unread.bytes, list, redaction)
+                {
+                    return Ok(listed);
+                }
+                let answer = unread.read().map_err(|error| error.redacted(redaction))?;
+                Self::new(answer, returns, redaction, limits)
+            }
             FetchAnswer::Arrow(stream) => Self::of_stream(stream, redaction, limits),
         }
     }
@@ -84,16 +98,53 @@ impl StoredAnswer {
         }
         redaction.value(&mut value);
         let rows = Rows::of(&value);
-        let json = serde_json::to_vec(&value).unwrap_or_default();
+        let mut json = BlobWriter::default();
+        let written = serde_json::to_writer(&mut json, &value).map_err(std::io::Error::from);
+        let json = written.and_then(|()| json.finish());
         // A table without columns has no Parquet form.
         let table = (!rows.columns.is_empty()).then_some(Unstored::Records(value));
         let answer = Self {
             form: AnswerForm::Json,
-            bytes: spilled(json).map_err(|error| not_kept(&error))?,
+            bytes: json.map_err(|error| not_kept(&error))?,
             fetched_at,
             rows,
             storing: None,
         };
+        Ok((answer, table))
+    }
+
+    /// Reads a large list item by item; the error says why it is none.
+    fn of_list(
+        document: &Blob,
+        list: ListPlace,
+        redaction: &Redaction,
+    ) -> Result<(Self, Option<Unstored>), String> {
+        let key = match list {
+            ListPlace::Document => None,
+            ListPlace::Key(key) => Some(key),
+        };
+        let fetched_at = now();
+        let kept = |error: std::io::Error| error.to_string();
+        let (mut json, mut sample, mut before) = (BlobWriter::default(), RowsSample::default(), "[");
+        each_row(document, key, |mut item| {
+            redaction.value(&mut item);
+            sample.add(&item);
+            json.write_all(before.as_bytes()).map_err(kept)?;
+            before = ",";
+            serde_json::to_writer(&mut json, &item).map_err(|error| error.to_string())
+        })?;
+        let end = if before == "[" { "[]" } else { "]" };
+        json.write_all(end.as_bytes()).map_err(kept)?;
+        let answer = Self {
+            form: AnswerForm::Json,
+            bytes: json.finish().map_err(kept)?,
+            fetched_at,
+            rows: sample.finish(),
+            storing: None,
+        };
+        let copy = answer.copy().map_err(kept)?;
+        let count = answer.rows.count.unwrap_or_default();
+        let table = (!answer.rows.columns.is_empty()).then_some(Unstored::List(copy, count));
         Ok((answer, table))
     }
 
@@ -110,7 +161,7 @@ impl StoredAnswer {
             arrow::redacted(&stream, redaction, limits)?
         };
         let bytes = match stream {
-            Blob::Memory(bytes) => spilled(bytes),
+            Blob::Memory(bytes) => BlobWriter::written(bytes),
             file @ Blob::File(..) => Ok(file),
         };
         let answer = Self {
@@ -167,7 +218,11 @@ impl Unstored {
                 let batches = columns.batches(&schema, rows);
                 batches_to_parquet(&schema, columns.types(), rows.len() as u64, batches, into)
             }
-            Self::Stream(blob, rows) => stream_to_parquet(blob, *rows, limits, into),
+            Self::List(document, rows) => {
+                let (columns, stream) = RecordColumns::stream_of(document, None, limits)?;
+                stream_to_parquet(&stream, Some(columns.types()), *rows, limits, into)
+            }
+            Self::Stream(blob, rows) => stream_to_parquet(blob, None::<Empty<String>>, *rows, limits, into),
         };
         written.unwrap_or_else(|error| {
             tracing::warn!(
@@ -183,13 +238,4 @@ fn not_kept(error: &std::io::Error) -> ConnectorError {
     tracing::warn!(%error, "could not keep the answer of a connector");
     let message = "the host could not keep the answer; its operator's log has the reason";
     ConnectorError::new(ConnectorErrorKind::Provider { status: None }, message)
-}
-
-fn spilled(bytes: Vec<u8>) -> std::io::Result<Blob> {
-    if bytes.len() <= MEMORY_BYTES {
-        return Ok(bytes.into());
-    }
-    let mut file = tempfile::tempfile()?;
-    file.write_all(&bytes)?;
-    Ok(Blob::File(file, bytes.len() as u64))
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use cellblock_protocol::text::counted;
 use serde_json::Value;
 
 use super::{Bundle, Card, Connector, GrantTerms, Grants};
@@ -42,7 +43,7 @@ fn written(bundles: &[Bundle], chars: usize) -> String {
         // Writing to a string cannot fail.
         let _ = match (&bundle.unavailable, left) {
             (None, 0) => Ok(()),
-            (None, left) => writeln!(text, "- `{}`: {left} more functions", bundle.name),
+            (None, left) => writeln!(text, "- `{}`: {}", bundle.name, counted(left, "more function")),
             (Some(reason), _) => writeln!(text, "- `{}` is not complete: {reason}", bundle.name),
         };
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cellblock_protocol::text::counted;
 use serde_json::{Map, Value};
 
 use super::FetchRecord;
@@ -38,7 +39,7 @@ pub fn fetch_log(fetches: &[FetchRecord], dropped: u32, tokens: usize) -> String
     }
     let left_out = (fetches.len() - shown) as u64 + u64::from(dropped);
     if left_out > 0 {
-        let _ = writeln!(text, "({left_out} more calls)");
+        let _ = writeln!(text, "({})", counted(left_out, "more call"));
     }
     text + CLOSE
 }
@@ -61,8 +62,8 @@ fn entry(fetch: &FetchRecord, chars: usize) -> String {
         text += ", cached";
     }
     match (fetch.row_count, fetch.bytes) {
-        (Some(rows), _) => drop(write!(text, ", {rows} rows")),
-        (None, Some(bytes)) => drop(write!(text, ", {bytes} bytes")),
+        (Some(rows), _) => drop(write!(text, ", {}", counted(rows, "row"))),
+        (None, Some(bytes)) => drop(write!(text, ", {}", counted(bytes, "byte"))),
         (None, None) => {}
     }
     if let Some(artifact) = &fetch.artifact {

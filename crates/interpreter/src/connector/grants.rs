@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_artifact::{ArtifactId, Store};
+use cellblock_protocol::text::counted;
 use cellblock_protocol::{CallError, FetchEffect};
 use cellblock_sandbox::backend::BoxFuture;
 use futures_util::FutureExt as _;
@@ -17,6 +18,7 @@ use tokio::task::spawn_blocking;
 use super::answer::StoredAnswer;
 use super::counted::CountedFetch;
 use super::granted::Granted;
+use super::large::AnswerBudget;
 use super::log::{FetchLog, FetchRecord, OpenRecord};
 use super::memo::{CallKey, Memo, MemoPolicy};
 use super::parameters::Parameters;
@@ -60,6 +62,8 @@ struct Inner {
     memo: Arc<Memo>,
     log: Arc<FetchLog>,
     running: Arc<Semaphore>,
+    /// Bytes of large answers that it may have in memory.
+    budget: Arc<AnswerBudget>,
     waits: Waits,
     terms: Arc<GrantTerms>,
     limits: DecodingLimits,
@@ -89,6 +93,7 @@ impl Grants {
             memo: Arc::default(),
             log: Arc::default(),
             running: Arc::new(Semaphore::new(RUNNING)),
+            budget: AnswerBudget::of_session(),
             waits: Waits::default(),
             terms: Arc::new(terms),
             limits: DecodingLimits::default(),
@@ -152,7 +157,8 @@ impl Grants {
             let left_out = before - bundle.functions.len();
             if left_out > 0 {
                 let text = format!(
-                    "{left_out} functions are left out, because their descriptions exceed {CARD_BYTES} bytes"
+                    "{} left out, because the descriptions exceed {CARD_BYTES} bytes",
+                    counted(left_out, "function")
                 );
                 tracing::warn!(connector = bundle.name, "{text}");
                 bundle.unavailable = Some(text);
@@ -235,6 +241,7 @@ impl Inner {
             memo: Arc::clone(&self.memo),
             log: Arc::clone(&self.log),
             running: Arc::clone(&self.running),
+            budget: Arc::clone(&self.budget),
             waits: self.waits.clone(),
             terms: Arc::clone(&self.terms),
             limits: self.limits,
@@ -323,9 +330,11 @@ impl Inner {
         }
         let redaction = connector.redaction();
         let waiting = connector.waits_for_client().then(|| self.waits.begin());
-        let fetched = connector.fetch(&offered.card.name, arguments, until).await;
+        let fetching = connector.fetch(&offered.card.name, arguments, until);
+        let fetched = Arc::clone(&self.budget).scope(fetching).await;
         drop(waiting);
         let fetched = fetched.map_err(|error| error.redacted(redaction))?;
+        let (fetched, place) = Arc::clone(&self.budget).scope(fetched.placed()).await;
         let returns = offered.returns.get_or_init(|| {
             let schema = offered.card.returns.as_ref();
             schema.and_then(DeclaredSchema::new).map(Arc::new)
@@ -334,18 +343,21 @@ impl Inner {
         let limits = self.limits;
         // Large answers take a while.
         let read = spawn_blocking(move || {
-            StoredAnswer::new(fetched, returns.as_deref(), reader.redaction(), &limits)
+            let answer = StoredAnswer::new(fetched, returns.as_deref(), reader.redaction(), &limits);
+            // Held until then, also if nobody waits any more.
+            (answer, place)
         });
-        let read = read.await.unwrap_or_else(|_| {
+        let (read, place) = read.await.unwrap_or_else(|_| {
             let kind = ConnectorErrorKind::Provider { status: None };
-            Err(ConnectorError::new(kind, "the host could not read the answer"))
+            let failed = ConnectorError::new(kind, "the host could not read the answer");
+            (Err(failed), None)
         });
         let (mut answer, table) = read.map_err(|error| error.of_call(name, &offered.card.function))?;
         if let Some(allowance) = allowance {
             allowance.fetched(answer.bytes.len());
         }
         if let (Some(table), Some(store)) = (table, &self.terms.store) {
-            answer.storing = Some(Storing::start(table, store.clone(), limits, running));
+            answer.storing = Some(Storing::start(table, store.clone(), limits, (running, place)));
         }
         Ok(answer)
     }

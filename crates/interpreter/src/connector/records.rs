@@ -10,13 +10,19 @@ use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, NullBuilder, StringBuilder, UInt64Builder,
 };
 use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use cellblock_protocol::Blob;
 use serde_json::{Number, Value};
 
+use super::BlobWriter;
+use super::row_stream::each_row;
 use crate::output::{DecodingLimits, OutputError};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 65_536;
+/// Rows of a batch that is read from a file.
+const STREAMED_ROWS: usize = 8192;
 /// Largest integer up to which floating-point numbers have every integer.
 const EXACT: u64 = 1 << 53;
 
@@ -37,9 +43,11 @@ enum ColumnKind {
 }
 
 /// The columns of a list of records.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RecordColumns {
     kinds: Vec<(String, ColumnKind)>,
+    places: HashMap<String, usize>,
+    rows: u64,
 }
 
 /// Returns the list of records in an answer: the answer itself, or its only list, beside which there are only plain values.
@@ -61,28 +69,85 @@ pub(super) fn records(answer: &Value) -> Option<&[Value]> {
 impl RecordColumns {
     /// Looks at all values. The error says why they are not stored as a table.
     pub(super) fn of(rows: &[Value], limits: &DecodingLimits) -> Result<Self, String> {
-        let mut columns = Self { kinds: Vec::new() };
-        let mut places: HashMap<&str, usize> = HashMap::new();
-        for row in rows.iter().filter_map(Value::as_object) {
-            for (name, value) in row {
-                let next = columns.kinds.len();
-                let place = *places.entry(name).or_insert(next);
-                if place == limits.columns {
-                    return Err(format!("it has more than {place} columns"));
-                }
-                if place == next {
-                    columns.kinds.push((name.clone(), ColumnKind::Null));
-                }
-                let kind = &mut columns.kinds[place].1;
-                *kind = kind.and(value);
-            }
+        let mut columns = Self::default();
+        for row in rows {
+            columns.add(row, limits)?;
         }
-        let cells = (rows.len() as u64).saturating_mul(columns.kinds.len() as u64);
+        columns.check(limits)?;
+        Ok(columns)
+    }
+
+    /// Looks at the values of a further row.
+    pub(super) fn add(&mut self, row: &Value, limits: &DecodingLimits) -> Result<(), String> {
+        self.rows += 1;
+        for (name, value) in row.as_object().into_iter().flatten() {
+            let place = match self.places.get(name) {
+                Some(place) => *place,
+                None if self.kinds.len() == limits.columns => {
+                    return Err(format!("it has more than {} columns", limits.columns));
+                }
+                None => {
+                    let place = self.kinds.len();
+                    self.places.insert(name.clone(), place);
+                    self.kinds.push((name.clone(), ColumnKind::Null));
+                    place
+                }
+            };
+            let kind = &mut self.kinds[place].1;
+            *kind = kind.and(value);
+        }
+        Ok(())
+    }
+
+    /// Checks the number of cells.
+    pub(super) fn check(&self, limits: &DecodingLimits) -> Result<(), String> {
+        let cells = self.rows.saturating_mul(self.kinds.len() as u64);
         let most = limits.free_cells;
         if cells > most {
             return Err(format!("as a table it has {cells} cells, the limit is {most}"));
         }
-        Ok(columns)
+        Ok(())
+    }
+
+    /// Reads the records in the list of a JSON document twice: their types, and their values into an Arrow IPC stream. Only some are in
+    /// memory at a time.
+    pub(super) fn stream_of(
+        document: &Blob,
+        key: Option<&str>,
+        limits: &DecodingLimits,
+    ) -> Result<(Self, Blob), String> {
+        let mut columns = Self::default();
+        each_row(document, key, |row| {
+            if !row.is_object() {
+                return Err(format!("row {} is not an object", columns.rows + 1));
+            }
+            columns.add(&row, limits)
+        })?;
+        columns.check(limits)?;
+        let schema = columns.schema();
+        let failed = |error: &dyn std::error::Error| error.to_string();
+        let stream = StreamWriter::try_new(BlobWriter::default(), &schema);
+        let mut stream = stream.map_err(|error| failed(&error))?;
+        let mut rows = Vec::new();
+        let mut write = |rows: &mut Vec<Value>| {
+            let batch = columns.batch(&schema, rows).map_err(|error| failed(&error))?;
+            rows.clear();
+            stream.write(&batch).map_err(|error| failed(&error))
+        };
+        each_row(document, key, |row| {
+            rows.push(row);
+            if rows.len() == STREAMED_ROWS {
+                write(&mut rows)
+            } else {
+                Ok(())
+            }
+        })?;
+        if !rows.is_empty() {
+            write(&mut rows)?;
+        }
+        let written = stream.into_inner().map_err(|error| failed(&error))?;
+        let written = written.finish().map_err(|error| failed(&error))?;
+        Ok((columns, written))
     }
 
     pub(super) fn schema(&self) -> SchemaRef {
@@ -122,15 +187,18 @@ impl RecordColumns {
         schema: &SchemaRef,
         rows: &[Value],
     ) -> impl Iterator<Item = Result<RecordBatch, OutputError>> {
-        rows.chunks(BATCH_ROWS).map(move |rows| {
-            let columns = self.kinds.iter().map(|(name, kind)| {
-                let values = rows
-                    .iter()
-                    .map(|row| row.get(name).filter(|value| !value.is_null()));
-                kind.array(values, rows.len())
-            });
-            Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect())?)
-        })
+        rows.chunks(BATCH_ROWS).map(move |rows| self.batch(schema, rows))
+    }
+
+    /// Returns some rows as a batch of this schema.
+    pub(super) fn batch(&self, schema: &SchemaRef, rows: &[Value]) -> Result<RecordBatch, OutputError> {
+        let columns = self.kinds.iter().map(|(name, kind)| {
+            let values = rows
+                .iter()
+                .map(|row| row.get(name).filter(|value| !value.is_null()));
+            kind.array(values, rows.len())
+        });
+        Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect())?)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Small views of large values, for logs.
 
+use std::collections::VecDeque;
+
 use serde_json::{Map, Value};
 
 use super::records::records;
@@ -24,31 +26,74 @@ pub(super) struct Rows {
     pub(super) tail: Vec<Value>,
 }
 
+/// Rows of a list that is seen item by item.
+#[derive(Debug, Default)]
+pub(super) struct RowsSample {
+    rows: Rows,
+    seen: u64,
+    /// Whether an item was no record.
+    is_other: bool,
+    tail: VecDeque<Value>,
+}
+
+impl RowsSample {
+    pub(super) fn add(&mut self, item: &Value) {
+        self.seen += 1;
+        let Some(fields) = item.as_object() else {
+            self.is_other = true;
+            return;
+        };
+        if self.seen <= SEARCHED as u64 {
+            self.rows.list(fields);
+        }
+        if self.seen <= ROWS as u64 {
+            return self.rows.head.push(sample(item));
+        }
+        if self.tail.len() == ROWS {
+            self.tail.pop_front();
+        }
+        self.tail.push_back(sample(item));
+    }
+
+    /// Returns the rows, if all items were records.
+    pub(super) fn finish(self) -> Rows {
+        if self.is_other {
+            return Rows::default();
+        }
+        Rows {
+            count: Some(self.seen),
+            tail: self.tail.into(),
+            ..self.rows
+        }
+    }
+}
+
 impl Rows {
+    /// Adds the names of columns that are not listed yet.
+    fn list(&mut self, fields: &Map<String, Value>) {
+        for name in fields.keys() {
+            if self.columns.len() < COLUMNS && !self.columns.contains(name) {
+                self.columns.push(name.clone());
+            }
+        }
+    }
+
     /// Looks for rows; see [`records`].
     pub(super) fn of(value: &Value) -> Self {
         let Some(list) = records(value) else {
             return Self::default();
         };
-        let mut columns: Vec<String> = Vec::new();
-        for name in list
-            .iter()
-            .take(SEARCHED)
-            .filter_map(Value::as_object)
-            .flat_map(Map::keys)
-        {
-            if columns.len() < COLUMNS && !columns.contains(name) {
-                columns.push(name.clone());
-            }
-        }
-        let head = list.iter().take(ROWS).map(sample).collect();
-        let tail = &list[list.len().saturating_sub(ROWS).max(ROWS.min(list.len()))..];
-        Self {
+        let mut rows = Self {
             count: Some(list.len() as u64),
-            columns,
-            head,
-            tail: tail.iter().map(sample).collect(),
+            ..Self::default()
+        };
+        for fields in list.iter().take(SEARCHED).filter_map(Value::as_object) {
+            rows.list(fields);
         }
+        rows.head = list.iter().take(ROWS).map(sample).collect();
+        let tail = &list[list.len().saturating_sub(ROWS).max(ROWS.min(list.len()))..];
+        rows.tail = tail.iter().map(sample).collect();
+        rows
     }
 }
 

@@ -9,6 +9,7 @@ use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 
+use super::LargeAnswer;
 use super::answer::Unstored;
 use crate::output::{ArtifactRef, DecodingLimits, PARQUET};
 
@@ -26,16 +27,16 @@ impl fmt::Debug for Storing {
 }
 
 impl Storing {
-    /// Starts to store a table. The permit is held until then, so that a session has few tables in memory.
+    /// Starts to store a table. Its places are held until then, so that a session, and the host, have few tables in memory.
     pub(super) fn start(
         table: Unstored,
         store: Store,
         limits: DecodingLimits,
-        permit: OwnedSemaphorePermit,
+        places: (OwnedSemaphorePermit, Option<LargeAnswer>),
     ) -> Self {
         let task = tokio::spawn(async move {
-            let _permit = permit;
             let stored = tokio::time::timeout(LIMIT, stored(table, &store, limits)).await;
+            drop(places);
             stored.unwrap_or_else(|_| Err(format!("it took longer than {} s", LIMIT.as_secs())))
         });
         let ended = async move { task.await.unwrap_or_else(|_| Err("the host failed".to_owned())) };

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use cellblock_protocol::text::counted;
+
 use super::codes::{ARTIFACT_NOT_DECLARED, ARTIFACT_NOT_EMITTED, TOO_MANY_ARTIFACTS, WRONG_ARTIFACT_KIND};
-use super::wording::{and, count};
+use super::wording::and;
 use super::{ArtifactKind, Contract};
 use crate::rejection::Rejection;
 
@@ -97,7 +99,7 @@ fn how_to_emit(missing: &[ArtifactKind], drawn_unsaved: usize) -> String {
 
 fn was(figures: usize) -> String {
     let verb = if figures == 1 { "was" } else { "were" };
-    format!("{} {verb}", count(figures, "figure"))
+    format!("{} {verb}", counted(figures, "figure"))
 }
 
 fn names(kinds: impl IntoIterator<Item = ArtifactKind>) -> String {

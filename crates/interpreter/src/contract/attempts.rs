@@ -1,7 +1,8 @@
 //! Limit on a model's failed attempts before the tool is disabled.
 
+use cellblock_protocol::text::counted;
+
 use super::codes::ATTEMPTS_EXHAUSTED;
-use super::wording::count;
 use crate::rejection::Rejection;
 
 /// Failures since the last success, and their maximum.
@@ -46,7 +47,7 @@ impl Attempts {
             message: format!(
                 "{} in a row failed, which is the limit, so nothing was run; do not call this tool again, answer with \
                  what there is, and tell the user what could not be derived",
-                count(self.failed as usize, "attempt")
+                counted(self.failed, "attempt")
             ),
             ..Rejection::default()
         })
@@ -69,10 +70,7 @@ impl Attempts {
     pub fn notice(&self) -> String {
         match self.left() {
             0 => "no attempts left: do not call this tool again, answer with what there is".to_owned(),
-            left => format!(
-                "{} left; repair the call and try again",
-                count(left as usize, "attempt")
-            ),
+            left => format!("{} left; repair the call and try again", counted(left, "attempt")),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The mistakes of one call, limited to a number that a model can handle.
 
+use cellblock_protocol::text::counted;
+
 use crate::rejection::Rejection;
 
 /// Maximum number of mistakes that are reported at once.
@@ -24,10 +26,11 @@ impl Mistakes {
     /// Returns all of them; the last one contains the number of omitted ones.
     pub(crate) fn all(mut self) -> Vec<Rejection> {
         if let (Some(last), 1..) = (self.told.last_mut(), self.more) {
-            last.message = format!(
-                "{} ({} more problems of this call are not listed)",
-                last.message, self.more
+            let (more, verb) = (
+                counted(self.more, "more problem"),
+                if self.more == 1 { "is" } else { "are" },
             );
+            last.message = format!("{} ({more} of this call {verb} not listed)", last.message);
         }
         self.told
     }

@@ -119,11 +119,3 @@ pub(crate) fn unknown_alias(field: String, given: &str, known: &Known) -> Reject
     let rejection = Rejection::of_field(super::codes::UNKNOWN_ALIAS, field, message);
     with_aliases(rejection, given, known)
 }
-
-/// Formats a count: `1 figure`, `2 figures`.
-pub(super) fn count(number: usize, one: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        _ => format!("{number} {one}s"),
-    }
-}

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use cellblock_sandbox::limits::NetworkPolicy;
 
 use super::Owner;
+use super::uploads::UploadAllowance;
 use crate::connector::{Connector, FetchAllowance};
 use crate::run_record::RunSink;
+#[cfg(feature = "egress")]
+use crate::session::EgressLog;
+use crate::session::SessionOptions;
 
 /// The requested resource, if it is known.
 pub type Admission<'a, T> = Pin<Box<dyn Future<Output = Result<T, Denied>> + Send + 'a>>;
@@ -41,13 +45,40 @@ pub trait Meter: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns what takes records of the requests of this owner's code to hosts; none are made by default.
+    #[cfg(feature = "egress")]
+    fn egress_log(&self, _owner: &Owner) -> Option<Arc<dyn EgressLog>> {
+        None
+    }
+
     /// Returns what takes records of this owner's runs; none are made by default.
     fn runs(&self, _owner: &Owner) -> Option<Arc<dyn RunSink>> {
         None
     }
 
-    /// Checks that this many bytes may be put into a session.
-    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()>;
+    /// Returns the options of a session of this owner, as far as they follow from who it is.
+    fn granted(&self, owner: &Owner) -> SessionOptions {
+        SessionOptions {
+            fetch_allowance: self.fetch_allowance(owner),
+            runs: self.runs(owner),
+            #[cfg(feature = "egress")]
+            egress_log: self.egress_log(owner),
+            ..SessionOptions::default()
+        }
+    }
+
+    /// Asked before an upload of at least this many bytes is received, whose pieces are then taken from what it returns.
+    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>>;
+
+    /// Counts an upload that is in memory, as part of a JSON document.
+    fn uploaded<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()> {
+        Box::pin(async move {
+            let mut allowance = self.upload(owner, bytes).await?;
+            allowance.take(bytes)?;
+            allowance.keep();
+            Ok(())
+        })
+    }
 }
 
 /// Leave to have or run something, given back when it is dropped.
@@ -84,7 +115,7 @@ impl Meter for Unmetered {
         Box::pin(async { Ok(Permit::new(())) })
     }
 
-    fn upload<'a>(&'a self, _: &'a Owner, _: u64) -> Admission<'a, ()> {
-        Box::pin(async { Ok(()) })
+    fn upload<'a>(&'a self, _: &'a Owner, _: u64) -> Admission<'a, Box<dyn UploadAllowance>> {
+        Box::pin(async { Ok(Box::new(()) as _) })
     }
 }

@@ -6,7 +6,7 @@
 //!     └──get──> Resident ──turn──────────> Exclusive  nobody else uses the session meanwhile
 //! ```
 //!
-//! A [`Meter`] says how much an owner may have and run.
+//! A [`Meter`] says how much an owner may have, run and send; [`uploads`] receive what it sends.
 //!
 //! A registry knows neither sandboxes nor protocols. What a face keeps beside a session is its [`Hosted`].
 
@@ -16,6 +16,7 @@ mod registry;
 mod resident;
 #[cfg(test)]
 mod tests;
+pub mod uploads;
 
 use std::time::Duration;
 

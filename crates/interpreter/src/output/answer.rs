@@ -8,6 +8,7 @@ use tokio::task::spawn_blocking;
 
 use super::decode::{Decoding, about, at_most_one};
 use super::text::name;
+use super::unkept::UnkeptBytes;
 use super::value::{Answer, Chart};
 use super::{DecodingLimits, OutputError};
 use crate::chart::{self, Rows};
@@ -15,18 +16,28 @@ use crate::chart::{self, Rows};
 const JSON: &str = "application/json";
 
 impl Decoding {
-    pub(super) async fn answer(&self, it: protocol::Answer, blobs: Vec<Blob>) -> Result<Answer, OutputError> {
+    pub(super) async fn answer(
+        &self,
+        it: protocol::Answer,
+        blobs: Vec<Blob>,
+        unkept: &mut Vec<UnkeptBytes>,
+    ) -> Result<Answer, OutputError> {
         let bytes = document("result", blobs, &self.limits)?;
         let value = serde_json::from_slice(&bytes).map_err(malformed("result"))?;
         let about = about(Kind::Result, JSON);
         Ok(Answer {
             value,
             python_type: name(it.python_type, self.limits.name_chars),
-            json: self.publish(Blob::Memory(bytes), &about).await?,
+            json: self.publish(Blob::Memory(bytes), &about, unkept).await,
         })
     }
 
-    pub(super) async fn chart(&self, it: protocol::Chart, blobs: Vec<Blob>) -> Result<Chart, OutputError> {
+    pub(super) async fn chart(
+        &self,
+        it: protocol::Chart,
+        blobs: Vec<Blob>,
+        unkept: &mut Vec<UnkeptBytes>,
+    ) -> Result<Chart, OutputError> {
         let mut blobs = blobs.into_iter();
         let bytes = document("chart", blobs.next().into_iter().collect(), &self.limits)?;
         let picture = at_most_one("chart", blobs.collect(), true)?;
@@ -41,12 +52,12 @@ impl Decoding {
             .map_err(|_| OutputError::Panicked)?
             .map_err(|source| OutputError::Chart { source })?;
         let described = about(Kind::Chart, CHART);
-        let document = self.publish(Blob::Memory(document), &described).await?;
+        let document = self.publish(Blob::Memory(document), &described, unkept).await;
         let (image, size) = match picture {
             Some(blob) => {
                 let (blob, size) = self.checked(ImageMime::Png, blob).await?;
                 let described = about(Kind::Figure, ImageMime::Png.as_str());
-                (Some(self.publish(blob, &described).await?), size)
+                (self.publish(blob, &described, unkept).await, size)
             }
             None => (None, None),
         };

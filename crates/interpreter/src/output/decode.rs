@@ -1,12 +1,14 @@
 //! Converting a kernel's outputs to checked ones.
 
-use cellblock_artifact::{About, ArtifactId, Kind, Store};
+use cellblock_artifact::{About, ArtifactDraft, ArtifactId, Kind, Store};
 use cellblock_protocol::{self as protocol, Blob, ImageMime, Scalar, Series};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use super::redact::{redact, redact_source};
+use super::table::Table;
 use super::text::{cut, name};
+use super::unkept::{DecodedOutput, UnkeptBytes, why_unkept};
 use super::value::{
     ArtifactRef, Column, Dataframe, Exception, Figure, Image, Output, Primitive, Representation, Rich,
 };
@@ -39,24 +41,35 @@ impl Decoding {
         Self { limits, ..self }
     }
 
-    /// Checks an output and stores its bytes.
-    pub async fn decode(&self, output: protocol::Output, blobs: Vec<Blob>) -> Result<Output, OutputError> {
-        match output {
-            protocol::Output::Dataframe(it) => self.dataframe(it, blobs).await.map(Output::Dataframe),
-            protocol::Output::Figure(it) => self.figure(it, blobs).await.map(Output::Figure),
-            protocol::Output::Image(it) => self.image(it, blobs).await.map(Output::Image),
-            protocol::Output::Rich(it) => self.rich(it, blobs).await.map(Output::Rich),
-            protocol::Output::Primitive(it) => self.primitive(it, &blobs).map(Output::Primitive),
-            protocol::Output::Chart(it) => self.chart(it, blobs).await.map(Output::Chart),
-            protocol::Output::Result(it) => self.answer(it, blobs).await.map(Output::Result),
-            protocol::Output::Exception(it) => self.exception(it, &blobs).map(Output::Exception),
+    /// Checks an output and stores its bytes. Bytes that cannot be stored are left out.
+    pub async fn decode(
+        &self,
+        output: protocol::Output,
+        blobs: Vec<Blob>,
+    ) -> Result<DecodedOutput, OutputError> {
+        let mut unkept = Vec::new();
+        let lost = &mut unkept;
+        let output = match output {
+            protocol::Output::Dataframe(it) => Output::Dataframe(self.dataframe(it, blobs, lost).await?),
+            protocol::Output::Figure(it) => Output::Figure(self.figure(it, blobs, lost).await?),
+            protocol::Output::Image(it) => Output::Image(self.image(it, blobs, lost).await?),
+            protocol::Output::Rich(it) => Output::Rich(self.rich(it, blobs, lost).await?),
+            protocol::Output::Primitive(it) => Output::Primitive(self.primitive(it, &blobs)?),
+            protocol::Output::Chart(it) => Output::Chart(self.chart(it, blobs, lost).await?),
+            protocol::Output::Result(it) => Output::Result(self.answer(it, blobs, lost).await?),
+            protocol::Output::Exception(it) => Output::Exception(self.exception(it, &blobs)?),
+        };
+        for bytes in &mut unkept {
+            bytes.name = output.name().map(str::to_owned);
         }
+        Ok(DecodedOutput { output, unkept })
     }
 
     async fn dataframe(
         &self,
         mut it: protocol::Dataframe,
         blobs: Vec<Blob>,
+        unkept: &mut Vec<UnkeptBytes>,
     ) -> Result<Dataframe, OutputError> {
         let blob = at_most_one("dataframe", blobs, it.truncated)?;
         if it.columns.len() > self.limits.columns {
@@ -67,14 +80,13 @@ impl Decoding {
                 actual,
             });
         }
-        let announced = it.clone();
-        let read = match blob {
+        let bytes = blob.as_ref().map_or(0, Blob::len);
+        let (read, mut failure) = match blob {
             Some(blob) => {
-                let (limits, draft) = (self.limits, self.store.draft()?);
-                let read = spawn_blocking(move || table::store(&announced, &blob, &limits, draft)).await;
-                Some(read.map_err(|_| OutputError::Panicked)??)
+                let (read, failure) = self.table(it.clone(), blob).await?;
+                (Some(read), failure)
             }
-            None => None,
+            None => (None, None),
         };
         let label = self.label(it.name.take());
         let mut note = None;
@@ -86,8 +98,10 @@ impl Decoding {
                 Ok(file) => {
                     let bytes = file.len();
                     let about = about(Kind::Dataframe, PARQUET);
-                    let sha256 = self.store.put_draft(file, &about).await?;
-                    stored = Some(reference(sha256, &about, bytes));
+                    match self.store.put_draft(file, &about).await {
+                        Ok(sha256) => stored = Some(reference(sha256, &about, bytes)),
+                        Err(error) => failure = Some(error.into()),
+                    }
                 }
                 Err(why) => note = Some(why),
             }
@@ -95,6 +109,10 @@ impl Decoding {
             note = Some(
                 "no row was small enough to be shown: select fewer columns or shorten their values".into(),
             );
+        }
+        if let Some(error) = failure {
+            note = Some(format!("the rows could not be stored: {}", why_unkept(&error)));
+            unkept.push(lost(PARQUET, bytes, error));
         }
         let rows_stored = match (&stored, it.truncated) {
             (None, _) => 0,
@@ -124,7 +142,35 @@ impl Decoding {
         })
     }
 
-    async fn figure(&self, it: protocol::Figure, blobs: Vec<Blob>) -> Result<Figure, OutputError> {
+    /// Reads a table and writes it. Without its file, it has the error that kept the file from being written.
+    async fn table(
+        &self,
+        announced: protocol::Dataframe,
+        blob: Blob,
+    ) -> Result<(Table<ArtifactDraft>, Option<OutputError>), OutputError> {
+        let (limits, draft) = (self.limits, self.store.draft());
+        let read = spawn_blocking(move || {
+            let stored = draft
+                .map_err(OutputError::from)
+                .and_then(|draft| table::store(&announced, &blob, &limits, draft));
+            match stored {
+                Err(error) if !error.is_from_the_kernel() => {
+                    // The rows that are shown need no disk.
+                    let shown = table::store(&announced, &blob, &limits, std::io::sink())?;
+                    Ok((shown.without_file(), Some(error)))
+                }
+                stored => stored.map(|table| (table, None)),
+            }
+        });
+        read.await.map_err(|_| OutputError::Panicked)?
+    }
+
+    async fn figure(
+        &self,
+        it: protocol::Figure,
+        blobs: Vec<Blob>,
+        unkept: &mut Vec<UnkeptBytes>,
+    ) -> Result<Figure, OutputError> {
         let blob = at_most_one("figure", blobs, true)?;
         let label = self.label(it.name);
         let missing = blob.is_none() && it.spec.is_none();
@@ -132,7 +178,7 @@ impl Decoding {
             Some(blob) => {
                 let (blob, size) = self.checked(ImageMime::Png, blob).await?;
                 let about = about(Kind::Figure, ImageMime::Png.as_str());
-                (Some(self.publish(blob, &about).await?), size)
+                (self.publish(blob, &about, unkept).await, size)
             }
             None => (None, None),
         };
@@ -140,10 +186,11 @@ impl Decoding {
             Some(spec) => {
                 let json = specification(&spec, &self.limits)?;
                 let about = about(Kind::Figure, VEGA_LITE);
-                Some(self.publish(Blob::Memory(json), &about).await?)
+                self.publish(Blob::Memory(json), &about, unkept).await
             }
             None => None,
         };
+        let missing = missing || !unkept.is_empty();
         let (series, fewer_series) = self.series(it.series);
         let fewer_axes = it.axes.len() > self.limits.entries;
         let axes = it
@@ -171,7 +218,12 @@ impl Decoding {
         })
     }
 
-    async fn image(&self, it: protocol::Image, blobs: Vec<Blob>) -> Result<Image, OutputError> {
+    async fn image(
+        &self,
+        it: protocol::Image,
+        blobs: Vec<Blob>,
+        unkept: &mut Vec<UnkeptBytes>,
+    ) -> Result<Image, OutputError> {
         let label = self.label(it.name);
         let Some(blob) = at_most_one("image", blobs, it.truncated)? else {
             return Ok(Image {
@@ -184,7 +236,7 @@ impl Decoding {
         };
         let (blob, size) = self.checked(it.mime, blob).await?;
         let about = about(Kind::Image, it.mime.as_str());
-        let image = Some(self.publish(blob, &about).await?);
+        let image = self.publish(blob, &about, unkept).await;
         let (width, height) = (size.map(|size| size.width), size.map(|size| size.height));
         Ok(Image {
             name: label,
@@ -195,7 +247,12 @@ impl Decoding {
         })
     }
 
-    async fn rich(&self, it: protocol::Rich, blobs: Vec<Blob>) -> Result<Rich, OutputError> {
+    async fn rich(
+        &self,
+        it: protocol::Rich,
+        blobs: Vec<Blob>,
+        unkept: &mut Vec<UnkeptBytes>,
+    ) -> Result<Rich, OutputError> {
         let left_out = it.truncated && blobs.is_empty();
         if blobs.len() != it.mimes.len() && !left_out {
             let (expected, actual) = (it.mimes.len(), blobs.len());
@@ -213,15 +270,15 @@ impl Decoding {
                 (blob, _) = self.checked(known, blob).await?;
             }
             let about = about(Kind::Rich, &mime);
-            let artifact = self.publish(blob, &about).await?;
-            bundle.push(Representation { mime, artifact });
+            let artifact = self.publish(blob, &about, unkept).await;
+            bundle.extend(artifact.map(|artifact| Representation { mime, artifact }));
         }
         let (text, shorter) = cut(it.text, self.limits.text_chars);
         Ok(Rich {
             name: label,
             text,
             bundle,
-            truncated: it.truncated || shorter,
+            truncated: it.truncated || shorter || !unkept.is_empty(),
         })
     }
 
@@ -296,9 +353,25 @@ impl Decoding {
         checked.map_err(|_| OutputError::Panicked)?
     }
 
-    pub(super) async fn publish(&self, blob: Blob, about: &About) -> Result<ArtifactRef, OutputError> {
+    /// Stores bytes. Returns nothing if that fails, and adds them to what could not be stored.
+    pub(super) async fn publish(
+        &self,
+        blob: Blob,
+        about: &About,
+        unkept: &mut Vec<UnkeptBytes>,
+    ) -> Option<ArtifactRef> {
         let bytes = blob.len();
-        let sha256 = match blob {
+        match self.put(blob, about).await {
+            Ok(sha256) => Some(reference(sha256, about, bytes)),
+            Err(error) => {
+                unkept.push(lost(&about.media_type, bytes, error));
+                None
+            }
+        }
+    }
+
+    async fn put(&self, blob: Blob, about: &About) -> Result<ArtifactId, OutputError> {
+        Ok(match blob {
             Blob::Memory(bytes) => self.store.put(bytes, about).await?,
             Blob::File(file, length) => {
                 if file.metadata()?.len() != length {
@@ -306,8 +379,7 @@ impl Decoding {
                 }
                 self.store.put_file(file, about).await?
             }
-        };
-        Ok(reference(sha256, about, bytes))
+        })
     }
 
     fn series(&self, series: Vec<Series>) -> (Vec<Series>, bool) {
@@ -352,6 +424,16 @@ pub(super) fn about(kind: Kind, media_type: &str) -> About {
         kind,
         media_type: media_type.to_owned(),
         origin: None,
+    }
+}
+
+/// Describes bytes that could not be stored; their output's name is added when it is known.
+fn lost(media_type: &str, bytes: u64, error: OutputError) -> UnkeptBytes {
+    UnkeptBytes {
+        name: None,
+        media_type: media_type.to_owned(),
+        bytes,
+        error,
     }
 }
 

@@ -14,6 +14,7 @@ mod picture;
 mod redact;
 pub(crate) mod table;
 pub(crate) mod text;
+mod unkept;
 mod value;
 
 #[doc(hidden)]
@@ -30,6 +31,8 @@ pub(crate) use table::{
     RowOrder, batches as table_batches, rows as table_rows, slice as table_slice, write_arrow, write_csv,
 };
 pub use table::{RowsFormat, TablePage};
+pub(crate) use unkept::why_unkept;
+pub use unkept::{DecodedOutput, UnkeptBytes};
 pub use value::{
     Answer, ArtifactRef, Chart, Column, Dataframe, Exception, Figure, Image, Output, Primitive,
     Representation, Rich,

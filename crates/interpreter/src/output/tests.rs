@@ -80,7 +80,8 @@ async fn a_table_is_stored_as_parquet_and_shown_with_its_types() {
     let output = decoding
         .decode(protocol::Output::Dataframe(said), vec![bytes.into()])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     let artifact = output.artifacts()[0].clone();
     assert_eq!(
         (artifact.kind, artifact.media_type.as_str()),
@@ -109,12 +110,14 @@ async fn a_table_in_a_spilled_file_is_the_same_table() {
     let from_file = decoding
         .decode(protocol::Output::Dataframe(said.clone()), vec![spilled])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     assert_eq!(
         decoding
             .decode(protocol::Output::Dataframe(said), vec![bytes.into()])
             .await
-            .unwrap(),
+            .unwrap()
+            .output,
         from_file
     );
 }
@@ -133,7 +136,8 @@ async fn a_cut_table_is_not_complete_and_keeps_its_honest_count() {
     let output = decoding
         .decode(protocol::Output::Dataframe(cut.clone()), vec![bytes.into()])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     let Output::Dataframe(table) = output else {
         panic!("{output:?}")
     };
@@ -154,7 +158,8 @@ async fn a_cut_table_is_not_complete_and_keeps_its_honest_count() {
     let output = decoding
         .decode(protocol::Output::Dataframe(nothing), vec![])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     let Output::Dataframe(table) = output else {
         panic!("{output:?}")
     };
@@ -171,7 +176,8 @@ async fn a_figure_is_stored_as_a_picture_and_as_its_specification() {
     let output = decoding
         .decode(protocol::Output::Figure(figure()), vec![png().into()])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     let Output::Figure(figure) = &output else {
         panic!("{output:?}")
     };
@@ -235,7 +241,8 @@ async fn pictures_are_checked_also_in_a_bundle() {
     let output = decoding
         .decode(good, vec![b"<b>".to_vec().into(), png().into()])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     let Output::Rich(rich) = &output else {
         panic!("{output:?}")
     };
@@ -325,7 +332,8 @@ async fn texts_are_bounded_and_secrets_of_an_exception_are_taken_out() {
     let output = decoding
         .decode(protocol::Output::Primitive(primitive), vec![])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     let Output::Primitive(primitive) = output else {
         panic!("{output:?}")
     };
@@ -347,7 +355,8 @@ async fn texts_are_bounded_and_secrets_of_an_exception_are_taken_out() {
     let output = decoding
         .decode(protocol::Output::Exception(exception), vec![])
         .await
-        .unwrap();
+        .unwrap()
+        .output;
     let Output::Exception(exception) = output else {
         panic!("{output:?}")
     };

@@ -52,8 +52,8 @@ impl Output {
                 .iter()
                 .map(|representation| &representation.artifact)
                 .collect(),
-            Self::Chart(it) => std::iter::once(&it.document).chain(&it.image).collect(),
-            Self::Result(it) => vec![&it.json],
+            Self::Chart(it) => it.document.iter().chain(&it.image).collect(),
+            Self::Result(it) => it.json.iter().collect(),
             Self::Primitive(_) | Self::Exception(_) => Vec::new(),
         }
     }
@@ -158,8 +158,8 @@ pub struct Chart {
     pub spec: Value,
     /// Number of rows.
     pub rows: u64,
-    /// The specification with the rows, as one JSON document.
-    pub document: ArtifactRef,
+    /// The specification with the rows, as one JSON document; null if it could not be stored.
+    pub document: Option<ArtifactRef>,
     /// The chart as PNG; null if it could not be drawn, which `note` explains.
     pub image: Option<ArtifactRef>,
     /// Width of the image in pixels.
@@ -178,8 +178,8 @@ pub struct Answer {
     pub value: Value,
     /// Name of its Python type.
     pub python_type: String,
-    /// The value as JSON.
-    pub json: ArtifactRef,
+    /// The value as JSON; null if it could not be stored.
+    pub json: Option<ArtifactRef>,
 }
 
 /// A picture.
@@ -193,7 +193,7 @@ pub struct Image {
     pub width: Option<u32>,
     /// Height in pixels, read from the bytes; null for a vector image.
     pub height: Option<u32>,
-    /// The bytes; null if they exceeded the limit of a cell.
+    /// The bytes; null if they exceeded the limit of a cell or could not be stored.
     pub image: Option<ArtifactRef>,
 }
 

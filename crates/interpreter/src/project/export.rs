@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use arrow_schema::ArrowError;
 use cellblock_artifact::Store;
 use serde::Deserialize;
+use tokio::task::spawn_blocking;
 
 use super::DatasetVersion;
 use crate::error::{Error, Result};
-use crate::output::{OutputError, write_arrow, write_csv};
+use crate::output::{OutputError, table_batches, write_arrow, write_csv};
 
 /// The format of exported rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -38,24 +39,39 @@ impl ExportFormat {
 }
 
 impl DatasetVersion {
-    /// Writes all rows. The stored bytes are checked first.
-    pub async fn export(&self, store: &Store, format: ExportFormat, into: &mut impl Write) -> Result<()> {
-        if format == ExportFormat::Parquet {
-            let mut file = store.verified_file(self.sha256).await?;
-            return io::copy(&mut file, into).map(drop).map_err(Error::Spool);
-        }
-        let batches = self.open(store).await?;
-        let written = match format {
-            ExportFormat::Csv => write_csv(batches, into),
-            _ => write_arrow(batches, into),
-        };
-        written.map_err(|error| match error {
-            ArrowError::CsvError(reason) | ArrowError::InvalidArgumentError(reason) => Error::Argument {
-                name: "format",
-                missing: false,
-                reason: format!("the rows have no CSV form: {reason}; use `parquet` or `arrow`"),
-            },
-            error => OutputError::from(error).into(),
-        })
+    /// Writes all rows, and returns what they were written into. The stored bytes are checked first.
+    pub async fn export<W: Write + Send + 'static>(
+        &self,
+        store: &Store,
+        format: ExportFormat,
+        mut into: W,
+    ) -> Result<W> {
+        let mut file = store.verified_file(self.sha256).await?;
+        let written = spawn_blocking(move || -> Result<W> {
+            if format == ExportFormat::Parquet {
+                io::copy(&mut file, &mut into).map_err(Error::Spool)?;
+                return Ok(into);
+            }
+            let batches = table_batches(file)?;
+            let written = match format {
+                ExportFormat::Csv => write_csv(batches, &mut into),
+                _ => write_arrow(batches, &mut into),
+            };
+            written.map_err(unwritten)?;
+            into.flush().map_err(Error::Spool)?;
+            Ok(into)
+        });
+        written.await.expect("writing rows does not panic")
+    }
+}
+
+fn unwritten(error: ArrowError) -> Error {
+    match error {
+        ArrowError::CsvError(reason) | ArrowError::InvalidArgumentError(reason) => Error::Argument {
+            name: "format",
+            missing: false,
+            reason: format!("the rows have no CSV form: {reason}; use `parquet` or `arrow`"),
+        },
+        error => OutputError::from(error).into(),
     }
 }

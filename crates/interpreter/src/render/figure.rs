@@ -4,11 +4,13 @@ use cellblock_protocol::{Axes, FigureLibrary, Scalar, Series, SeriesKind};
 
 use super::page::cut;
 use super::plain::line;
-use super::{label, note};
+use super::{label, note, with_remark};
 use crate::output::Figure;
 
 /// How much of a label is shown.
 const LABEL: usize = 80;
+/// How many slices of a pie are shown.
+const SLICES: usize = 20;
 
 /// Describes a chart in at most so many characters, series by series.
 pub(super) fn text(figure: &Figure, chars: usize) -> String {
@@ -59,7 +61,7 @@ pub(super) fn text(figure: &Figure, chars: usize) -> String {
         text.push('\n');
         text.push_str(next);
     }
-    text + &note + cue
+    with_remark(&text, &(note + cue), chars)
 }
 
 fn panel((number, axes): (usize, &Axes)) -> Option<String> {
@@ -85,28 +87,61 @@ fn describe(series: &Series) -> String {
         SeriesKind::Area => "area",
         SeriesKind::Image => "raster",
         SeriesKind::Hist => "histogram",
+        SeriesKind::Pie => "pie",
+        SeriesKind::Box => "box plot",
+        SeriesKind::Heatmap => "heatmap",
+        SeriesKind::Other => "other drawing",
     };
     let name = series
         .label
         .as_deref()
         .map(|label| format!(" \"{}\"", cut(&line(label), LABEL)))
         .unwrap_or_default();
+    if matches!(series.kind, SeriesKind::Image | SeriesKind::Other) {
+        return format!("- {kind}{name}: no data");
+    }
+    if series.kind == SeriesKind::Pie {
+        let slices = series.x.iter().zip(&series.y).take(SLICES);
+        let mut shown: Vec<_> = slices
+            .map(|(label, size)| format!("{} {}", scalar(label), scalar(size)))
+            .collect();
+        if series.x.len() > SLICES {
+            shown.push(format!("{} more", series.x.len() - SLICES));
+        }
+        return format!("- {kind}{name}: {}", shown.join(", "));
+    }
     let x = match (series.x.first(), series.x.last()) {
         (Some(first), Some(last)) => format!(", x from {} to {}", scalar(first), scalar(last)),
         _ => String::new(),
     };
-    let numbers = || series.y.iter().filter_map(number);
-    let y = match (
-        numbers().reduce(f64::min),
-        numbers().reduce(f64::max),
-        series.y.last(),
-    ) {
-        (Some(least), Some(most), Some(end)) => {
-            format!(", y between {least:?} and {most:?}, last {}", scalar(end))
+    let values = series.columns.get("z").unwrap_or(&series.y);
+    let numbers = || values.iter().filter_map(number);
+    let (what, last) = match series.kind {
+        SeriesKind::Heatmap => ("z", None),
+        _ => ("y", values.last()),
+    };
+    let y = match (numbers().reduce(f64::min), numbers().reduce(f64::max)) {
+        (Some(low), Some(high)) => {
+            let last = last.map_or_else(String::new, |end| format!(", last {}", scalar(end)));
+            format!(", {what} between {low:?} and {high:?}{last}")
         }
         _ => String::new(),
     };
-    format!("- {kind}{name}: {} points{x}{y}", series.points)
+    let errors = if series.kind != SeriesKind::Box
+        && ["high", "x_high"]
+            .iter()
+            .any(|it| series.columns.contains_key(*it))
+    {
+        ", with error bars"
+    } else {
+        ""
+    };
+    let count = match series.kind {
+        SeriesKind::Box => "boxes",
+        SeriesKind::Heatmap => "cells",
+        _ => "points",
+    };
+    format!("- {kind}{name}: {} {count}{x}{y}{errors}", series.points)
 }
 
 fn number(scalar: &Scalar) -> Option<f64> {

@@ -7,20 +7,23 @@
 mod figure;
 pub(crate) mod page;
 pub(crate) mod plain;
+pub mod redraw;
 mod share;
 mod table;
 mod text;
 
+use cellblock_protocol::text::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::output::{
-    Answer, ArtifactRef, Chart, Exception, Image, Output, OutputPage, Primitive, Rich, Scalar,
+    Answer, ArtifactRef, Chart, Exception, Image, Output, OutputPage, Primitive, Representation, Rich, Scalar,
 };
 
 use self::page::cut;
 use self::plain::{line, lines};
+use self::redraw::redrawn;
 
 /// Characters that one token stands for.
 pub const CHARS_PER_TOKEN: usize = 4;
@@ -59,7 +62,8 @@ pub enum Detail {
     /// As much as there is room for, with pictures.
     #[default]
     Full,
-    /// What it is and how it begins, without pictures: enough for a turn that is over.
+    /// Kind and beginning, without pictures: of a table the shape, the columns and at most 3 rows, of other outputs at most 300
+    /// characters. That is enough for a turn that is over.
     Minimal,
 }
 
@@ -75,7 +79,7 @@ pub fn detailed(outputs: &[Output], detail: Detail, tokens: usize) -> Vec<Block>
     let spent = note.chars().count() + BETWEEN.len() * shown.len();
     let needs: Vec<usize> = shown
         .iter()
-        .map(|output| text_of(output, chars).chars().count())
+        .map(|output| text_of(output, detail, chars).chars().count())
         .map(|needs| match detail {
             Detail::Full => needs,
             Detail::Minimal => (needs + NO_PICTURE.len()).min(MINIMAL),
@@ -87,9 +91,9 @@ pub fn detailed(outputs: &[Output], detail: Detail, tokens: usize) -> Vec<Block>
         let picture = picture(output);
         let mut text = match detail {
             Detail::Minimal if picture.is_some() => {
-                cut(&text_of(output, share), share.saturating_sub(NO_PICTURE.len())) + NO_PICTURE
+                text_of(output, detail, share.saturating_sub(NO_PICTURE.len())) + NO_PICTURE
             }
-            Detail::Full | Detail::Minimal => text_of(output, share),
+            Detail::Full | Detail::Minimal => text_of(output, detail, share),
         };
         if index + 1 < shown.len() {
             text.push_str(BETWEEN);
@@ -117,13 +121,13 @@ pub fn page(output: &Output, page: &OutputPage, tokens: usize) -> String {
     match (output, page) {
         (Output::Dataframe(table), OutputPage::Rows(page)) => table::page_text(table, page, chars),
         (_, OutputPage::Text(page)) => text::page(output.name(), page, chars),
-        _ => text_of(output, chars),
+        _ => text_of(output, Detail::Full, chars),
     }
 }
 
-/// Shows what was written to a stream within so many tokens; its end says most.
+/// Shows what was written to a stream within so many tokens, as it stands after its redraws; its end says most.
 pub fn stream(written: &str, tokens: usize) -> String {
-    text::ends(&lines(written), tokens.saturating_mul(CHARS_PER_TOKEN))
+    text::ends(&lines(&redrawn(written)), tokens.saturating_mul(CHARS_PER_TOKEN))
 }
 
 /// Keeps as many outputs as are worth showing: the first ones, and the last one, which may be an exception.
@@ -160,14 +164,14 @@ fn push(blocks: &mut Vec<Block>, more: String) {
 }
 
 /// Shows one output in at most so many characters.
-fn text_of(output: &Output, chars: usize) -> String {
+fn text_of(output: &Output, detail: Detail, chars: usize) -> String {
     let text = match output {
-        Output::Dataframe(table) => table::text(table, chars),
+        Output::Dataframe(table) => table::text(table, detail, chars),
         Output::Figure(figure) => figure::text(figure, chars),
         Output::Image(image) => image_text(image),
         Output::Primitive(primitive) => primitive_text(primitive, chars),
         Output::Rich(rich) => rich_text(rich, chars),
-        Output::Chart(drawn) => chart_text(drawn),
+        Output::Chart(drawn) => chart_text(drawn, chars),
         Output::Result(answer) => answer_text(answer, chars),
         Output::Exception(exception) => exception_text(exception, chars),
     };
@@ -207,19 +211,31 @@ fn note(note: Option<&str>) -> String {
     note.map(|note| format!("\n({})", line(note))).unwrap_or_default()
 }
 
-fn chart_text(chart: &Chart) -> String {
-    let kind = chart.spec.get("type").and_then(Value::as_str).unwrap_or("chart");
-    let title = chart
+/// Shows content and a remark of ours after it in at most so many characters. Only the content is cut; a remark for which there is no room
+/// is left out.
+fn with_remark(content: &str, remark: &str, chars: usize) -> String {
+    let length = remark.chars().count();
+    let fits = content.chars().count() + length <= chars;
+    if fits || length <= chars / 2 {
+        cut(content, chars - length) + remark
+    } else {
+        cut(content, chars)
+    }
+}
+
+fn chart_text(drawn: &Chart, chars: usize) -> String {
+    let kind = drawn.spec.get("type").and_then(Value::as_str).unwrap_or("chart");
+    let title = drawn
         .title
         .as_deref()
         .map(|title| format!(" \"{}\"", line(title)));
-    format!(
-        "chart{}: {}, {} rows{}",
+    let content = format!(
+        "chart{}: {}, {}",
         title.unwrap_or_default(),
         line(kind),
-        chart.rows,
-        note(chart.note.as_deref())
-    )
+        counted(drawn.rows, "row")
+    );
+    with_remark(&content, &note(drawn.note.as_deref()), chars)
 }
 
 fn answer_text(answer: &Answer, chars: usize) -> String {
@@ -239,7 +255,7 @@ fn image_text(image: &Image) -> String {
     let what = match &image.image {
         Some(artifact) if is_picture(artifact) => "",
         Some(_) => " (a drawing, which is stored but can not be shown here)",
-        None => " (left out: it has more bytes than an output may have; make it smaller)",
+        None => " (left out: it has more bytes than an output may have, or could not be stored)",
     };
     format!(
         "{}image, {}{size}{what}",
@@ -259,27 +275,34 @@ fn primitive_text(primitive: &Primitive, chars: usize) -> String {
     };
     let (label, note) = (label(primitive.name.as_deref()), note(primitive.note.as_deref()));
     let room = chars.saturating_sub(label.chars().count() + note.chars().count());
-    format!("{label}{}{note}", text::pages(&value, room, primitive.truncated))
+    let content = format!("{label}{}", text::pages(&value, room, primitive.truncated));
+    with_remark(&content, &note, chars)
 }
 
 fn rich_text(rich: &Rich, chars: usize) -> String {
-    let forms: Vec<_> = rich
-        .bundle
-        .iter()
-        .map(|form| format!("{} ({} bytes)", line(&form.mime), form.artifact.bytes))
-        .collect();
-    let forms = if forms.is_empty() {
-        String::new()
-    } else {
-        format!("\n(also stored as {})", forms.join(", "))
-    };
-    let forms = cut(&forms, chars / 3);
     let label = label(rich.name.as_deref());
+    let value = lines(&rich.text);
+    let least = label.chars().count() + value.chars().count();
+    let forms = stored(&rich.bundle, chars.saturating_sub(least).max(chars / 2));
     let room = chars.saturating_sub(label.chars().count() + forms.chars().count());
-    format!(
-        "{label}{}{forms}",
-        text::pages(&lines(&rich.text), room, rich.truncated)
-    )
+    let content = format!("{label}{}", text::pages(&value, room, rich.truncated));
+    with_remark(&content, &forms, chars)
+}
+
+/// Lists the forms in which a value is stored, or their number if the list has more than so many characters.
+fn stored(forms: &[Representation], chars: usize) -> String {
+    if forms.is_empty() {
+        return String::new();
+    }
+    let listed: Vec<_> = forms
+        .iter()
+        .map(|form| format!("{} ({})", line(&form.mime), counted(form.artifact.bytes, "byte")))
+        .collect();
+    let listed = format!("\n(also stored as {})", listed.join(", "));
+    if listed.chars().count() <= chars {
+        return listed;
+    }
+    format!("\n(also stored in {})", counted(forms.len(), "other form"))
 }
 
 fn exception_text(exception: &Exception, chars: usize) -> String {

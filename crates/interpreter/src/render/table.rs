@@ -1,11 +1,12 @@
 //! Tables as CSV: dtypes in the heads, pages of rows, and what is hidden.
 
 use cellblock_protocol::DataframeLibrary;
+use cellblock_protocol::text::counted;
 use serde_json::Value;
 
 use super::page::cut;
 use super::plain::line;
-use super::{label, note};
+use super::{Detail, label, note};
 use crate::output::{Column, Dataframe, TablePage};
 
 /// How much of a table is shown.
@@ -17,17 +18,28 @@ struct View {
     cell: usize,
 }
 
+const fn view(columns: usize, head: usize, tail: usize, cell: usize) -> View {
+    View {
+        columns,
+        head,
+        tail,
+        cell,
+    }
+}
+
+const ALL: usize = usize::MAX;
+
+/// From the columns and first rows to a name and a shape.
+const MINIMAL_VIEWS: [View; 5] = [
+    view(ALL, 3, 0, 40),
+    view(10, 3, 0, 30),
+    view(5, 2, 0, 30),
+    view(3, 1, 0, 20),
+    view(0, 0, 0, 0),
+];
+
 /// From all that is there to a name and a shape; cells are cut first, then rows go, then columns.
 const VIEWS: [View; 12] = {
-    const fn view(columns: usize, head: usize, tail: usize, cell: usize) -> View {
-        View {
-            columns,
-            head,
-            tail,
-            cell,
-        }
-    }
-    const ALL: usize = usize::MAX;
     [
         view(ALL, 10, 5, 1000),
         view(ALL, 10, 5, 200),
@@ -45,8 +57,12 @@ const VIEWS: [View; 12] = {
 };
 
 /// Shows a table in at most so many characters, where its shape has room.
-pub(super) fn text(table: &Dataframe, chars: usize) -> String {
-    let mut texts = VIEWS.iter().map(|view| rendered(table, *view));
+pub(super) fn text(table: &Dataframe, detail: Detail, chars: usize) -> String {
+    let views: &[View] = match detail {
+        Detail::Full => &VIEWS,
+        Detail::Minimal => &MINIMAL_VIEWS,
+    };
+    let mut texts = views.iter().map(|view| rendered(table, *view));
     let fits = texts.find(|text| text.chars().nth(chars).is_none());
     fits.unwrap_or_else(|| cut(&shape(table), chars))
 }
@@ -69,19 +85,15 @@ pub(super) fn page_text(table: &Dataframe, shown: &TablePage, chars: usize) -> S
         lines.join("\n") + &note(table.note.as_deref())
     });
     let fits = texts.find(|text| text.chars().nth(chars).is_none());
-    fits.unwrap_or_else(|| cut(&text(table, chars), chars))
+    fits.unwrap_or_else(|| cut(&text(table, Detail::Full, chars), chars))
 }
 
 fn shape(table: &Dataframe) -> String {
     let kind = if table.series { "Series" } else { "DataFrame" };
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
     let (rows, columns) = (table.rows, table.columns.len());
     let name = label(table.name.as_deref());
-    format!(
-        "{name}{kind} — {rows} row{} × {columns} column{}",
-        plural(rows),
-        plural(columns as u64)
-    )
+    let (rows, columns) = (counted(rows, "row"), counted(columns, "column"));
+    format!("{name}{kind} — {rows} × {columns}")
 }
 
 fn rendered(table: &Dataframe, view: View) -> String {
@@ -93,10 +105,10 @@ fn rendered(table: &Dataframe, view: View) -> String {
     let hidden_columns = table.columns.len() - columns;
     let mut hidden = Vec::new();
     if hidden_rows > 0 {
-        hidden.push(format!("{hidden_rows} rows"));
+        hidden.push(counted(hidden_rows, "row"));
     }
     if hidden_columns > 0 {
-        hidden.push(format!("{hidden_columns} columns"));
+        hidden.push(counted(hidden_columns, "column"));
     }
     let mut lines = vec![match hidden.as_slice() {
         [] => shape(table),

@@ -1,5 +1,7 @@
 //! Whole outputs as a model reads them, and that no output breaks the budget.
 
+use std::collections::BTreeMap;
+
 use cellblock_artifact::{ArtifactId, Kind};
 use cellblock_protocol::text::acts;
 use cellblock_protocol::{Axes, DataframeLibrary, FigureLibrary, ImageMime, Scalar, Series, SeriesKind};
@@ -127,6 +129,7 @@ fn figure() -> Figure {
             y: vec![Scalar::Float(315.5), Scalar::Float(371.25)],
             points: 526,
             coverage: None,
+            columns: BTreeMap::new(),
         }],
         image: Some(artifact("image/png")),
         width: Some(640),
@@ -244,6 +247,7 @@ fn any_figure() -> impl Strategy<Value = Output> {
             y,
             points,
             coverage: None,
+            columns: BTreeMap::new(),
         });
     let axes = (of(words()), of(words())).prop_map(|(title, xlabel)| Axes {
         title,
@@ -364,4 +368,68 @@ fn a_minimal_view_has_the_beginnings_and_no_pictures() {
         "{text}"
     );
     assert!(text.chars().count() < 400, "{text}");
+}
+
+#[test]
+fn forms_of_a_value_are_listed_whole_or_counted() {
+    let form = |mime: &str| Representation {
+        mime: mime.to_owned(),
+        artifact: artifact(mime),
+    };
+    let rich = |text: &str, bundle: Vec<Representation>| {
+        Output::Rich(Rich {
+            name: Some("page".into()),
+            text: text.into(),
+            bundle,
+            truncated: false,
+        })
+    };
+    let short = rich("<Page>", vec![form("text/html")]);
+    let whole = "page: <Page>\n(also stored as text/html (12 bytes))";
+    for detail in [Detail::Full, Detail::Minimal] {
+        assert_eq!(super::text(&short, detail, 1000), whole);
+    }
+    let outputs = [short.clone(), text(&"word ".repeat(1000)), short];
+    let shown = all_text(&to_model(&outputs, 100));
+    assert_eq!(shown.matches(whole).count(), 2, "{shown}");
+    let long = rich(&"word ".repeat(1000), vec![form("text/html"), form("text/latex")]);
+    let shown = super::text(&long, Detail::Full, 250);
+    let listed = "\n(also stored as text/html (12 bytes), text/latex (12 bytes))";
+    assert!(shown.ends_with(listed), "{shown}");
+    let many = rich(
+        &"word ".repeat(1000),
+        vec![form("application/x-a-long-name-of-a-form"); 4],
+    );
+    let shown = super::text(&many, Detail::Full, 50);
+    assert!(shown.ends_with("\n(also stored in 4 other forms)"), "{shown}");
+    for tokens in 0..60 {
+        let shown = super::text(&many, Detail::Full, tokens);
+        let remark = shown.rsplit_once("\n(").map(|(_, remark)| remark);
+        assert!(
+            remark.is_none_or(|remark| remark == "also stored in 4 other forms)"),
+            "{shown}"
+        );
+    }
+}
+
+fn all_text(blocks: &[Block]) -> String {
+    let texts = blocks.iter().map(|block| match block {
+        Block::Text { text } => text.as_str(),
+        Block::Image { .. } => "",
+    });
+    texts.collect()
+}
+
+#[test]
+fn a_minimal_view_of_a_small_table_has_its_first_three_rows() {
+    let rows: Vec<_> = (0..5).map(|row| vec![json!(row), json!("x")]).collect();
+    let five = Output::Dataframe(table(5, rows, Vec::new()));
+    let view = |detail| super::text(&five, detail, 1000);
+    let (full, minimal) = (view(Detail::Full), view(Detail::Minimal));
+    assert!(
+        full.ends_with("Rows 1-5 of 5:\n0,x\n1,x\n2,x\n3,x\n4,x"),
+        "{full}"
+    );
+    assert!(minimal.contains("(2 rows not shown)"), "{minimal}");
+    assert!(minimal.contains("Rows 1-3 of 5:\n0,x\n1,x\n2,x\n("), "{minimal}");
 }

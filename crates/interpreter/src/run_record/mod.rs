@@ -130,6 +130,9 @@ pub struct RunCall {
     pub line: u32,
     /// Language of the code.
     pub language: Language,
+    /// Arguments of the code as a script, beginning with its name; absent for the name alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
     /// Statements or one expression.
     pub mode: CellMode,
     /// Whether the value of a trailing expression is displayed.

@@ -30,10 +30,12 @@ use super::run::{CellTerms, End, Ran, run};
 use super::setup::SetupSnippet;
 use super::standby::Standby;
 use super::timeline::{Happened, Timeline};
+use super::unkept;
 use super::volume::OpenVolume;
 #[cfg(feature = "egress")]
 use super::way_out::EgressLog;
 use super::way_out::WayOut;
+use crate::base::HeldLayer;
 use crate::binding::Binding;
 use crate::cell::Cell;
 use crate::connector::{Bundle, Connector, FetchAllowance, FetchRecord, GrantTerms, Grants};
@@ -42,6 +44,7 @@ use crate::execution::{Event, Execution, Outcome};
 use crate::handle::mint;
 use crate::input::Input;
 use crate::lineage::{EndedCell, Ledger, VariableOrigin};
+use crate::memory;
 use crate::project::{Project, ProjectMember};
 use crate::run_record::RunSink;
 use crate::shared::Shared;
@@ -72,7 +75,9 @@ pub struct SessionOptions {
     pub id: Option<String>,
     /// Connectors that its code may call. Cells that derive from tool results may call none.
     pub connectors: Vec<Arc<dyn Connector>>,
-    /// How much its code may fetch with its connectors; any amount by default.
+    /// Packages that it has from its beginning, in addition to those of the image. They are installed before its first cell or command.
+    pub requirements: Vec<String>,
+    /// Allowances of its code for fetches of its connectors and for layers of packages; any amount by default.
     pub fetch_allowance: Option<Arc<dyn FetchAllowance>>,
     /// Project whose datasets its code may publish and load.
     pub project: Option<Project>,
@@ -121,6 +126,7 @@ impl Default for SessionOptions {
             hibernation: Duration::from_hours(24),
             id: None,
             connectors: Vec::new(),
+            requirements: Vec::new(),
             fetch_allowance: None,
             project: None,
             seen: Vec::new(),
@@ -167,7 +173,8 @@ pub(super) struct Actor {
     pub(super) has_files: bool,
     /// Note for the next command after the sandbox with its files was lost.
     pub(super) lost_files: Option<String>,
-    pub(super) layers: Vec<String>,
+    /// Layers of packages that it has required.
+    pub(super) layers: Vec<HeldLayer>,
     /// Origins of the variables of the kernel that is there.
     pub(super) lineage: Ledger,
     /// Setup code that has ended a kernel, by its place.
@@ -359,6 +366,7 @@ impl Actor {
                     self.release_volume().await;
                     self.recorder.flush().await;
                     let _ = answer.send(closed);
+                    memory::settle();
                     return;
                 }
             }
@@ -366,6 +374,7 @@ impl Actor {
         let _ = self.close().await;
         self.release_volume().await;
         self.recorder.flush().await;
+        memory::settle();
     }
 
     /// Ends a request. A guest that broke the protocol gets no second chance; the next request starts in a fresh sandbox.
@@ -408,6 +417,7 @@ impl Actor {
             code: cell.code,
             line: cell.line,
             language: cell.language,
+            argv: cell.argv,
             mode: cell.mode,
             echo: cell.echo,
             store: cell.store,
@@ -418,6 +428,7 @@ impl Actor {
             grace_ms: (!cell.language.is_python())
                 .then(|| u64::try_from(self.limits.grace.as_millis()).unwrap_or(u64::MAX)),
         };
+        self.discard_late_output().await;
         let before = std::mem::take(&mut self.unreported);
         (self.has_files, self.has_variables, self.lost_files) = (true, true, None);
         let grants = self.grants.of_cell(self.trial.is_some());
@@ -446,9 +457,7 @@ impl Actor {
         }
         self.end_others(&verdict.outcome).await;
         let names = ran.names.take().unwrap_or_default();
-        if let Some(trial) = &mut self.trial {
-            trial.note(names.clone());
-        }
+        self.trial.iter_mut().for_each(|trial| trial.note(names.clone()));
         let artifacts: BTreeSet<_> = fetches.iter().filter_map(FetchRecord::artifact_id).collect();
         let inputs = self.lineage.artifacts_behind(&names.read, artifacts.clone());
         let origins = self.lineage.enter(EndedCell {
@@ -461,7 +470,7 @@ impl Actor {
             loads: self.take_loads(),
         });
         let collected = if cell.collect_files && ran.files && self.sandbox.is_some() {
-            self.collect().await?
+            self.collect().await
         } else {
             (Vec::new(), Vec::new())
         };
@@ -472,6 +481,7 @@ impl Actor {
         };
         self.attribute(number, &made, &inputs).await;
         self.save_volume_after_cell().await;
+        self.unreported.extend(unkept::note(&ran.unkept));
         Ok(Execution {
             cell: number,
             outcome: verdict.outcome,
@@ -530,16 +540,7 @@ impl Actor {
         if matches!(ran.end, End::Lost(_)) {
             ran.aftermath = self.rescue().await;
         }
-        match ran.failure.take() {
-            Some(failure) => {
-                // Nobody else tells of the loss.
-                if self.kernel.is_none() {
-                    self.lose_kernel();
-                }
-                Err(failure)
-            }
-            None => Ok(ran),
-        }
+        Ok(ran)
     }
 
     /// A request that user code has no part in: anything but completion is an error, given as its message. What is done for the sake of
@@ -549,9 +550,12 @@ impl Actor {
         message: &ToKernel,
         stoppable: bool,
     ) -> Result<Result<Ran, String>> {
-        let ran = self
+        let mut ran = self
             .run(message, HOUSEKEEPING, None, None, stoppable, &BuiltIn)
             .await?;
+        if let (End::Done { .. }, Some(unkept)) = (&ran.end, ran.unkept.pop()) {
+            return Err(unkept.error);
+        }
         Ok(match &ran.end {
             End::Done {
                 outcome: KernelOutcome::Completed,

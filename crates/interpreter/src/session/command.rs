@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::actor::Actor;
 use super::kept::Kept;
 use super::outputs::Outputs;
+use crate::base::HeldLayer;
 use crate::error::{Effect, Error, Result};
 use crate::execution::StreamText;
 
@@ -38,8 +39,8 @@ pub(crate) struct CommandOrder {
     pub(crate) env: BTreeMap<String, String>,
     /// The most bytes of each stream in its answer.
     pub(crate) stream_bytes: usize,
-    /// Whether a stream that is longer than that is kept in the sandbox, whole.
-    pub(crate) keep_whole: bool,
+    /// Whether a model reads the streams: as they stand after their redraws, and with the whole in the sandbox if one is longer.
+    pub(crate) for_model: bool,
     /// The most files in its answer.
     pub(crate) files: usize,
     /// Hears what it writes as it comes.
@@ -110,7 +111,11 @@ impl Actor {
         asker: &mut oneshot::Sender<Result<Executed>>,
     ) -> Result<Executed> {
         // As long as the command itself may run; what is installed by then is there for the next one.
-        let required = tokio::time::timeout(order.timeout, self.require(&order.requirements)).await;
+        let require = async {
+            self.require_own().await?;
+            self.require(&order.requirements).await
+        };
+        let required = tokio::time::timeout(order.timeout, require).await;
         let limit = order.timeout.as_secs_f64();
         required.map_err(|_| Error::Installing { limit })??;
         let mut notes = self.settled().await?;
@@ -118,7 +123,7 @@ impl Actor {
         self.has_files = true;
         self.commands += 1;
         let mut run = Run {
-            streams: [Kept::new(order.stream_bytes), Kept::new(order.stream_bytes)],
+            streams: [(); 2].map(|()| Kept::new(order.stream_bytes, order.for_model)),
             stopped: None,
             kill_at: None,
         };
@@ -126,10 +131,10 @@ impl Actor {
         let duration = started.elapsed();
         let end = self.judge_command(&run, &said, &mut notes).await?;
         let [stdout, stderr] = run.streams;
-        let stdout = self.finish_stream(stdout, "stdout", order.keep_whole).await;
-        let stderr = self.finish_stream(stderr, "stderr", order.keep_whole).await;
+        let stdout = self.finish_stream(stdout, "stdout").await;
+        let stderr = self.finish_stream(stderr, "stderr").await;
         let outputs = if self.sandbox.is_some() {
-            self.collect_outputs(order.files).await?
+            self.collect_outputs(order.files).await
         } else {
             Outputs::default()
         };
@@ -259,17 +264,33 @@ impl Actor {
                 self.limits.memory_bytes
             ));
         }
+        if end == CommandEnd::TimedOut && self.memory_events().await.1 > 0 {
+            notes.push(format!(
+                "the memory limit of {} bytes was reached, too: use less memory if that is what took so long",
+                self.limits.memory_bytes
+            ));
+        }
         Ok(end)
     }
 
     /// Returns the number of processes killed because of memory since the last call.
     async fn memory_kills(&mut self) -> u64 {
-        let Some(sandbox) = &self.sandbox else { return 0 };
-        let Ok(usage) = sandbox.usage().await else {
-            return 0;
+        self.memory_events().await.0
+    }
+
+    /// The same, and how often the limit on memory was reached.
+    async fn memory_events(&mut self) -> (u64, u64) {
+        let Some(sandbox) = &self.sandbox else {
+            return (0, 0);
         };
-        let before = std::mem::replace(&mut self.usage, usage).memory_kills;
-        usage.memory_kills.saturating_sub(before)
+        let Ok(usage) = sandbox.usage().await else {
+            return (0, 0);
+        };
+        let before = std::mem::replace(&mut self.usage, usage);
+        (
+            usage.memory_kills.saturating_sub(before.memory_kills),
+            usage.memory_refusals.saturating_sub(before.memory_refusals),
+        )
     }
 
     /// Ends everything but the kernel: a command has got rid of the process that watched over it.
@@ -334,7 +355,7 @@ impl Run {
 
 /// Returns the variables of a command: those of the way out, which the requested ones override, and the path to packages that cells required.
 pub(super) fn environment(
-    layers: &[String],
+    layers: &[HeldLayer],
     way_out: &BTreeMap<String, String>,
     asked: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {

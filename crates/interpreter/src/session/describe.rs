@@ -1,7 +1,7 @@
 //! Rows, columns and types of a table file, without reading all of a large one.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use arrow_csv::WriterBuilder;
@@ -11,6 +11,8 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::separator::TextLayout;
 
 /// Bytes up to which a file is read whole to count its rows.
 const COUNTED: u64 = 8 << 20;
@@ -42,6 +44,9 @@ pub struct DatasetShape {
     pub rows: Option<u64>,
     /// Whether the number is an estimate, from the length of the first rows.
     pub about: bool,
+    /// Separator of a CSV file, if it is not a comma.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub separator: Option<char>,
     /// Its columns; empty if the file is not a supported table.
     pub columns: Vec<ColumnType>,
 }
@@ -100,9 +105,19 @@ pub(crate) fn describe(file: &File, format: DatasetFormat) -> DatasetShape {
 
 fn csv(file: &File) -> Result<DatasetShape, ArrowError> {
     let bytes = file.metadata()?.len();
-    let format = CsvFormat::default().with_header(true);
     let mut file = file.try_clone()?;
     file.rewind()?;
+    let mut head = Vec::new();
+    (&mut file).take(SAMPLE_BYTES).read_to_end(&mut head)?;
+    let layout = TextLayout::of(&head);
+    let bytes = bytes - layout.skipped as u64;
+    file.seek(SeekFrom::Start(layout.skipped as u64))?;
+    let separator = layout.separator;
+    let format = CsvFormat::default().with_header(true).with_delimiter(separator);
+    let shape = |schema: &SchemaRef, rows, about| DatasetShape {
+        separator: (separator != b',').then_some(char::from(separator)),
+        ..shape(schema, rows, about)
+    };
     if bytes <= COUNTED {
         let mut content = Vec::new();
         file.take(COUNTED).read_to_end(&mut content)?;
@@ -165,6 +180,7 @@ fn shape(schema: &SchemaRef, rows: Option<u64>, about: bool) -> DatasetShape {
     DatasetShape {
         rows,
         about,
+        separator: None,
         columns: columns.collect(),
     }
 }
@@ -249,6 +265,23 @@ mod tests {
             assert_eq!((shape.rows, shape.about), (Some(rows), false), "{content:?}");
             assert_eq!(shape.columns.len(), 2);
         }
+    }
+
+    #[test]
+    fn other_separators_than_commas_are_found() {
+        for (content, separator) in [
+            (&b"a;b\n1,5;2\n3,5;4\n"[..], ';'),
+            (b"sep=;\na;b\n1;2\n3;4\n", ';'),
+            (b"a|b\n1|2\n3|4\n", '|'),
+        ] {
+            let shape = described(content);
+            let names: Vec<_> = shape.columns.iter().map(|column| column.name.as_str()).collect();
+            assert_eq!(
+                (shape.separator, shape.rows, names),
+                (Some(separator), Some(2), vec!["a", "b"])
+            );
+        }
+        assert_eq!(described(b"a,b\n1;2,3\n").separator, None);
     }
 
     #[test]

@@ -5,14 +5,16 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
-use cellblock_artifact::{About, ArtifactId, Kind};
+use cellblock_artifact::{About, Kind};
 use cellblock_protocol::text::acts;
+use cellblock_protocol::text::counted;
 use cellblock_protocol::{Blob, FileEntry};
 use cellblock_sandbox::guest::{Guest, Listing};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::actor::Actor;
+use super::unkept::UnstoredFile;
 use crate::error::{Error, Result};
 use crate::execution::{ProducedFile, SkippedFile};
 
@@ -43,6 +45,8 @@ pub(super) struct Collected {
 pub(super) struct Stored {
     pub(super) files: Vec<ProducedFile>,
     pub(super) skipped: Vec<SkippedFile>,
+    /// Paths of files that the host could not store now.
+    pub(super) unkept: Vec<String>,
 }
 
 /// What tells a version of a file from the next one.
@@ -59,9 +63,9 @@ impl Collected {
 
 impl Actor {
     /// Stores new and changed files; those that cannot be are named with the reason.
-    pub(super) async fn collect(&mut self) -> Result<(Vec<ProducedFile>, Vec<SkippedFile>)> {
+    pub(super) async fn collect(&mut self) -> (Vec<ProducedFile>, Vec<SkippedFile>) {
         let Some(sandbox) = &self.sandbox else {
-            return Ok((Vec::new(), Vec::new()));
+            return (Vec::new(), Vec::new());
         };
         let guest = sandbox.guest();
         let limit = self.limits.files;
@@ -75,7 +79,7 @@ impl Actor {
             // A room that its own code broke is found out by the next cell; this one has its result.
             (Err(error), _) | (_, Err(error)) => {
                 tracing::info!(error = &error as &dyn std::error::Error, "could not list files");
-                return Ok((Vec::new(), Vec::new()));
+                return (Vec::new(), Vec::new());
             }
         };
         let mut stored = Stored::default();
@@ -95,15 +99,18 @@ impl Actor {
             now.seen.extend(news.iter().map(state_of));
             let rest = self
                 .store_files(news, ROOTS[index], limit as usize, deadline, &mut stored)
-                .await?;
+                .await;
             stored.skipped.extend(rest.map(|entry| SkippedFile {
                 path: escape(&entry.path),
                 reason: format!("more than {limit} files"),
             }));
         }
-        self.collected.stamps = now.stamps;
+        if stored.unkept.is_empty() {
+            self.collected.stamps = now.stamps;
+        }
+        now.seen.retain(|path, _| !stored.unkept.contains(path));
         self.collected.seen.extend(now.seen);
-        Ok((stored.files, stored.skipped))
+        (stored.files, stored.skipped)
     }
 
     /// When the files that are collected from now on must be stored.
@@ -120,7 +127,7 @@ impl Actor {
         most: usize,
         deadline: Instant,
         stored: &mut Stored,
-    ) -> Result<impl Iterator<Item = FileEntry> + use<>> {
+    ) -> impl Iterator<Item = FileEntry> + use<> {
         let mut left = entries.into_iter().peekable();
         while stored.files.len() < most {
             let (mut some, mut bytes) = (Vec::new(), 0_u64);
@@ -136,16 +143,17 @@ impl Actor {
             }
             let done = join_all(some.iter().map(|entry| self.store_file(entry, root, deadline))).await;
             for (entry, done) in some.iter().zip(done) {
-                match done? {
+                match done {
                     Ok(file) => stored.files.extend(file),
-                    Err(reason) => stored.skipped.push(SkippedFile {
-                        path: escape(&entry.path),
-                        reason,
-                    }),
+                    Err(UnstoredFile { reason, again }) => {
+                        stored.unkept.extend(again.then(|| entry.path.clone()));
+                        let path = escape(&entry.path);
+                        stored.skipped.push(SkippedFile { path, reason });
+                    }
                 }
             }
         }
-        Ok(left)
+        left
     }
 
     /// Stores one file, or says why it cannot be.
@@ -154,28 +162,28 @@ impl Actor {
         entry: &FileEntry,
         root: &str,
         deadline: Instant,
-    ) -> Result<Result<Option<ProducedFile>, String>> {
+    ) -> Result<Option<ProducedFile>, UnstoredFile> {
         let Some(name) = relative_name(&entry.path, root) else {
-            return Ok(Err("its name cannot be used outside the sandbox".into()));
+            return Err("its name cannot be used outside the sandbox".to_owned().into());
         };
         let limit = self.limits.collected_file_bytes;
         if entry.size > limit {
-            return Ok(Err(format!("it has {} bytes, the limit is {limit}", entry.size)));
+            return Err(format!("it has {} bytes, the limit is {limit}", entry.size).into());
         }
         let Some(sandbox) = &self.sandbox else {
-            return Ok(Ok(None));
+            return Ok(None);
         };
         let loading = load(sandbox.guest(), &entry.path, entry.size, limit);
         let content = match tokio::time::timeout_at(deadline, loading).await {
             Ok(Ok(content)) => content,
             // If the sandbox itself is broken, the next cell finds out.
-            Ok(Err(Error::Sandbox(error))) => return Ok(Err(error.to_string())),
+            Ok(Err(Error::Sandbox(error))) if !error.is_spill() => return Err(error.to_string().into()),
             // It grew while it was read.
-            Ok(Err(Error::Request(reason))) => return Ok(Err(reason)),
-            Ok(Err(error)) => return Err(error),
+            Ok(Err(Error::Request(reason))) => return Err(reason.into()),
+            Ok(Err(error)) => return Err(UnstoredFile::by_host(&entry.path, entry.size, &error)),
             Err(_) => {
                 let limit = COLLECT_LIMIT.as_secs();
-                return Ok(Err(format!("collecting the files took longer than {limit} s")));
+                return Err(format!("collecting the files took longer than {limit} s").into());
             }
         };
         let about = About {
@@ -184,16 +192,17 @@ impl Actor {
             origin: None,
         };
         let bytes = content.len();
-        let id: ArtifactId = match content {
-            Content::Memory(bytes) => self.shared.store.put(bytes, &about).await?,
-            Content::File(file, _) => self.shared.store.put_file(file, &about).await?,
+        let id = match content {
+            Content::Memory(bytes) => self.shared.store.put(bytes, &about).await,
+            Content::File(file, _) => self.shared.store.put_file(file, &about).await,
         };
-        Ok(Ok(Some(ProducedFile {
+        let id = id.map_err(|error| UnstoredFile::by_host(&entry.path, bytes, &error))?;
+        Ok(Some(ProducedFile {
             path: entry.path.clone(),
             name: name.to_owned(),
             bytes,
             sha256: id.to_string(),
-        })))
+        }))
     }
 
     pub(super) async fn read_file(&mut self, path: &str, most: Option<u64>) -> Result<Vec<u8>> {
@@ -325,7 +334,7 @@ pub(super) fn note_skipped(listing: &Listing, limit: u32, skipped: &mut Vec<Skip
     if left > 0 {
         skipped.push(SkippedFile {
             path: String::new(),
-            reason: format!("{left} more files beyond the limit of {limit}"),
+            reason: format!("{} beyond the limit of {limit}", counted(left, "more file")),
         });
     }
 }

@@ -65,24 +65,32 @@ impl Actor {
         Ok(())
     }
 
-    pub(super) async fn bind(&mut self, input: Input) -> Result<()> {
+    pub(super) async fn bind(&mut self, input: Input) -> Result<Vec<String>> {
         // Opened first: what cannot be read must not cost a sandbox, nor replace what was bound.
         input.open(self.limits.data_bytes)?;
         let digest = self.options.runs.as_ref().map(|_| self.digest(&input));
         self.ready().await?;
         let bound = match self.upload(&input).await {
             Ok(()) => self.bind_uploaded(&input, true).await,
-            refused => refused,
+            Err(refused) => Err(refused),
         };
-        if let Err(refused) = bound {
-            self.restore_file(&input).await;
-            return Err(refused);
+        let detected = match bound {
+            Ok(detected) => detected,
+            Err(refused) => {
+                self.restore_file(&input).await;
+                return Err(refused);
+            }
+        };
+        if !detected.is_empty() {
+            let (name, detected) = (input.name(), detected.join("; "));
+            // The model that writes the next cell has not seen the answer to this request.
+            self.unreported.push(format!("input `{name}`: {detected}"));
         }
         self.chain.bound(input.name(), digest);
         self.inputs.retain(|bound| bound.name() != input.name());
         self.inputs.push(input);
         self.furnished = true;
-        Ok(())
+        Ok(detected)
     }
 
     /// Puts back the file that a refused input has overwritten: a reset or the next kernel reads it again.
@@ -105,7 +113,8 @@ impl Actor {
         Ok(())
     }
 
-    pub(super) async fn bind_uploaded(&mut self, input: &Input, stoppable: bool) -> Result<()> {
+    /// Has the kernel read an input, and returns what it detected.
+    pub(super) async fn bind_uploaded(&mut self, input: &Input, stoppable: bool) -> Result<Vec<String>> {
         let message = ToKernel::Bind {
             cell: self.number(),
             name: input.name().to_owned(),
@@ -113,7 +122,7 @@ impl Actor {
             path: Some(input.sandbox_path()),
         };
         match self.housekeeping(&message, stoppable).await? {
-            Ok(_) => Ok(()),
+            Ok(ran) => Ok(ran.findings.into_iter().map(|finding| finding.message).collect()),
             Err(reason) => Err(input.refuse(reason)),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellblock_protocol::text::counted;
 use cellblock_protocol::{CellError, Disk, KernelOutcome};
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Ending, Usage};
@@ -79,7 +80,10 @@ pub(super) fn tell(aftermath: &Aftermath) -> String {
 pub(super) fn needs_evidence(ran: &Ran) -> bool {
     match &ran.end {
         End::Lost(_) => true,
-        End::Done { outcome, .. } => *outcome == KernelOutcome::Raised,
+        End::Done { outcome, .. } => {
+            *outcome == KernelOutcome::Raised
+                || (*outcome == KernelOutcome::Interrupted && ran.stopped == Some(Stop::Deadline))
+        }
     }
 }
 
@@ -122,8 +126,9 @@ impl Evidence<'_> {
         let note = match self.ran.stopped {
             Some(Stop::Asked) => format!("the cell was interrupted; {KEPT}"),
             _ => format!(
-                "timeout: the cell ran longer than its limit of {} s and was interrupted; {KEPT}. Do less in one cell: work on a smaller part of the data",
-                self.timeout.as_secs_f64()
+                "timeout: the cell ran longer than its limit of {} s{} and was interrupted; {KEPT}. Do less in one cell: work on a smaller part of the data",
+                self.timeout.as_secs_f64(),
+                self.full_memory()
             ),
         };
         Verdict {
@@ -151,8 +156,9 @@ impl Evidence<'_> {
         let reason = match (self.ran.stopped, ending) {
             (Some(Stop::Output), _) => return self.flooded(),
             (Some(Stop::Deadline), Ending::Signaled(KILL)) => format!(
-                "timeout: the cell ran longer than its limit of {} s and did not stop when interrupted, so its kernel was killed",
-                self.timeout.as_secs_f64()
+                "timeout: the cell ran longer than its limit of {} s{} and did not stop when interrupted, so its kernel was killed",
+                self.timeout.as_secs_f64(),
+                self.full_memory()
             ),
             (Some(Stop::Asked), Ending::Signaled(KILL)) => {
                 "the cell did not stop when interrupted, so its kernel was killed".to_owned()
@@ -169,6 +175,16 @@ impl Evidence<'_> {
         Verdict {
             outcome: Outcome::KernelLost { reason },
             note: Some(note),
+        }
+    }
+
+    /// Says that the sandbox's memory was full, which may be why a cell took so long.
+    fn full_memory(&self) -> String {
+        if self.usage.memory_refusals > self.before.memory_refusals {
+            let limit = size(self.limits.memory_bytes);
+            format!(", reached the sandbox's memory limit of {limit}")
+        } else {
+            String::new()
         }
     }
 
@@ -200,6 +216,10 @@ impl Evidence<'_> {
             )),
             Some(errno::AGAIN) => self.refused_processes(),
             None if error.is_some_and(cannot_start_a_thread) => self.refused_processes(),
+            // A shell that could not start a program.
+            None if self.counted.processes && error.is_some_and(|error| error.kind == "ExitStatus") => {
+                self.refused_processes()
+            }
             None if !self.counted.memory && error.is_some_and(|error| error.kind == "MemoryError") => Some((
                 Resource::Memory,
                 self.limits.memory_bytes,
@@ -297,7 +317,7 @@ fn cannot_start_a_thread(error: &CellError) -> bool {
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
-        return format!("{bytes} bytes");
+        return counted(bytes, "byte");
     }
     let mut tenths = bytes * 10 / 1024;
     let mut unit = 0;
@@ -326,6 +346,7 @@ fn signal_name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Capture;
 
     #[test]
     fn sizes_read_well() {
@@ -333,6 +354,51 @@ mod tests {
         assert_eq!(size(1024), "1.0 KiB");
         assert_eq!(size(64 << 20), "64.0 MiB");
         assert_eq!(size(3 << 29), "1.5 GiB");
+    }
+
+    #[test]
+    fn a_timeout_says_whether_memory_was_full() {
+        let ran = Ran {
+            end: End::Lost(Ending::Signaled(KILL)),
+            stopped: Some(Stop::Deadline),
+            outputs: Vec::new(),
+            outputs_dropped: 0,
+            files: false,
+            stdout: Capture::new(10),
+            stderr: Capture::new(10),
+            variables: Vec::new(),
+            findings: Vec::new(),
+            names: None,
+            unkept: Vec::new(),
+            aftermath: Aftermath::Rescued,
+        };
+        let limits = Limits {
+            memory_bytes: 512 << 20,
+            ..Limits::default()
+        };
+        for (memory_refusals, told) in [
+            (0, " s and did not"),
+            (3, " s, reached the sandbox's memory limit of 512.0 MiB and"),
+        ] {
+            let verdict = judge(&Evidence {
+                ran: &ran,
+                timeout: Duration::from_secs(20),
+                limits: &limits,
+                counted: Counted {
+                    memory: true,
+                    processes: true,
+                },
+                before: Usage::default(),
+                usage: Usage {
+                    memory_refusals,
+                    ..Usage::default()
+                },
+                disks: Vec::new(),
+                files_kept: true,
+            });
+            let note = verdict.note.unwrap();
+            assert!(note.contains(told), "{note}");
+        }
     }
 
     #[test]

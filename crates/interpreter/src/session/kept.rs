@@ -7,6 +7,8 @@ use tempfile::SpooledTempFile;
 
 use super::actor::Actor;
 use crate::execution::StreamText;
+use crate::render::redraw::{LEFT_OUT, Redraws};
+use crate::stream::Capture;
 
 /// Bytes of a stream that are held in memory before they go to a file of the host.
 const IN_MEMORY: usize = 256 * 1024;
@@ -22,6 +24,10 @@ const KEPT_BYTES: u64 = 128 << 20;
 pub(super) struct Kept {
     limit: usize,
     total: u64,
+    /// Its beginning and its end.
+    ends: Capture,
+    /// Redraws to apply, for a text that a model reads.
+    redraws: Option<Redraws>,
     whole: SpooledTempFile,
     /// Whether the whole could not be kept on the host.
     lost: bool,
@@ -32,11 +38,14 @@ pub(super) struct Kept {
 pub(super) struct Whole(VecDeque<(String, u64)>);
 
 impl Kept {
-    /// Answers at most `limit` bytes of it, the line in the middle included.
-    pub(super) fn new(limit: usize) -> Self {
+    /// Answers at most `limit` bytes of it, the line in the middle included. A `view` is what a model reads: as it stands after its
+    /// redraws, with the whole in a file of the sandbox if it is longer.
+    pub(super) fn new(limit: usize, view: bool) -> Self {
         Self {
             limit,
             total: 0,
+            ends: Capture::new(limit as u64),
+            redraws: view.then(Redraws::whole),
             whole: SpooledTempFile::new(IN_MEMORY),
             lost: false,
         }
@@ -44,77 +53,76 @@ impl Kept {
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
+        let Some(redraws) = &mut self.redraws else {
+            return self.ends.push(bytes);
+        };
+        let mut drawn = Vec::new();
+        redraws.push(bytes, &mut drawn);
+        self.ends.push(&drawn);
         self.lost |= self.whole.write_all(bytes).is_err();
     }
 
     pub(super) fn total(&self) -> u64 {
         self.total
     }
-
-    fn read(&mut self, from: std::io::SeekFrom, bytes: usize) -> Vec<u8> {
-        let mut read = Vec::new();
-        let content = self.whole.seek(from).and_then(|_| {
-            std::io::Read::read_to_end(&mut std::io::Read::take(&mut self.whole, bytes as u64), &mut read)
-        });
-        if content.is_err() {
-            self.lost = true;
-        }
-        read
-    }
 }
 
 impl Actor {
-    /// Makes a text of a stream, and keeps the whole of it in the sandbox if it is too long for that and `keep` says so.
-    pub(super) async fn finish_stream(&mut self, mut kept: Kept, name: &str, keep: bool) -> StreamText {
-        let limit = kept.limit;
-        if kept.total <= limit as u64 {
-            let bytes = kept.read(std::io::SeekFrom::Start(0), limit);
+    /// Makes a text of a stream. A view keeps the whole of it in the sandbox if it is too long.
+    pub(super) async fn finish_stream(&mut self, mut kept: Kept, name: &str) -> StreamText {
+        let view = kept.redraws.is_some();
+        if let Some(mut redraws) = kept.redraws.take() {
+            let mut drawn = Vec::new();
+            redraws.finish(&mut drawn);
+            kept.ends.push(&drawn);
+        }
+        let (limit, bytes, total) = (kept.limit, kept.total, kept.ends.total());
+        let (mut head, tail) = kept.ends.take();
+        if (head.len() + tail.len()) as u64 == total {
+            head.extend(tail);
             return StreamText {
-                text: String::from_utf8_lossy(&bytes).into_owned(),
+                text: String::from_utf8_lossy(&head).into_owned(),
                 truncated: false,
-                bytes: kept.total,
+                bytes,
             };
         }
         let half = limit.saturating_sub(MARK) / 2;
-        let head = kept.read(std::io::SeekFrom::Start(0), half);
-        let back = i64::try_from(half).unwrap_or(0);
-        let tail = kept.read(std::io::SeekFrom::End(-back), half);
-        let (head, tail) = (whole_start(&head), whole_end(&tail));
-        let total = kept.total;
+        let head = whole_start(&head[..half.min(head.len())]);
+        let tail = whole_end(&tail[tail.len().saturating_sub(half)..]);
         let left_out = total - (head.len() + tail.len()) as u64;
-        let path = format!("{FOLDER}/exec-{}.{name}", self.commands);
-        let place = if keep {
-            format!("; {}", self.keep_whole(kept, &path).await)
+        let place = if view {
+            let path = format!("{FOLDER}/exec-{}.{name}", self.commands);
+            format!("; {}", self.keep_whole(kept.whole, kept.lost, bytes, &path).await)
         } else {
             String::new()
         };
         let text = format!(
-            "{}\n[… {left_out} of {total} bytes left out{place} …]\n{}",
+            "{}\n{LEFT_OUT}{left_out} of {total} bytes left out{place} …]\n{}",
             String::from_utf8_lossy(head),
             String::from_utf8_lossy(tail)
         );
         StreamText {
             text,
             truncated: true,
-            bytes: total,
+            bytes,
         }
     }
 
     /// Writes a whole stream to a file of the sandbox; answers what to say of it.
-    async fn keep_whole(&mut self, mut kept: Kept, path: &str) -> String {
+    async fn keep_whole(&mut self, mut whole: SpooledTempFile, lost: bool, bytes: u64, path: &str) -> String {
         let Some(sandbox) = &self.sandbox else {
             return "the rest is gone with the sandbox".to_owned();
         };
-        if kept.lost || kept.whole.rewind().is_err() {
+        if lost || whole.rewind().is_err() {
             return "the rest could not be kept".to_owned();
         }
-        while self.whole.bytes() + kept.total > KEPT_BYTES {
+        while self.whole.bytes() + bytes > KEPT_BYTES {
             let Some((oldest, _)) = self.whole.0.pop_front() else {
                 break;
             };
             let _ = sandbox.guest().remove(&oldest).await;
         }
-        match sandbox.guest().write(path, 0o644, kept.whole).await {
+        match sandbox.guest().write(path, 0o644, whole).await {
             Ok(bytes) => {
                 self.whole.0.push_back((path.to_owned(), bytes));
                 format!("all of it is in {path}")

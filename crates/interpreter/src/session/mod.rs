@@ -57,9 +57,11 @@ mod rescue;
 mod run;
 mod sandbox;
 mod setup;
+mod shown;
 pub(crate) mod spool;
 mod standby;
 pub mod timeline;
+mod unkept;
 mod until;
 mod usage;
 mod variables;
@@ -169,7 +171,7 @@ pub(crate) enum Request {
     },
     Bind {
         input: Input,
-        answer: oneshot::Sender<Result<()>>,
+        answer: oneshot::Sender<Result<Vec<String>>>,
     },
     Get {
         name: String,
@@ -384,8 +386,9 @@ impl Session {
         self.ask(|answer| Request::Usage { answer }).await
     }
 
-    /// Binds an input, also again after a reset or the loss of the kernel.
-    pub async fn bind(&self, input: Input) -> Result<()> {
+    /// Binds an input, also again after a reset or the loss of the kernel. Returns what was detected of it, in words, if it is not
+    /// plain: its separator, decimal mark, encoding, compression or sheet. The next execution's note says it, too.
+    pub async fn bind(&self, input: Input) -> Result<Vec<String>> {
         self.ask(|answer| Request::Bind { input, answer }).await
     }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::actor::Actor;
 use super::files::{ROOTS, Stored, is_ignored, note_skipped, state_of};
-use crate::error::Result;
 use crate::execution::{ProducedFile, SkippedFile};
 
 /// The folder that commands write results to.
@@ -31,16 +30,16 @@ pub(super) struct HandedOver {
 
 impl Actor {
     /// Stores at most so many new and changed files.
-    pub(super) async fn collect_outputs(&mut self, most: usize) -> Result<Outputs> {
+    pub(super) async fn collect_outputs(&mut self, most: usize) -> Outputs {
         let Some(sandbox) = &self.sandbox else {
-            return Ok(Outputs::default());
+            return Outputs::default();
         };
         let listing = match sandbox.guest().list(ROOT, self.handed_over.stamp, LISTED).await {
             Ok(listing) => listing,
             // Code may remove the folder.
             Err(error) => {
                 tracing::info!(error = &error as &dyn std::error::Error, "could not list files");
-                return Ok(Outputs::default());
+                return Outputs::default();
             }
         };
         let mut stored = Stored::default();
@@ -52,9 +51,12 @@ impl Actor {
         news.sort_by(|one, other| one.path.cmp(&other.path));
         let states: Vec<_> = news.iter().map(state_of).collect();
         let deadline = Self::collect_deadline();
-        let rest = self.store_files(news, ROOT, most, deadline, &mut stored).await?;
+        let rest = self.store_files(news, ROOT, most, deadline, &mut stored).await;
         let behind = rest.count();
         for (path, state) in states.into_iter().rev().skip(behind) {
+            if stored.unkept.contains(&path) {
+                continue;
+            }
             // A cell need not hand over what a command has.
             if stored.files.iter().any(|file| file.path == path) {
                 self.collected.note(&path, state);
@@ -68,9 +70,9 @@ impl Actor {
             skipped: stored.skipped,
         };
         // What is left over must be listed again.
-        if left == 0 {
+        if left == 0 && stored.unkept.is_empty() {
             self.handed_over.stamp = Some(listing.stamp);
         }
-        Ok(outputs)
+        outputs
     }
 }

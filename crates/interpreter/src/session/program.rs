@@ -47,7 +47,7 @@ impl Session {
             requirements: program.requirements,
             env: program.env,
             stream_bytes: program.stream_bytes,
-            keep_whole: false,
+            for_model: false,
             files: 0,
             listener: None,
         };

@@ -140,6 +140,7 @@ impl Actor {
                 name: cell.name.clone().unwrap_or(name),
                 line: cell.line,
                 language: cell.language,
+                argv: cell.argv.clone(),
                 mode: cell.mode,
                 echo: cell.echo,
                 store: cell.store,
@@ -194,7 +195,7 @@ impl Actor {
         record.after_reset = before.reset;
         record.depends_on.extend(before.depends_on);
         record.depends_on.sort_unstable();
-        record.layers.clone_from(&self.layers);
+        record.layers = self.layers.iter().map(ToString::to_string).collect();
         let mut inputs: Vec<_> = self
             .inputs
             .iter()

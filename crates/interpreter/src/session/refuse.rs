@@ -22,7 +22,6 @@ impl Request {
             Self::Execute { answer, .. } => answer,
             Self::Prepare { answer } => answer,
             Self::Lend { answer, .. }
-            | Self::Bind { answer, .. }
             | Self::Reset { answer }
             | Self::WriteFile { answer, .. }
             | Self::PutFile { answer, .. }
@@ -30,6 +29,7 @@ impl Request {
             | Self::Close { answer }
             | Self::Recorded { answer }
             | Self::Checkpoint(CheckpointOrder::Drop { answer, .. }) => answer,
+            Self::Bind { answer, .. } => answer,
             Self::Get { answer, .. } => answer,
             Self::Variables { answer } => answer,
             Self::Origins { answer } => answer,

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use cellblock_protocol::text::counted;
 use cellblock_protocol::{
     Blob, CellError, CellNames, FromKernel, KernelOutcome, Rejection, ToKernel, Variable,
 };
@@ -22,9 +23,11 @@ use tokio::time::Instant;
 
 use super::calls::{CallLimits, Calls, HostCall, HostMethods};
 use super::interrupts::Interrupted;
+use super::shown::ShownOutputs;
 use super::standby::Standby;
+use super::unkept::UnkeptOutput;
 use crate::error::{Error, Result};
-use crate::execution::{Event, Execution};
+use crate::execution::{DisplayEvent, Event, Execution};
 use crate::finding::{self, Finding};
 use crate::output::{Decoding, Output, OutputError};
 use crate::stream::Capture;
@@ -33,6 +36,12 @@ use crate::stream::Capture;
 const RECHECK: Duration = Duration::from_millis(100);
 /// Bytes taken from a pipe at once.
 const READ: usize = 64 * 1024;
+/// Characters of the ID of a display. The kernel sends no more.
+const MAX_DISPLAY_ID: usize = 200;
+/// Maximum number of outputs that are remembered because they could not be kept.
+const MAX_UNKEPT: usize = 1000;
+/// Method of the call that removes what the cell has shown and printed.
+const CLEAR: &str = "clear";
 /// How long the end of a kernel may take to be reported after its channel has closed.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
@@ -52,8 +61,8 @@ pub(super) struct Ran {
     pub(super) findings: Vec<Finding>,
     /// What it did to variables, if that was requested.
     pub(super) names: Option<CellNames>,
-    /// Why an output could not be kept, where this machine and not the kernel is to blame. The kernel was followed to its end all the same.
-    pub(super) failure: Option<Error>,
+    /// Outputs that this machine could not keep.
+    pub(super) unkept: Vec<UnkeptOutput>,
     /// What became of the session's state.
     pub(super) aftermath: Aftermath,
 }
@@ -117,7 +126,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
     let mut run = Run {
         stdout: Capture::new(terms.limits.stream_kept_bytes),
         stderr: Capture::new(terms.limits.stream_kept_bytes),
-        outputs: Vec::new(),
+        shown: ShownOutputs::default(),
         stopped: None,
         next: Some(deadline),
         deadline,
@@ -125,7 +134,7 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
         buffer: Vec::new(),
         open: [true, true],
         surplus: 0,
-        failure: None,
+        unkept: Vec::new(),
         calls: Calls::new(terms.host, terms.calls),
     };
     let number = number_of(message);
@@ -168,13 +177,15 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                 // A kernel can be killed while it speaks.
                 Ok(None) => return run.lost(kernel, &terms).await,
                 Err(error) if error.is_cut() => return run.lost(kernel, &terms).await,
-                Err(error) if error.is_spill() => run.fail(error.into()),
+                Err(error) if error.is_spill() => run.lose("a large output".to_owned(), error.into()),
                 Err(error) => return Err(error.into()),
                 Ok(Some(frame)) => {
                     match frame.message {
                         // Frames of another request are left over from one that was given up, or forged.
                         FromKernel::Output { cell, .. } | FromKernel::Done { cell, .. } if cell != number => {}
-                        FromKernel::Output { output, .. } => run.output(output, frame.blobs, &terms).await?,
+                        FromKernel::Output { output, display_id, update, .. } => {
+                            run.output(output, frame.blobs, display_id, update, &terms).await?;
+                        }
                         FromKernel::Done { outcome, error, variables, outputs_dropped, rejections, no_files, findings, names, .. } => {
                             run.drain(kernel, &terms).await;
                             if !run.calls.end(&mut kernel.writer, terms.limits.grace).await {
@@ -186,6 +197,14 @@ pub(super) async fn run(kernel: &mut Kernel, message: &ToKernel, mut terms: Cell
                             ran.findings = finding::from_kernel(findings);
                             ran.names = names;
                             return Ok(ran);
+                        }
+                        // The code waits for the answer, so that all that is in the pipes was printed before.
+                        FromKernel::Call { call, method, params } if method == CLEAR => {
+                            run.drain(kernel, &terms).await;
+                            run.clear(params["wait"] == true, &terms).await;
+                            if !run.calls.confirm(call) {
+                                return run.lost(kernel, &terms).await;
+                            }
                         }
                         FromKernel::Call { call, method, params } => {
                             let until = run.due(&terms).into_std();
@@ -234,8 +253,7 @@ async fn gone(asker: Option<&mut oneshot::Sender<Result<Execution>>>) {
 }
 
 /// An honest kernel shortens what is larger.
-fn within(limit: u64, blobs: &[Blob]) -> std::result::Result<(), OutputError> {
-    let actual = blobs.iter().map(Blob::len).sum();
+fn within(limit: u64, actual: u64) -> std::result::Result<(), OutputError> {
     if actual > limit {
         return Err(OutputError::Limit {
             what: "output in bytes",
@@ -291,7 +309,7 @@ impl CellTerms<'_> {
 struct Run<'a> {
     stdout: Capture,
     stderr: Capture,
-    outputs: Vec<Output>,
+    shown: ShownOutputs,
     stopped: Option<Stop>,
     /// When something has to be done about the cell.
     next: Option<Instant>,
@@ -302,7 +320,7 @@ struct Run<'a> {
     buffer: Vec<u8>,
     open: [bool; 2],
     surplus: u32,
-    failure: Option<Error>,
+    unkept: Vec<UnkeptOutput>,
     calls: Calls<'a>,
 }
 
@@ -339,24 +357,72 @@ impl Run<'_> {
         &mut self,
         output: cellblock_protocol::Output,
         blobs: Vec<Blob>,
+        display_id: Option<String>,
+        update: bool,
         terms: &CellTerms<'_>,
     ) -> Result<()> {
-        // The exception that ends a cell comes whatever the limit.
-        let extra = usize::from(matches!(output, cellblock_protocol::Output::Exception(_)));
-        if self.outputs.len() >= terms.limits.outputs as usize + extra {
+        self.begin();
+        let display_id = display_id.map(|id| id.chars().take(MAX_DISPLAY_ID).collect::<String>());
+        let replaced = display_id.as_deref().filter(|_| update);
+        let bytes = blobs.iter().map(Blob::len).sum();
+        if !self.shown.take(&output, bytes, replaced, terms.limits) {
             self.surplus += 1;
             return Ok(());
         }
-        within(terms.limits.output_bytes, &blobs)?;
-        match terms.decoding.decode(output, blobs).await {
-            Ok(output) => {
-                terms.tell(|| Event::Output(output.clone())).await;
-                self.outputs.push(output);
+        within(terms.limits.output_bytes, bytes)?;
+        let output = match terms.decoding.decode(output, blobs).await {
+            Ok(decoded) => {
+                for bytes in decoded.unkept {
+                    self.lose(bytes.to_string(), bytes.error.into());
+                }
+                decoded.output
             }
             Err(error) if error.is_from_the_kernel() => return Err(error.into()),
-            Err(error) => self.fail(error.into()),
+            Err(error) => {
+                self.lose(format!("an output ({})", counted(bytes, "byte")), error.into());
+                return Ok(());
+            }
+        };
+        match display_id {
+            None => {
+                terms.tell(|| Event::Output(output.clone())).await;
+                self.shown.show(None, output);
+            }
+            Some(id) => {
+                let display = || DisplayEvent {
+                    id: id.clone(),
+                    output: output.clone(),
+                    update,
+                };
+                terms.tell(|| Event::Display(display())).await;
+                if update {
+                    self.shown.replace(id, output);
+                } else {
+                    self.shown.show(Some(id), output);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Removes what the cell has shown and printed: now, or with `wait` when something is shown or printed.
+    async fn clear(&mut self, wait: bool, terms: &CellTerms<'_>) {
+        terms.tell(|| Event::Clear { wait }).await;
+        if self.shown.clear(wait) {
+            self.forget_text();
+        }
+    }
+
+    /// Something is shown or printed.
+    fn begin(&mut self) {
+        if self.shown.begin() {
+            self.forget_text();
+        }
+    }
+
+    fn forget_text(&mut self) {
+        self.stdout.clear();
+        self.stderr.clear();
     }
 
     /// Reads once from a pipe that is ready.
@@ -380,6 +446,7 @@ impl Run<'_> {
     }
 
     async fn keep(&mut self, length: usize, which: usize, kernel: &Kernel, terms: &CellTerms<'_>) {
+        self.begin();
         let bytes = &self.buffer[..length];
         let capture = if which == 0 {
             &mut self.stdout
@@ -387,7 +454,7 @@ impl Run<'_> {
             &mut self.stderr
         };
         capture.push(bytes);
-        let within = capture.total() <= terms.limits.stream_kept_bytes;
+        let within = capture.current() <= terms.limits.stream_kept_bytes;
         if within {
             let event = if which == 0 { Event::Stdout } else { Event::Stderr };
             terms.tell(|| event(bytes.to_vec())).await;
@@ -427,7 +494,7 @@ impl Run<'_> {
         Ran {
             end,
             stopped: self.stopped,
-            outputs: self.outputs,
+            outputs: self.shown.into_outputs(),
             outputs_dropped: dropped.saturating_add(self.surplus),
             files: true,
             stdout: self.stdout,
@@ -435,18 +502,20 @@ impl Run<'_> {
             variables,
             findings: Vec::new(),
             names: None,
-            failure: self.failure,
+            unkept: self.unkept,
             aftermath: Aftermath::Kept,
         }
     }
 
-    /// The first failure says most; the next ones follow from it.
-    fn fail(&mut self, error: Error) {
+    /// Notes an output that this machine cannot keep. The kernel is followed to its end all the same.
+    fn lose(&mut self, what: String, error: Error) {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             "could not keep an output"
         );
-        self.failure.get_or_insert(error);
+        if self.unkept.len() < MAX_UNKEPT {
+            self.unkept.push(UnkeptOutput { what, error });
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A session's sandbox: made on first use, replaced when it is lost, ended with the session.
 
+use cellblock_protocol::text::counted;
 use cellblock_protocol::{Bundle, CellMode, Language, OutputLimits, ToKernel};
 use cellblock_sandbox::backend::{Kernel, Usage};
 use cellblock_sandbox::channel::write_frame;
@@ -172,6 +173,7 @@ impl Actor {
             name: "<exit>".to_owned(),
             line: 1,
             language: Language::Python,
+            argv: Vec::new(),
             mode: CellMode::Exec,
             echo: false,
             store: true,
@@ -204,12 +206,21 @@ impl Actor {
         }
     }
 
+    /// Makes sure that the packages that the session has from its beginning are on the kernel's path.
+    pub(super) async fn require_own(&mut self) -> Result<()> {
+        let requirements = self.options.requirements.clone();
+        self.require(&requirements).await?;
+        self.options.requirements.clear();
+        Ok(())
+    }
+
     /// Makes sure that packages are on the kernel's path.
     pub(super) async fn require(&mut self, requirements: &[String]) -> Result<()> {
         if requirements.is_empty() {
             return Ok(());
         }
-        let layer = self.shared.layer(requirements).await?;
+        let allowance = self.options.fetch_allowance.as_deref();
+        let layer = self.shared.layer(requirements, allowance).await?;
         if !self.layers.contains(&layer) {
             if let Some(sandbox) = &self.sandbox {
                 self.shared.show_layer(sandbox.as_ref(), &layer).await?;
@@ -234,6 +245,7 @@ impl Actor {
         if self.loss().is_some() {
             self.discard();
         }
+        self.require_own().await?;
         self.hear_out().await?;
         if self
             .kernel
@@ -297,13 +309,45 @@ impl Actor {
     pub(super) async fn end_others(&mut self, outcome: &Outcome) {
         let too_many =
             matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);
-        if let (true, Some(sandbox), Some(kernel)) = (too_many, &self.sandbox, &self.kernel) {
+        if too_many {
+            self.end_all_but_kernel().await;
+        }
+    }
+
+    async fn end_all_but_kernel(&mut self) {
+        if let (Some(sandbox), Some(kernel)) = (&self.sandbox, &self.kernel) {
             let spared = self.kept.with(Some(kernel)).await;
             if let Err(error) = sandbox.guest().kill_all_but(&spared).await {
                 tracing::info!(error = &error as &dyn std::error::Error, "processes are left");
             }
             kernel.discard_written();
         }
+    }
+
+    /// Discards what processes and threads of earlier cells have written since these cells ended, and leaves a note for the next one.
+    /// If more processes were started than there may be, those that are left would go on writing, and are ended.
+    pub(super) async fn discard_late_output(&mut self) {
+        let (true, Some(sandbox), Some(kernel)) = (self.has_variables, &self.sandbox, &self.kernel) else {
+            return;
+        };
+        let bytes = kernel.discard_written();
+        if bytes == 0 {
+            return;
+        }
+        self.unreported.push(format!(
+            "{} of output left out: processes or threads of earlier cells wrote it after those cells had ended. Let them write to a file \
+             instead, and read that",
+            counted(bytes, "byte")
+        ));
+        let Ok(usage) = sandbox.usage().await else { return };
+        if usage.process_refusals > self.usage.process_refusals {
+            self.end_all_but_kernel().await;
+            self.unreported.push(format!(
+                "an earlier cell started more processes than the limit of {}, so all other processes of the sandbox were ended",
+                self.limits.processes
+            ));
+        }
+        self.usage = usage;
     }
 
     /// Forgets a kernel that ended while no cell ran.

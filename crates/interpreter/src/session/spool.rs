@@ -67,7 +67,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
     }
     let (made, how, reason) = match source {
         DatasetSource::AsCsv(path) => {
-            let lock = claim(folder)?;
+            let lock = claimed(folder)?;
             let converted = convert(&file, DatasetFormat::of(path), folder)?;
             let how = if mountable { How::Copied } else { How::Streamed };
             let reason = "it was converted to CSV".to_owned();
@@ -78,7 +78,7 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
             (None, How::Streamed, Some(reason))
         }
         DatasetSource::File(_) => {
-            let lock = claim(folder)?;
+            let lock = claimed(folder)?;
             match link(&file, metadata.mode(), folder) {
                 Ok(linked) => (Some((linked, lock)), How::Mounted, None),
                 Err(reason) => {
@@ -111,17 +111,18 @@ pub(crate) fn spool(source: &DatasetSource, folder: &Path, mountable: bool) -> R
 }
 
 /// Makes the folder, removes what processes that are gone have left in it, and keeps others from doing so to what comes now.
-pub(crate) fn claim(folder: &Path) -> Result<File, Refused> {
-    let claimed = || -> std::io::Result<File> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let lock = File::create(folder.join(LOCK))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            sweep(folder);
-        }
-        flock(&lock, FlockOperation::LockShared)?;
-        Ok(lock)
-    };
-    claimed().map_err(|error| format!("make a folder for it: {error}"))
+pub(crate) fn claim(folder: &Path) -> std::io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let lock = File::create(folder.join(LOCK))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        sweep(folder);
+    }
+    flock(&lock, FlockOperation::LockShared)?;
+    Ok(lock)
+}
+
+fn claimed(folder: &Path) -> Result<File, Refused> {
+    claim(folder).map_err(|error| format!("make a folder for it: {error}"))
 }
 
 /// The same file under another name.

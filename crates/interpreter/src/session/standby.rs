@@ -187,6 +187,7 @@ mod tests {
             name: String::new(),
             line: 1,
             language: cellblock_protocol::Language::Python,
+            argv: Vec::new(),
             mode: cellblock_protocol::CellMode::Exec,
             echo: true,
             store: true,

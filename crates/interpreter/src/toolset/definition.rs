@@ -30,10 +30,12 @@ pub enum ToolEffect {
     Reads,
     /// It adds something; a second call adds once more.
     Adds,
-    /// It may change or remove what is there; a second call may do so again.
+    /// It changes what is in the session; a second call may do so again.
     Changes,
-    /// It changes or removes what is there; a second equal call changes nothing more.
+    /// It changes what is in the session; a second equal call changes nothing more.
     Settles,
+    /// It discards state of the session for good; a second equal call changes nothing more.
+    Discards,
 }
 
 impl ToolDefinition {
@@ -41,9 +43,10 @@ impl ToolDefinition {
     pub fn new(name: &str, title: &str, description: &str, input_schema: Value, effect: ToolEffect) -> Self {
         let (reads, destroys, idempotent) = match effect {
             ToolEffect::Reads => (true, false, true),
-            ToolEffect::Adds => (false, false, false),
-            ToolEffect::Changes => (false, true, false),
-            ToolEffect::Settles => (false, true, true),
+            // Clients that nobody watches refuse destructive tools. Only the sandbox of the agent itself changes.
+            ToolEffect::Adds | ToolEffect::Changes => (false, false, false),
+            ToolEffect::Settles => (false, false, true),
+            ToolEffect::Discards => (false, true, true),
         };
         Self {
             name: name.to_owned(),

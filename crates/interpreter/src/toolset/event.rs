@@ -32,7 +32,7 @@ impl ToolEvent {
         match event {
             Event::Stdout(bytes) => Some(Self::Stdout(bytes)),
             Event::Stderr(bytes) => Some(Self::Stderr(bytes)),
-            Event::Output(_) => None,
+            Event::Output(_) | Event::Display(_) | Event::Clear { .. } => None,
         }
     }
 }

@@ -77,7 +77,7 @@ impl Toolset for Python {
             } = serde_json::from_value(arguments).map_err(|error| Error::Argument {
                 name: "arguments",
                 missing: false,
-                reason: error.to_string(),
+                reason: crate::json_error::describe(&error),
             })?;
             let cell = cell(code, timeout, requirements, self.max_timeout)?;
             let mut cell = cell.in_language(language);

@@ -28,10 +28,11 @@ pub(crate) fn is_machine() -> bool {
     matches!(backend().parse(), Ok(BackendKind::Gvisor | BackendKind::Microvm))
 }
 
-/// How many times as long code may take: in an emulated machine beside other test programs it does.
+/// Factor by which code may take longer: in a machine beside other test programs it does.
 pub(crate) fn slowness() -> u32 {
     match backend().parse() {
         Ok(BackendKind::Microvm) => 10,
+        Ok(BackendKind::Gvisor) => 3,
         _ => 1,
     }
 }

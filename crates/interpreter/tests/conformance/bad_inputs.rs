@@ -1,6 +1,7 @@
 //! Inputs that cannot be bound: what is wrong, where, how to repair it, and a session that goes on.
 
 use cellblock_interpreter::Input;
+use cellblock_interpreter::cell::MAX_CODE;
 use cellblock_interpreter::error::Blame;
 use cellblock_interpreter::input::InputFormat;
 
@@ -92,12 +93,12 @@ fn malformed_ndjson_is_reported_with_the_line_of_the_file() {
 
 #[test]
 fn bytes_that_are_not_utf_8_are_reported_with_their_offset() {
-    let mut bytes = b"name,city\nAda,Z".to_vec();
-    bytes.extend(b"\xfcrich\n");
+    let mut bytes = "name,city\nAda,Zürich\nBob,Z".as_bytes().to_vec();
+    bytes.extend(b"\xffrich\n");
     let message = block_on(refusal(Input::bytes("people", InputFormat::Csv, bytes)));
     assert_eq!(
         message,
-        "bind input `people`: input 'people' (csv): not UTF-8: byte 0xfc at offset 15; re-encode the file as UTF-8 \
+        "bind input `people`: input 'people' (csv): not UTF-8: byte 0xff at offset 27; re-encode the file as UTF-8 \
          (for example `iconv -f WINDOWS-1252 -t UTF-8`), or bind it as bytes and decode it in the code"
     );
 }
@@ -145,11 +146,11 @@ fn a_rejected_replacement_keeps_the_previous_input() {
         let session = limited(|limits| limits.data_bytes = 4 << 20).await;
         let csv = |text: &str| Input::bytes("t", InputFormat::Csv, text);
         session.bind(csv("a\n41\n")).await.unwrap();
-        assert!(session.bind(csv("a\n1\n2,3\n")).await.is_err());
+        assert!(session.bind(csv("a,b\n1,2\n3,4,5\n")).await.is_err());
         assert_eq!(value(&session, "int(t['a'].sum()) + 1").await, 42);
         session.reset().await.unwrap();
         assert_eq!(value(&session, "int(t['a'].sum()) + 1").await, 42);
-        assert!(session.bind(csv("a\n1\n2,3\n")).await.is_err());
+        assert!(session.bind(csv("a,b\n1,2\n3,4,5\n")).await.is_err());
         run(&session, "import os\nos._exit(1)").await;
         assert_eq!(value(&session, "int(t['a'].sum()) + 1").await, 42);
     });
@@ -181,5 +182,18 @@ fn inputs_that_exceed_the_limit_together_are_rejected_with_a_repair() {
         assert!(error.to_string().contains("/tmp/data/second.bin"), "{error}");
         assert_eq!(value(&session, "len(first)").await, 3 << 19);
         assert_eq!(value(&session, "list(inputs) == ['first']").await, true);
+    });
+}
+
+#[test]
+fn code_that_is_too_large_is_refused_and_the_session_stays_as_it_is() {
+    block_on(async {
+        let session = session().await;
+        run(&session, "kept = 1").await;
+        let code = format!("kept = {:?}", "x".repeat(MAX_CODE));
+        let error = session.execute(code).await.unwrap_err();
+        assert_eq!(error.blame(), Blame::Caller);
+        assert!(error.to_string().starts_with("`code`: it has 31457"), "{error}");
+        assert_eq!(value(&session, "kept").await, 1);
     });
 }

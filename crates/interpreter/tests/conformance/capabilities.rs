@@ -12,6 +12,7 @@ use cellblock_interpreter::{Cell, Error};
 use cellblock_testkit::workspace_root;
 
 use crate::backend::backend;
+use crate::isolation::COMMANDS;
 use crate::limited::{MIB, limited, rescuing, unrescued};
 use crate::limits::exceeded;
 use crate::place::declared;
@@ -107,8 +108,8 @@ async fn has(lack: Lack) -> bool {
             run(&session, many).await.outcome != Outcome::Completed
         }
         Lack::HiddenProcesses => {
-            let serving = "import os\nsum('cellblock-py' != open(f'/proc/{pid}/comm').read().strip() for pid in os.listdir('/proc') if pid.isdigit())";
-            value(&session().await, serving).await == 0
+            let serving = format!("{COMMANDS}sum(name != 'cellblock-py' for name in commands())");
+            value(&session().await, &serving).await == 0
         }
         Lack::FullTerminals => terminals::are_full(&session().await).await,
     }

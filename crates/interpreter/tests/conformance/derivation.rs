@@ -416,7 +416,7 @@ fn a_result_that_json_cannot_hold_or_that_is_too_large_can_be_repaired() {
         let derivation = derivation(DerivationPolicy::default()).await;
         let derived = derive(&derivation, "set_result({'model': object()})", &[]).await;
         let message = derived.error().unwrap().message;
-        assert!(message.contains("result['model'] is a object"), "{message}");
+        assert!(message.contains("result['model'] is an object"), "{message}");
         let derived = derive(&derivation, "set_result('x' * 5_000_000)", &[]).await;
         let message = derived.error().unwrap().message;
         assert!(

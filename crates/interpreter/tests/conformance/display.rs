@@ -82,6 +82,86 @@ fn a_stored_table_reads_back_equal_as_an_input() {
 }
 
 #[test]
+fn every_unit_of_time_is_read_from_stored_tables_by_all_readers_and_comes_back_bound() {
+    const FRAMES: &str = r"
+import datetime as dt, duckdb, pyarrow as pa, pyarrow.parquet as pq
+days = [dt.datetime(2024, 1, 1), None, dt.datetime(1969, 7, 20, 20, 17)]
+columns = {}
+for unit in ('s', 'ms', 'us', 'ns'):
+    for zone in (None, 'UTC', 'Europe/Berlin'):
+        columns[f'stamp_{unit}_{zone}'] = pa.array(days, pa.timestamp(unit, zone))
+    columns[f'span_{unit}'] = pa.array([dt.timedelta(hours=1), None, dt.timedelta(seconds=-3)], pa.duration(unit))
+for kind in (pa.time32('s'), pa.time32('ms'), pa.time64('us'), pa.time64('ns')):
+    columns[f'{kind}'] = pa.array([dt.time(1, 2, 3), None, dt.time(0)], kind)
+for kind in (pa.date32(), pa.date64()):
+    columns[f'{kind}'] = pa.array([dt.date(2024, 1, 1), None, dt.date(1900, 2, 3)], kind)
+columns['list'] = pa.array([[days[0]], None, [None, days[2]]], pa.list_(pa.timestamp('s')))
+columns['struct'] = pa.array([{'x': days[0]}, None, {'x': None}], pa.struct([('x', pa.timestamp('s', 'UTC'))]))
+table = pa.table(columns)
+panda = pd.DataFrame({'x': pd.Series(days, dtype='datetime64[s]')}, index=pd.date_range('2024', periods=3, unit='s', tz='UTC', name='at'))
+polar = pl.DataFrame({'x': days, 'd': [d and d.date() for d in days], 'e': [None, dt.timedelta(seconds=1), None]})
+";
+    const CHECKS: [(&str, &str); 3] = [
+        (
+            "table",
+            r"
+import datetime as dt
+raw = pq.read_table('/tmp/data/back.parquet')
+plain = duckdb.sql('from \'/tmp/data/back.parquet\'')
+polars = pl.read_parquet('/tmp/data/back.parquet')
+for name in table.column_names:
+    kind, found = table[name].type, raw[name].type
+    if not pa.types.is_duration(kind):
+        same = table[name].cast(found)
+        assert raw[name].equals(same), (name, found)
+        assert pa.types.is_temporal(found) or pa.types.is_nested(found), (name, found)
+        assert 'INT' not in str(plain[name].types[0]), (name, plain[name].types)
+    assert polars.schema[name].is_temporal() or polars.schema[name].is_nested() or name == 'time32[s]', (name, polars.schema[name])
+stamps = [name for name in table.column_names if name.startswith('stamp')]
+for name in stamps:
+    if name.endswith('None'):
+        assert plain[name].fetchall()[0][0] == days[0], name
+    else:
+        assert str(plain[name].types[0]).startswith('TIMESTAMP'), plain[name].types
+    assert polars[name][0].replace(tzinfo=None) in (days[0], dt.datetime(2024, 1, 1, 1)), (name, polars[name][0])
+",
+        ),
+        (
+            "panda",
+            r"
+back = back.set_index('at')
+assert back.dtypes.tolist() == panda.dtypes.tolist(), back.dtypes
+assert back.index.dtype == panda.index.dtype and back.index.equals(panda.index), back.index
+assert back.x.equals(panda.x)
+bare = pd.read_parquet('/tmp/data/back.parquet').x.astype('datetime64[s]')
+assert bare.reset_index(drop=True).equals(panda.x.reset_index(drop=True)), bare
+",
+        ),
+        (
+            "polar",
+            "assert pl.read_parquet('/tmp/data/back.parquet').equals(polar)",
+        ),
+    ];
+    block_on(async {
+        let session = session().await;
+        crate::support::run(&session, FRAMES).await;
+        for (name, checks) in CHECKS {
+            let shown = shown(&session, name).await;
+            let stored = table(&shown.outputs[0]).table.clone().unwrap();
+            let bytes = content(&stored.sha256.to_string()).await;
+            let input = cellblock_interpreter::Input::bytes(
+                "back",
+                cellblock_interpreter::input::InputFormat::Parquet,
+                bytes,
+            );
+            session.bind(input).await.unwrap();
+            let ended = crate::support::run(&session, checks).await;
+            assert_eq!(ended.outcome.name(), "completed", "{name}: {:?}", ended.outputs);
+        }
+    });
+}
+
+#[test]
 fn a_pandas_series_is_a_table_of_one_column() {
     block_on(async {
         let session = session().await;

@@ -115,6 +115,34 @@ fn a_workbook_is_bound_as_a_table() {
 }
 
 #[test]
+fn the_layout_of_a_file_is_detected_and_told_to_the_caller_and_with_the_next_cell() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.csv");
+        let rows = b"sep=;\r\nn;x;s\r\n1;0,5;a\r\n2;-1,5;b c\r\n";
+        std::fs::write(&path, rows).unwrap();
+        let session = session().await;
+        let detected = session.bind(Input::file("t", &path)).await.unwrap();
+        assert_eq!(
+            detected,
+            [
+                "separator: semicolon (`;`), from the line `sep=;`, which was left out",
+                "decimal mark: comma"
+            ]
+        );
+        let first = run(&session, "1").await;
+        let note = format!("input `t`: {}", detected.join("; "));
+        assert_eq!(first.note.as_deref(), Some(note.as_str()));
+        assert_eq!(run(&session, "1").await.note, None);
+        stays_bound(&session).await;
+
+        let plain = Input::bytes("t", InputFormat::Csv, "n,x,s\n1,0.5,a\n2,-1.5,b c\n");
+        assert_eq!(session.bind(plain).await.unwrap(), [""; 0]);
+        is_bound_as_the_table(&session).await;
+    });
+}
+
+#[test]
 fn a_file_without_a_known_extension_is_bound_as_its_bytes() {
     block_on(async {
         let bytes: Vec<u8> = (0..=255).collect();

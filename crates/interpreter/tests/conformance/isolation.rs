@@ -7,6 +7,19 @@ use cellblock_testkit::wait::until;
 use crate::place::machine_lacks;
 use crate::support::{block_on, interpreter, run, scalar, session, value};
 
+/// Code that defines `commands()`: the names of the processes that are seen in `/proc`. One may end while they are read.
+pub(crate) const COMMANDS: &str = "import os
+def commands():
+    found = []
+    for process in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{process}/comm') as file:
+                found.append(file.read().strip())
+        except OSError:
+            pass
+    return found
+";
+
 #[test]
 fn two_sessions_do_not_share_files_variables_or_processes() {
     needs!(HiddenProcesses);
@@ -20,9 +33,9 @@ fn two_sessions_do_not_share_files_variables_or_processes() {
         .await;
         let seen = "import os\n(os.listdir('/workspace'), [f for f in ('/tmp/b', '/dev/shm/c') if os.path.exists(f)], 'x' in globals()) == ([], [], False)";
         assert_eq!(value(&two, seen).await, true);
-        let commands = "names = []\nfor pid in filter(str.isdigit, os.listdir('/proc')):\n    names.append(open(f'/proc/{pid}/comm').read().strip())\n'sleep' in names";
-        assert_eq!(value(&one, &format!("import os\n{commands}")).await, true);
-        assert_eq!(value(&two, commands).await, false);
+        let sleeps = format!("{COMMANDS}names = commands()\n'sleep' in names");
+        assert_eq!(value(&one, &sleeps).await, true);
+        assert_eq!(value(&two, &sleeps).await, false);
         // Not even its guest shows itself: there are the kernel and its standby.
         assert_eq!(
             value(&two, "set(names) == {'cellblock-py'} and len(names) <= 2").await,

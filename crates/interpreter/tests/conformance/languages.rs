@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use cellblock_interpreter::cell::Language;
 use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Execution, Session};
+use cellblock_testkit::require;
 
 use crate::support::{block_on, interpreter, run, session, value};
 
@@ -144,5 +146,50 @@ fn what_only_python_can_be_is_refused_with_what_to_do() {
                 "{refused}"
             );
         }
+    });
+}
+
+#[test]
+fn what_an_earlier_cell_has_left_running_prints_is_no_output_of_the_next_cell() {
+    block_on(async {
+        let session = session().await;
+        let left = "(sleep 0.3; echo late; echo late >&2) & echo now";
+        let first = run_in(&session, Language::Bash, left).await;
+        assert_eq!(first.stdout.text, "now\n");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let next = run_in(&session, Language::Bash, "echo next").await;
+        assert_eq!((&*next.stdout.text, &*next.stderr.text), ("next\n", ""));
+        let note = next.note.unwrap_or_default();
+        assert!(note.starts_with("10 bytes of output left out: "), "{note}");
+        let last = run_in(&session, Language::Bash, "echo last").await;
+        assert_eq!((&*last.stdout.text, last.note), ("last\n", None));
+    });
+}
+
+#[test]
+fn processes_beyond_the_limit_that_a_shell_leaves_print_nothing_into_later_cells() {
+    require!(CgroupV1);
+    block_on(async {
+        let session = interpreter().await.session(SessionOptions {
+            limits: Some(Limits {
+                processes: 48,
+                ..Limits::default()
+            }),
+            ..SessionOptions::default()
+        });
+        assert_eq!(value(&session, "kept = 1\nkept").await, 1);
+        // More than there may be, for a bounded time.
+        let many = "(for i in $(seq 90); do (sleep 3; echo still here >&2) & done) & true";
+        let ended = run_in(&session, Language::Bash, many).await;
+        let mut notes = ended.note.unwrap_or_default();
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        for _ in 0..3 {
+            let next = run_in(&session, Language::Bash, "echo next").await;
+            assert_eq!(next.stdout.text, "next\n", "{next:#?}");
+            assert!(!next.stderr.text.contains("still here"), "{next:#?}");
+            notes += &next.note.unwrap_or_default();
+        }
+        assert!(notes.contains("processes"), "{notes}");
+        assert_eq!(value(&session, "kept").await, 1);
     });
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cellblock_interpreter::cell::Guard;
-use cellblock_interpreter::error::Error;
+use cellblock_interpreter::error::{Blame, Error};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::processes::{
     MAX_ENDED, MAX_RUNNING, MAX_WAIT, ProcessError, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
@@ -433,5 +433,19 @@ fn processes_count_against_the_limits_of_the_session() {
         assert!(killed.is_ok() || refused(killed).code() == "process_ended");
         ended(&session, &id).await;
         assert_eq!(value(&session, "6 * 7").await, 42);
+    });
+}
+
+#[test]
+fn a_command_that_is_too_large_is_refused_and_the_session_stays_as_it_is() {
+    block_on(async {
+        let session = session().await;
+        run(&session, "kept = 1").await;
+        let large = "x".repeat(5 << 20);
+        let error = session.processes().start(shell(&large)).await.unwrap_err();
+        assert_eq!(error.blame(), Blame::Caller, "{error}");
+        assert_eq!(value(&session, "kept").await, 1);
+        let id = start(&session, shell("echo works")).await;
+        assert_eq!(read(&session, &id, 0, 6).await, "works\n");
     });
 }

@@ -1,9 +1,10 @@
 //! Packages that a cell asks for: installed beside the image, or refused with what to do.
 
 use cellblock_interpreter::error::Blame;
+use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Cell, Session};
 
-use crate::support::{block_on, goes_on, run, scalar, session, value};
+use crate::support::{block_on, goes_on, interpreter, run, scalar, session, value};
 
 async fn refusal(session: &Session, requirement: &str) -> String {
     let cell = Cell::new("1").with_requirements([requirement]);
@@ -18,24 +19,20 @@ fn a_required_package_can_be_imported_also_by_later_cells_and_kernels() {
     block_on(async {
         let session = session().await;
         run(&session, "kept = 1").await;
-        let cell = Cell::new("import tabulate\ntabulate.tabulate([[1]], tablefmt='plain')");
+        let cell = Cell::new("import humanize\nhumanize.intcomma(1000)");
         let shown = session
-            .execute(cell.with_requirements(["tabulate"]))
+            .execute(cell.with_requirements(["humanize"]))
             .await
             .unwrap();
-        assert_eq!(scalar(&shown), "1");
+        assert_eq!(scalar(&shown), "1,000");
         assert!(goes_on(&session, "kept").await);
         run(&session, "import os\nos._exit(1)").await;
         assert_eq!(
-            value(
-                &session,
-                "import tabulate\ntabulate.tabulate([[2]], tablefmt='plain')"
-            )
-            .await,
-            "2"
+            value(&session, "import humanize\nhumanize.intcomma(2000)").await,
+            "2,000"
         );
         let other = crate::support::session().await;
-        assert_eq!(run(&other, "import tabulate").await.outcome.name(), "raised");
+        assert_eq!(run(&other, "import humanize").await.outcome.name(), "raised");
     });
 }
 
@@ -77,5 +74,20 @@ fn a_requirement_that_could_lead_elsewhere_is_rejected_before_anything_is_fetche
             assert!(message.contains(requirement), "{message}");
         }
         assert_eq!(value(&session, "6 * 7").await, 42);
+    });
+}
+
+#[test]
+fn a_session_has_the_packages_of_its_options_also_in_later_kernels() {
+    needs!(Requirements);
+    block_on(async {
+        let session = interpreter().await.session(SessionOptions {
+            requirements: vec!["humanize".to_owned()],
+            ..SessionOptions::default()
+        });
+        let code = "import humanize\nhumanize.intcomma(1000)";
+        assert_eq!(value(&session, code).await, "1,000");
+        run(&session, "import os\nos._exit(1)").await;
+        assert_eq!(value(&session, code).await, "1,000");
     });
 }

@@ -17,7 +17,7 @@ async fn events(session: &Session, code: &str) -> Vec<(String, String)> {
             Event::Stderr(bytes) => ("stderr", String::from_utf8(bytes).unwrap()),
             Event::Output(Output::Primitive(shown)) => ("output", json!(shown.value).to_string()),
             Event::Output(Output::Exception(error)) => ("exception", error.message),
-            Event::Output(other) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         };
         match told.last_mut() {
             Some((last, before)) if last == kind && kind.starts_with("std") => before.push_str(&text),

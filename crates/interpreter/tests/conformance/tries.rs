@@ -12,6 +12,7 @@ use cellblock_interpreter::volume::{SessionVolume, VolumeManifest};
 use cellblock_testkit::wait::until_ok;
 
 use crate::checkpoints::{DEFINE, SPOIL, STATE, code_of};
+use crate::isolation::COMMANDS;
 use crate::limited::rescuing;
 use crate::support::{block_on, interpreter, run, session, value};
 use crate::volumes::Revisions;
@@ -163,8 +164,8 @@ fn what_cannot_be_undone_is_refused_before_the_code_runs() {
         assert_eq!(tried.execution.outcome, Outcome::Completed);
         session.discard_try().await.unwrap();
         // Nobody waits until the last of its memory is freed.
-        let left = "import os\nsum('sleep' in open(f'/proc/{p}/comm').read() for p in os.listdir('/proc') if p.isdigit())";
-        let ended = async || match value(&session, left).await {
+        let left = format!("{COMMANDS}commands().count('sleep')");
+        let ended = async || match value(&session, &left).await {
             left if left == 0 => Ok(()),
             left => Err(format!("{left} of its processes are left")),
         };

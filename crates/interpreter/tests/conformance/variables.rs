@@ -99,7 +99,7 @@ fn variables_are_listed_with_types_and_without_initial_names() {
             [
                 ("n", "int", "3"),
                 ("word", "str", "'hi'"),
-                ("frame", "DataFrame", "2 rows × 1 columns"),
+                ("frame", "DataFrame", "2 rows × 1 column"),
             ]
         );
     });

@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cellblock_interpreter::execution::Outcome;
+use cellblock_interpreter::output::Output;
 use cellblock_interpreter::session::SessionOptions;
-use cellblock_interpreter::{Error, Session};
+use cellblock_interpreter::{Execution, Session};
 use cellblock_testkit::require;
 
 use crate::world::{alone, answer, block_on, image, interpreter};
@@ -63,38 +65,33 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
+/// Runs code whose output the host cannot keep: the cell has its outcome and its text, and a note that names the output.
+async fn loses(session: &Session, wanted: &[&str]) -> Execution {
+    let ran = session.execute(LARGE).await.unwrap();
+    assert_eq!(ran.outcome, Outcome::Completed);
+    assert_eq!(ran.stdout.text, "said\n");
+    let note = ran.note.clone().unwrap();
+    for part in ["the code ran", "Do not run the code again"].iter().chain(wanted) {
+        assert!(note.contains(part), "`{part}` is not in: {note}");
     }
-    text
-}
-
-async fn fails(session: &Session, code: &str, wanted: &[&str]) {
-    let error = session.execute(code).await.unwrap_err();
-    let told = chain(&error);
-    for part in wanted {
-        assert!(told.contains(part), "`{part}` is not in: {told}");
-    }
+    assert!(!note.contains("/mnt"), "no path of the host: {note}");
     let next = answer(session).await;
     assert_eq!(next.note, None, "nothing was lost");
     assert!(crate::world::has_kept(session).await);
+    ran
 }
 
-const LARGE: &str = "class Large:\n    def _repr_mimebundle_(self, **_):\n        \
+const LARGE: &str = "print('said')\nclass Large:\n    def _repr_mimebundle_(self, **_):\n        \
                      return {'application/octet-stream': bytes(8 << 20)}\nLarge()";
 const FILE: &str = "with open('/workspace/large', 'wb') as file:\n    file.write(bytes(8 << 20))";
 
 #[test]
-fn a_full_disk_fails_the_cell_whose_outputs_it_cannot_hold_and_no_later_one() {
+fn a_full_disk_costs_a_cell_its_large_outputs_and_files_and_nothing_else() {
     let Some(disk) = small_disk() else {
         require!(Root);
         let _alone = alone();
         return again(
-            "disk::a_full_disk_fails_the_cell_whose_outputs_it_cannot_hold_and_no_later_one",
+            "disk::a_full_disk_costs_a_cell_its_large_outputs_and_files_and_nothing_else",
             "",
             "/mnt",
         );
@@ -109,46 +106,36 @@ fn a_full_disk_fails_the_cell_whose_outputs_it_cannot_hold_and_no_later_one() {
         session.execute("kept = 1").await.unwrap();
         fill(&disk, 1 << 20);
         // The frame does not fit into its temporary file.
-        fails(
-            &session,
-            LARGE,
-            &[
-                "keep a large frame of the kernel in a temporary file below `/mnt`",
-                "No space left",
-            ],
-        )
-        .await;
+        let ran = loses(&session, &["a large output", "the host's disk is full"]).await;
+        assert!(ran.outputs.is_empty(), "{:?}", ran.outputs);
         empty(&disk);
         // It fits there, and its copy in the store does not.
         fill(&disk, 12 << 20);
-        fails(
-            &session,
-            LARGE,
-            &[
-                "decode an output of the kernel",
-                "could not store an output",
-                "could not write an artifact",
-            ],
-        )
-        .await;
+        let wanted = [
+            "(application/octet-stream, 8388608 bytes)",
+            "the host's disk is full",
+        ];
+        let ran = loses(&session, &wanted).await;
+        let [Output::Rich(value)] = &*ran.outputs else {
+            panic!("{:?}", ran.outputs)
+        };
+        assert!(value.bundle.is_empty() && value.truncated, "{value:?}");
         assert_eq!(files(&artifacts), Vec::<PathBuf>::new(), "nothing half made");
         empty(&disk);
         fill(&disk, 1 << 20);
-        let error = session.execute(FILE).await.unwrap_err();
-        let told = chain(&error);
-        for part in [
-            "keep a file from the sandbox",
-            "copy `/workspace/large` into a file below `/mnt`",
-            "No space left",
-        ] {
-            assert!(told.contains(part), "{told}");
+        let ran = session.execute(FILE).await.unwrap();
+        assert_eq!((ran.outcome, ran.files.len()), (Outcome::Completed, 0));
+        let skipped = &ran.skipped_files[0];
+        assert_eq!(skipped.path, "/workspace/large");
+        for part in ["8388608 bytes", "the host's disk is full", "still in the sandbox"] {
+            assert!(skipped.reason.contains(part), "{skipped:?}");
         }
         empty(&disk);
         let collected = answer(&session).await;
         assert_eq!(
             collected.files.len(),
             1,
-            "the file of the cell that failed: {:?}",
+            "the file that did not fit before: {:?}",
             collected.files
         );
         assert!(crate::world::has_kept(&session).await);
@@ -175,13 +162,9 @@ fn a_host_without_tmp_works_and_says_what_it_cannot_keep() {
             ..SessionOptions::default()
         });
         session.execute("kept = 1").await.unwrap();
-        fails(
+        loses(
             &session,
-            LARGE,
-            &[
-                "in a temporary file below `/nonexistent/tmp`",
-                "No such file or directory",
-            ],
+            &["a large output", "the host cannot write to its temporary folder"],
         )
         .await;
         session.close().await.unwrap();

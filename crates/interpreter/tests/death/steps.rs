@@ -108,7 +108,7 @@ impl Step {
                 }
                 let input = Input::file("bound", &path);
                 request(session, async move |session| {
-                    session.bind(input).await.map(|()| None)
+                    session.bind(input).await.map(|_| None)
                 })
             }
             Self::Destroy => request(session, async |session| session.close().await.map(|()| None)),

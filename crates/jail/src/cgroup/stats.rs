@@ -17,6 +17,9 @@ pub struct Usage {
     pub memory_peak_bytes: u64,
     /// Processes that the kernel killed because memory was exhausted.
     pub memory_kills: u64,
+    /// How often the limit on memory was reached, whatever helped then: freeing cached files, or a kill.
+    #[serde(default)]
+    pub memory_refusals: u64,
     /// Current number of processes and threads.
     pub processes: u64,
     /// Forks that failed at the process limit.
@@ -41,6 +44,7 @@ impl Usage {
         self.memory_bytes = number(dir, "memory.current");
         self.memory_peak_bytes = number(dir, "memory.peak");
         self.memory_kills = field(dir, "memory.events", "oom_kill");
+        self.memory_refusals = field(dir, "memory.events", "max");
         self.processes = number(dir, "pids.current");
         self.process_refusals = field(dir, "pids.events", "max");
         self.cpu_ns = field(dir, "cpu.stat", "usage_usec") * 1000;
@@ -53,6 +57,12 @@ impl Usage {
         self.processes = or(self.processes, "pids.current");
         self.cpu_ns = or(self.cpu_ns, "cpuacct.usage");
         self.memory_kills += field(dir, "memory.oom_control", "oom_kill");
+        self.memory_refusals = or(self.memory_refusals, "memory.failcnt");
+        // Some kernels do not count it, and all note the peak.
+        let limit = number(dir, "memory.limit_in_bytes");
+        if limit > 0 && self.memory_peak_bytes >= limit {
+            self.memory_refusals = self.memory_refusals.max(1);
+        }
         self.process_refusals += field(dir, "pids.events", "max");
     }
 }

@@ -42,6 +42,45 @@ pub(super) const NAMESPACES: u64 = (libc::CLONE_NEWUSER
 pub(super) const TERMINAL_REQUESTS: &[u64] =
     &[libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCCONS, libc::TIOCSETD];
 
+const REQUEST_TYPE: u64 = 0xff00;
+const fn of_type(letter: u8) -> Is {
+    Is::Masked(1, REQUEST_TYPE, (letter as u64) << 8)
+}
+
+// `linux/fs.h`; the libc crate lacks them.
+const FIBMAP: u64 = 1;
+const FS_IOC_GETFLAGS: u64 = 0x8008_6601;
+const FS_IOC_FSGETXATTR: u64 = 0x801c_581f;
+const FICLONE: u64 = 0x4004_9409;
+const FICLONERANGE: u64 = 0x4020_940d;
+
+/// Refused requests for files: those of file systems, except reading a file's own flags and sharing its blocks with a copy. Landlock
+/// does not check them, and write access to the inode suffices for most, even through a descriptor that is open for
+/// reading: a sandbox with its user's own ID could change flags and versions of the image's files, or make them immutable for
+/// good. Others reveal where files are on the disk (`FIEMAP`) and which disk that is (`GETFSUUID`, `GETFSSYSFSPATH`).
+pub(super) const FILE_SYSTEM_REQUESTS: Arguments = Arguments::Cases(&[
+    &[Is::Equal(1, FIBMAP)],
+    // All file systems, ext4, and encryption and verity of files.
+    &[of_type(b'f'), Is::Not(1, FS_IOC_GETFLAGS)],
+    // All file systems, and XFS.
+    &[of_type(b'X'), Is::Not(1, FS_IOC_FSGETXATTR)],
+    &[of_type(b'v')],
+    &[of_type(0x15)],
+    // btrfs, f2fs and bcachefs.
+    &[of_type(0x94), Is::Not(1, FICLONE), Is::Not(1, FICLONERANGE)],
+    &[of_type(0xf5)],
+    &[of_type(0xbc)],
+]);
+
+/// Refused advice about memory: pages that Linux merges with equal ones of other processes reveal by their timing what those have.
+pub(super) const MERGING: &[u64] = &[libc::MADV_MERGEABLE as u64];
+
+/// Flag of `preadv2` that reveals whether a file is in memory, and so what others have read.
+pub(super) const ONLY_CACHED: Arguments = Arguments::AllBitsOf(5, libc::RWF_NOWAIT as u64);
+
+/// Flag of urgent data, which programs hardly use and whose code for Unix sockets has had holes.
+pub(super) const URGENT: u64 = libc::MSG_OOB as u64;
+
 /// Bits of a file type that character and block devices, directories and sockets have, and FIFOs
 /// and regular files lack.
 pub(super) const DEVICE_BITS: u64 = (libc::S_IFCHR | libc::S_IFDIR) as u64;

@@ -1,8 +1,8 @@
 //! The tables: every system call that user code may make, and its users.
 
 use super::arguments::{
-    Arguments, DEVICE_BITS, FCNTL, NAMESPACES, PRCTL, SOCKET_OPTIONS, SYS_FCHMODAT2, TERMINAL_REQUESTS,
-    UNIX_ONLY, UNIX_TCP_UDP,
+    Arguments, DEVICE_BITS, FCNTL, FILE_SYSTEM_REQUESTS, MERGING, NAMESPACES, ONLY_CACHED, PRCTL,
+    SOCKET_OPTIONS, SYS_FCHMODAT2, TERMINAL_REQUESTS, UNIX_ONLY, UNIX_TCP_UDP, URGENT,
 };
 
 /// One allowed call.
@@ -134,10 +134,13 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_munmap, "allocators, numpy.memmap, JIT compilers"),
     allow(libc::SYS_mremap, "allocators, numpy.memmap, JIT compilers"),
     allow(libc::SYS_mprotect, "allocators, numpy.memmap, JIT compilers"),
-    allow(libc::SYS_madvise, "allocators, numpy.memmap, JIT compilers"),
+    only(
+        libc::SYS_madvise,
+        Arguments::NoneOf(2, MERGING),
+        "allocators, numpy.memmap, JIT compilers",
+    ),
     allow(libc::SYS_brk, "allocators, numpy.memmap, JIT compilers"),
     allow(libc::SYS_msync, "allocators, numpy.memmap, JIT compilers"),
-    allow(libc::SYS_mincore, "allocators, numpy.memmap, JIT compilers"),
     allow(libc::SYS_mlock, "allocators, numpy.memmap, JIT compilers"),
     allow(libc::SYS_munlock, "allocators, numpy.memmap, JIT compilers"),
     allow(libc::SYS_mlock2, "allocators, numpy.memmap, JIT compilers"),
@@ -372,11 +375,23 @@ pub const ALLOWED: &[Allowed] = &[
     allow(libc::SYS_getsockname, "Unix sockets between own processes"),
     allow(libc::SYS_getpeername, "Unix sockets between own processes"),
     allow(libc::SYS_shutdown, "Unix sockets between own processes"),
-    allow(libc::SYS_sendto, "Unix sockets between own processes"),
+    only(
+        libc::SYS_sendto,
+        Arguments::NoBitsOf(3, URGENT),
+        "Unix sockets between own processes",
+    ),
     allow(libc::SYS_recvfrom, "Unix sockets between own processes"),
-    allow(libc::SYS_sendmsg, "Unix sockets between own processes"),
+    only(
+        libc::SYS_sendmsg,
+        Arguments::NoBitsOf(2, URGENT),
+        "Unix sockets between own processes",
+    ),
     allow(libc::SYS_recvmsg, "Unix sockets between own processes"),
-    allow(libc::SYS_sendmmsg, "Unix sockets between own processes"),
+    only(
+        libc::SYS_sendmmsg,
+        Arguments::NoBitsOf(3, URGENT),
+        "Unix sockets between own processes",
+    ),
     allow(libc::SYS_recvmmsg, "Unix sockets between own processes"),
     allow(libc::SYS_getsockopt, "Unix sockets between own processes"),
     only(
@@ -513,9 +528,25 @@ pub const REPLACED: &[(i64, &str)] = &[
     (libc::SYS_io_uring_enter, "runtimes fall back to epoll"),
     (libc::SYS_io_uring_register, "runtimes fall back to epoll"),
     (libc::SYS_userfaultfd, "collectors fall back to signals"),
+    // Like `cachestat`, it reveals which parts of shared files are in memory.
+    (libc::SYS_mincore, "libunwind falls back to msync"),
     // The image and the system's programs are the host's own inodes: watching them reveals what the
     // host and other sandboxes open and run.
     (libc::SYS_inotify_init1, "file watchers fall back to polling"),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_inotify_init, "file watchers fall back to polling"),
+];
+
+/// Requests that return `ENOSYS` as well, of calls that otherwise work.
+pub const REPLACED_REQUESTS: &[(i64, Arguments, &str)] = &[
+    (
+        libc::SYS_ioctl,
+        FILE_SYSTEM_REQUESTS,
+        "programs treat them as missing in most file systems",
+    ),
+    (
+        libc::SYS_preadv2,
+        ONLY_CACHED,
+        "the C library reports it as unsupported, and runtimes read in a thread",
+    ),
 ];

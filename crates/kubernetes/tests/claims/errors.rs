@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_kubernetes::{ClaimError, Claims, KubernetesOptions};
+use cellblock_kubernetes::{ClaimError, Claims, KubernetesOptions, permissions};
 use cellblock_sandbox::error::{Blame, Retry};
 use cellblock_testkit::kubernetes::{NOBODY, TestCluster};
 use cellblock_testkit::wait::until;
 use serde_json::json;
 
-use crate::support::{claims, cluster, misbehaving, nothing_is_left, only, options, permit, refused};
+use crate::support::{claims, cluster, grant, misbehaving, nothing_is_left, only, options, permit, refused};
 
 async fn start_fails(options: &KubernetesOptions) -> (cellblock_sandbox::Error, String) {
     let error = Claims::start(options).await.unwrap_err();
@@ -149,15 +149,40 @@ async fn rbac_that_denies_is_named_with_verb_resource_and_role() {
     let (error, text) = start_fails(&options).await;
     assert!(
         text.contains(
-            "403 Forbidden: sandboxwarmpools.extensions.agents.x-k8s.io \"python\" is forbidden: User \"dev\" cannot get"
+            "look at the warm pool: RBAC denies `get` on `sandboxwarmpools.extensions.agents.x-k8s.io` (403 Forbidden: sandboxwarmpools.extensions.agents.x-k8s.io \"python\" is forbidden: User \"dev\" cannot get"
         ),
         "{text}"
     );
     assert!(
-        text.contains("bind the Role of `deploy/helm/cellblock`"),
+        text.contains("add this verb to the Role of this account"),
         "{text}"
     );
     assert_eq!((error.blame(), error.retry()), (Blame::Policy, Retry::Never));
+}
+
+#[tokio::test]
+async fn a_missing_permission_to_watch_is_not_an_exhausted_pool() {
+    // Both where the time for a claim ends before the time in which denials may pass, and after it.
+    for seconds in [2, 60] {
+        let cluster = misbehaving(1, &json!({"fake.cellblock.dev/never-ready": "1"})).await;
+        let options = KubernetesOptions {
+            claim_timeout: Duration::from_secs(seconds),
+            ..options(&cluster)
+        };
+        let mut granted = permissions(&options);
+        granted.retain(|it| it.verb != "watch");
+        grant(&cluster, &granted);
+        let claims = Claims::start(&options).await.unwrap();
+        let (error, text) = refused(&claims).await;
+        assert!(
+            text.starts_with(
+                "watch a claim: RBAC denies `watch` on `sandboxclaims.extensions.agents.x-k8s.io` (403 Forbidden: "
+            ) && text.contains("add this verb to the Role of this account"),
+            "{text}"
+        );
+        assert_eq!((error.blame(), error.retry()), (Blame::Policy, Retry::Never));
+        nothing_is_left(&cluster, 1).await;
+    }
 }
 
 #[tokio::test]

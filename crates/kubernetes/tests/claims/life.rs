@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_kubernetes::{Claims, KubernetesOptions};
+use cellblock_kubernetes::{Claims, KubernetesOptions, permissions};
 use cellblock_testkit::wait::until;
 use serde_json::json;
 
-use crate::support::{POOL, claims, cluster, misbehaving, nothing_is_left, only, options};
+use crate::support::{POOL, claims, cluster, grant, misbehaving, nothing_is_left, only, options};
 
 #[tokio::test]
 async fn a_claim_names_pool_owner_and_holder_and_is_deleted_when_it_is_released() {
@@ -108,6 +108,16 @@ async fn direct_mode_starts_a_pod_per_claim_through_a_pool_without_pods() {
         template: Some("direct".to_owned()),
         ..options(&cluster)
     };
+    // The Role for warm pools is not enough.
+    let error = Claims::start(&options).await.unwrap_err();
+    let text = cellblock_sandbox::jail::error::chain(&error);
+    assert!(
+        text.starts_with(
+            "create a warm pool without pods: RBAC denies `create` on `sandboxwarmpools.extensions.agents.x-k8s.io`"
+        ),
+        "{text}"
+    );
+    grant(&cluster, &permissions(&options));
     let claims = Claims::start(&options).await.unwrap();
     let again = Claims::start(&options).await.unwrap();
     let pools = cluster.all("sandboxwarmpools");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellblock_kubernetes::{Claims, KubernetesOptions, VERBS};
+use cellblock_kubernetes::{Claims, KubernetesOptions, Permission, permissions};
 use cellblock_testkit::kubernetes::{GATEWAY, PretendedPods, TestCluster};
 use cellblock_testkit::wait::until;
 use serde_json::{Value, json};
@@ -25,10 +25,14 @@ pub(crate) async fn misbehaving(replicas: u32, annotations: &Value) -> TestClust
     cluster
 }
 
-/// Permits exactly what the chart permits gateways, and to create the pool of direct mode.
+/// Permits exactly what the chart permits gateways that use the pool.
 pub(crate) fn permit(cluster: &TestCluster) {
-    let direct: (&str, &str, &[&str]) = ("extensions.agents.x-k8s.io", "sandboxwarmpools", &["create"]);
-    let rules: Vec<_> = VERBS.iter().copied().chain([direct]).collect();
+    grant(cluster, &permissions(&options(cluster)));
+}
+
+pub(crate) fn grant(cluster: &TestCluster, permissions: &[Permission]) {
+    let rules = permissions.iter().map(|it| (it.group, it.resource, it.verb));
+    let rules: Vec<_> = rules.collect();
     cluster.grant(&rules);
 }
 

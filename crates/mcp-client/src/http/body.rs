@@ -1,5 +1,6 @@
 //! Bodies and streams of a server, limited while they are read.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,8 +18,18 @@ pub(super) async fn whole(response: Response, wire: &Wire) -> Result<String, Fai
     let body = body.map_err(|error| match error {
         BodyError::TooLarge(announced) => wire.too_large(announced),
         BodyError::Broken(error) => broken(error),
+        BodyError::Unkept(error) => unkept(&error),
     })?;
-    String::from_utf8(body).map_err(|error| Failure::unread("it is not UTF-8", error.utf8_error()))
+    let mut bytes = Vec::new();
+    body.reader()
+        .read_to_end(&mut bytes)
+        .map_err(|error| unkept(&error))?;
+    String::from_utf8(bytes).map_err(|error| Failure::unread("it is not UTF-8", error.utf8_error()))
+}
+
+/// Converts the error of the file for a large body.
+fn unkept(error: &std::io::Error) -> Failure {
+    Failure::malformed(format!("this machine could not keep it: {error}"))
 }
 
 /// Returns the bytes of a stream of events, up to the first event that is too large.

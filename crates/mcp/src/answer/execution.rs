@@ -1,12 +1,12 @@
 //! An execution as an answer.
 
-use cellblock_artifact::{Store, extension};
+use cellblock_artifact::extension;
 use cellblock_interpreter::Execution;
 use cellblock_interpreter::connector::fetch_log;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::{ArtifactRef, Exception, Output, Scalar};
 use cellblock_interpreter::render::{self, Block, CHARS_PER_TOKEN, Detail};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::hints;
 use super::shape::{CellFailure, Link, RanCell, ShownValue, TableColumn};
@@ -17,16 +17,14 @@ use crate::sessions::{MadeArtifact, SessionEntry};
 const OUTPUTS: usize = 50;
 /// Maximum number of findings, and of skipped files, that are reported.
 const FINDINGS: usize = 20;
+/// Maximum number of characters in the first line of an answer.
+const FIRST_LINE: usize = 300;
 /// The fewest tokens that outputs get, however long the rest is.
 const LEAST: usize = 200;
 
-/// Tells a model what came of a cell, within so many tokens of text.
-pub(crate) async fn told(
-    entry: &SessionEntry,
-    store: &Store,
-    execution: &Execution,
-    tokens: usize,
-) -> CallAnswer {
+/// Tells a model what came of a cell, within so many tokens of text. A cell that raised is an ordinary answer: some clients hide the text
+/// of others from the model, which then cannot repair its code.
+pub(crate) fn told(entry: &SessionEntry, execution: &Execution, tokens: usize) -> CallAnswer {
     let mut answer = CallAnswer::default();
     let ran = ran(entry, execution, tokens);
     // Its last line is the session's handle, which stays.
@@ -43,13 +41,17 @@ pub(crate) async fn told(
         head.push_str("[stderr]\n");
         head.push_str(&render::stream(stderr, tokens / 8));
     }
-    let spent = (head.chars().count() + end.chars().count()).div_ceil(CHARS_PER_TOKEN);
+    let first = ran.error.as_ref().map(|error| first_line(&ran.outcome, error));
+    let first = first.unwrap_or_default();
+    let spent =
+        (first.chars().count() + head.chars().count() + end.chars().count()).div_ceil(CHARS_PER_TOKEN);
+    answer.text(first);
     answer.text(head);
     for block in render::to_model(&execution.outputs, tokens.saturating_sub(spent).max(LEAST)) {
         match block {
             // Blocks are apart as they are.
             Block::Text { text } => answer.text(text.trim_end_matches("\n---\n")),
-            Block::Image { image, .. } => answer.picture(store, &image).await,
+            Block::Image { image, .. } => answer.picture(&image),
         }
     }
     answer.text(end);
@@ -62,10 +64,27 @@ pub(crate) async fn told(
         answer.link(link);
     }
     if execution.outcome != Outcome::Completed {
+        answer.incomplete();
+    }
+    if matches!(execution.outcome, Outcome::KernelLost { .. }) {
         answer.fail();
     }
     answer.structured(&ran);
     answer
+}
+
+/// The line that an answer begins with if its code did not complete, such as `ValueError: no rows`: clients that drop the mark of an error
+/// show this.
+fn first_line(outcome: &str, error: &CellFailure) -> String {
+    let message = error.message.lines().next().unwrap_or_default();
+    let kind = match outcome {
+        "raised" => "",
+        "interrupted" => "Interrupted: ",
+        "kernel_lost" => "KernelLost: ",
+        "limit_exceeded" => "LimitExceeded: ",
+        _ => "Rejected: ",
+    };
+    format!("{kind}{message}").chars().take(FIRST_LINE).collect()
 }
 
 /// What stands below the outputs.
@@ -75,30 +94,25 @@ fn end(ran: &RanCell) -> String {
         lines.push(ran.fetch_log.clone());
     }
     if let Some(error) = &ran.error {
-        if error.exception.is_none() {
-            let line = error
-                .line
-                .map(|line| format!(" (line {line})"))
-                .unwrap_or_default();
-            lines.push(format!("[{}] {}{line}", ran.outcome, error.message));
-        } else if let Some(line) = error.line {
-            lines.push(format!("[raised in line {line} of the code]"));
+        if let Some(line) = error.line {
+            lines.push(format!("[{} in line {line} of the code]", ran.outcome));
+        }
+        if error.exception.is_none() && error.message.contains('\n') {
+            lines.push(error.message.clone());
         }
         lines.push(format!("[what to try] {}", error.hint));
     }
     if let Some(note) = &ran.note {
         lines.push(format!("[note] {note}"));
     }
-    if !ran.files.is_empty() {
-        let files = ran
-            .files
-            .iter()
-            .map(|it| format!("{} ({} bytes)", it.name, it.bytes.unwrap_or(0)));
-        let mut files: Vec<_> = files.collect();
-        if ran.files_left_out > 0 {
-            files.push(format!("{} more", ran.files_left_out));
-        }
-        lines.push(format!("[files] {}", files.join(", ")));
+    if ran.outputs_left_out > 0 {
+        lines.push(format!("[outputs left out] {}", ran.outputs_left_out));
+    }
+    let outputs = ran.outputs.iter().flat_map(|shown| &shown.resources);
+    lines.extend(outputs.map(|link| link.line("output")));
+    lines.extend(ran.files.iter().map(|link| link.line("file")));
+    if ran.files_left_out > 0 {
+        lines.push(format!("[files left out] {}", ran.files_left_out));
     }
     for skipped in &ran.skipped_files {
         lines.push(format!("[file left out] {}: {}", skipped.path, skipped.reason));
@@ -106,17 +120,26 @@ fn end(ran: &RanCell) -> String {
     for finding in &ran.findings {
         lines.push(format!("[finding {}] {}", finding.code, finding.message));
     }
-    if ran.outcome == "completed" && ran.outputs.is_empty() && ran.stdout.is_empty() && ran.stderr.is_empty()
-    {
+    let shows = !ran.outputs.is_empty() || !ran.stdout.is_empty() || !ran.stderr.is_empty();
+    if ran.outcome == "completed" && !shows && ran.files.is_empty() {
         lines.push("[no output]".to_owned());
     }
-    lines.push(format!("[session] {}", ran.session));
+    if !ran.origins.is_empty() {
+        lines.push(format!("[origins] {}", json!(ran.origins)));
+    }
+    let (cell, outcome, ms) = (ran.cell, &ran.outcome, ran.duration_ms);
+    let variables = json!(ran.variables);
+    let variables = variables.as_str().unwrap_or_default();
+    lines.push(format!(
+        "[cell {cell}] {outcome} in {ms:.0} ms, variables {variables}"
+    ));
+    lines.push(format!("[session_id] {}", ran.session_id));
     lines.join("\n")
 }
 
 fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
     let share = (tokens / 2 / execution.outputs.len().clamp(1, OUTPUTS)).max(20);
-    let shown: Vec<_> = execution
+    let mut shown: Vec<_> = execution
         .outputs
         .iter()
         .take(OUTPUTS)
@@ -134,7 +157,19 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
         files.push(Link::from(&made));
         entry.remember(made);
     }
+    // The text and the data name the same ones.
+    let mut room = tokens * CHARS_PER_TOKEN / 4;
+    let mut fits = |link: &Link| {
+        let taken = link.line("output").len() + 1;
+        let fits = taken <= room;
+        room = room.saturating_sub(taken);
+        fits
+    };
+    for output in &mut shown {
+        output.resources.retain(&mut fits);
+    }
     let all_files = files.len();
+    files.retain(fits);
     files.truncate(LINKS);
     for fetch in &execution.fetches {
         if let Some(artifact) = &fetch.artifact {
@@ -144,7 +179,7 @@ fn ran(entry: &SessionEntry, execution: &Execution, tokens: usize) -> RanCell {
     }
     let left_out = execution.outputs.len() - shown.len();
     RanCell {
-        session: entry.id.clone(),
+        session_id: entry.id.clone(),
         cell: execution.cell,
         outcome: execution.outcome.name().to_owned(),
         variables: execution.state,

@@ -2,6 +2,7 @@
 
 use cellblock_interpreter::Execution;
 use cellblock_interpreter::execution::{Outcome, Resource};
+use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::output::Exception;
 
 /// What to try. The outcome's own note, if there is one, has said what became of variables.
@@ -9,7 +10,7 @@ pub(super) fn after(execution: &Execution, raised: Option<&Exception>) -> String
     let hint = match &execution.outcome {
         Outcome::Completed => "",
         Outcome::Raised => raised.map_or("correct the code and run it again", |it| {
-            of_exception(&it.exception, &it.message)
+            of_exception(&it.exception, &it.message, execution.sandbox.network)
         }),
         Outcome::Interrupted => {
             "do less in one call, work on a sample first, or ask for more time with `timeout_seconds` (its description says how much there is)"
@@ -33,13 +34,18 @@ pub(super) fn after(execution: &Execution, raised: Option<&Exception>) -> String
     hint.to_owned()
 }
 
-fn of_exception(exception: &str, message: &str) -> &'static str {
+fn of_exception(exception: &str, message: &str, network: NetworkPolicy) -> &'static str {
+    let unreachable = if network == NetworkPolicy::Egress {
+        ONLY_PROXY
+    } else {
+        NO_NETWORK
+    };
     match exception {
         "ModuleNotFoundError" | "ImportError" => {
             "use a library that is there, or name the package in `requirements`; nothing can be installed from inside"
         }
         "NameError" => {
-            "define it first: variables are those of this session, so pass the handle of the session that has it as `session`"
+            "define it first: variables are those of this session, so pass the handle of the session that has it as `session_id`"
         }
         "FileNotFoundError" => {
             "look at `list_files`, and put files there with `upload_file`; the host's files are not visible"
@@ -49,10 +55,25 @@ fn of_exception(exception: &str, message: &str) -> &'static str {
         }
         "SyntaxError" | "IndentationError" => "correct the syntax at that line; nothing of the cell was run",
         "MemoryError" => "use less memory: read fewer columns, work in chunks, delete what is not needed",
-        "gaierror" | "URLError" | "ConnectionError" | "ConnectionRefusedError" => NO_NETWORK,
-        "OSError" if message.contains("Network") => NO_NETWORK,
+        "gaierror" | "URLError" | "ConnectionError" | "ConnectionRefusedError" => unreachable,
+        "OSError" if message.contains("Network") => unreachable,
         _ => "correct the code at that line and run it again; what ran before it is kept",
     }
 }
 
 const NO_NETWORK: &str = "there is no network in the sandbox: fetch the data with another tool, and put it there with `upload_file`";
+
+const ONLY_PROXY: &str = "only HTTP and HTTPS leave the sandbox, through the proxy that `HTTPS_PROXY` names, to the hosts that the server allows: use such a \
+                          host, or fetch the data with another tool, and put it there with `upload_file`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_with_a_way_out_is_not_said_to_have_no_network() {
+        let hint = |network| of_exception("gaierror", "Temporary failure in name resolution", network);
+        assert_eq!(hint(NetworkPolicy::None), NO_NETWORK);
+        assert_eq!(hint(NetworkPolicy::Egress), ONLY_PROXY);
+    }
+}

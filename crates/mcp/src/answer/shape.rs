@@ -12,8 +12,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Ran")]
 pub(crate) struct RanCell {
-    /// The session's handle: pass it as `session` to go on with these variables and files.
-    pub(crate) session: String,
+    /// The session's handle: pass it as `session_id` to go on with these variables and files.
+    pub(crate) session_id: String,
     /// The cell's number in its session, from 1.
     pub(crate) cell: u64,
     /// How it ended. Only `completed` means that all of the code ran.

@@ -7,6 +7,7 @@ use cellblock_interpreter::page::PageSelection;
 use cellblock_interpreter::render::{self, Block, Detail};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::CallAnswer;
 use super::execution::shown;
@@ -18,7 +19,7 @@ use crate::sessions::SessionEntry;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ShownVariable {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// Its value.
     value: ShownValue,
     /// The requested page of its rows or characters.
@@ -47,16 +48,21 @@ pub(crate) async fn variable(
         for block in render::detailed(std::slice::from_ref(output), detail, tokens) {
             match block {
                 Block::Text { text } => answer.text(text),
-                Block::Image { image, .. } => answer.picture(store, &image).await,
+                Block::Image { image, .. } => answer.picture(&image),
             }
         }
     }
     let value = shown(entry, output, tokens / 2);
     for link in &value.resources {
+        answer.text(link.line("output"));
         answer.link(link);
     }
+    if let Some(origin) = &origin {
+        answer.text(format!("[origin] {}", json!(origin)));
+    }
+    answer.text(format!("[session_id] {}", entry.id));
     answer.structured(&ShownVariable {
-        session: entry.id.clone(),
+        session_id: entry.id.clone(),
         value,
         page,
         origin,

@@ -2,7 +2,8 @@
 //! it follows their conversations.
 //!
 //! Such a client says in a request of its own that it gives a call up. Its `initialize` is answered with a name for the conversation, which it sends
-//! with all that follows; by that and the request's id the call is found. Nothing else is remembered of a conversation.
+//! with all that follows; by that and the request's id the call is found. Its `DELETE` ends the conversation, and what it sends after that is
+//! answered with 404. Sessions remember the conversations that have used them; nothing else is remembered of one that goes on.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -13,18 +14,18 @@ use ::http::header::CONTENT_TYPE;
 use ::http::request::Parts;
 use ::http::{HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
-use cellblock_interpreter::mint;
 use http_body::Body;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use rmcp::ServerHandler;
-use rmcp::model::RequestId;
+use rmcp::model::{Implementation, RequestId};
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde::Deserialize;
 use tower_service::Service;
 
 use crate::conversations::{CONVERSATION, McpConversation, conversation, stops_by_stream};
+use crate::display::shows_images;
 use crate::server::{OwnerOf, Server};
 
 /// Bytes of a message that is looked into: those that are of interest are short.
@@ -53,6 +54,7 @@ struct Message {
 #[serde(rename_all = "camelCase")]
 struct Params {
     request_id: Option<RequestId>,
+    client_info: Option<Implementation>,
 }
 
 impl<B, H> Service<Request<B>> for Endpoint<H>
@@ -73,28 +75,49 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let endpoint = self.clone();
         Box::pin(async move {
-            if request.method() != Method::POST || stops_by_stream(request.headers()) {
+            if stops_by_stream(request.headers()) {
                 return Ok(endpoint.inner.handle(request).await);
             }
-            Ok(endpoint.earlier(request).await)
+            let (parts, body) = request.into_parts();
+            let conversation = endpoint.conversation(&parts);
+            if let Some(ended) = &conversation
+                && endpoint.server.conversations().has_ended(ended)
+            {
+                let why = format!(
+                    "the session of the header `{CONVERSATION}` has ended; send `initialize` without it"
+                );
+                return Ok(refuse(StatusCode::NOT_FOUND, why));
+            }
+            match (&parts.method, conversation) {
+                (&Method::POST, conversation) => Ok(endpoint.earlier(parts, body, conversation).await),
+                (&Method::DELETE, Some(conversation)) => {
+                    endpoint.server.leave(&conversation);
+                    let mut answer = Response::new(Full::default().boxed());
+                    *answer.status_mut() = StatusCode::NO_CONTENT;
+                    Ok(answer)
+                }
+                _ => Ok(endpoint.inner.handle(Request::from_parts(parts, body)).await),
+            }
         })
     }
 }
 
 impl<H: ServerHandler> Endpoint<H> {
     /// Answers a request of an earlier revision.
-    async fn earlier<B>(&self, request: Request<B>) -> Answer
+    async fn earlier<B>(&self, parts: Parts, body: B, conversation: Option<McpConversation>) -> Answer
     where
         B: Body + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let (parts, body) = request.into_parts();
         let body = match Limited::new(body, self.max_body).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
                 return refuse(
                     StatusCode::PAYLOAD_TOO_LARGE,
-                    format!("the request has more than {} bytes, the limit", self.max_body),
+                    format!(
+                        "the request has more than {} bytes, the limit; send less, or raise `http.max_body` in the configuration",
+                        self.max_body
+                    ),
                 );
             }
             Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("read the request: {error}")),
@@ -102,8 +125,12 @@ impl<H: ServerHandler> Endpoint<H> {
         let message = looked_into(&body);
         let method = message.as_ref().and_then(|message| message.method.as_deref());
         let begins = method == Some("initialize");
+        let client = message
+            .as_ref()
+            .and_then(|message| message.params.client_info.as_ref());
+        let shows = client.is_some_and(shows_images);
         if method == Some("notifications/cancelled")
-            && let Some(conversation) = self.conversation(&parts)
+            && let Some(conversation) = conversation
             && let Some(id) = message.and_then(|message| message.params.request_id)
         {
             self.server.conversations().stop(&conversation, &id);
@@ -114,7 +141,7 @@ impl<H: ServerHandler> Endpoint<H> {
             .await;
         if begins
             && answer.status().is_success()
-            && let Ok(name) = HeaderValue::from_str(&mint("conv_"))
+            && let Ok(name) = HeaderValue::from_str(&McpConversation::mint(shows))
         {
             answer.headers_mut().insert(CONVERSATION, name);
         }

@@ -12,6 +12,7 @@ use cellblock_interpreter::workbench::Mounted;
 use cellblock_interpreter::{Error, Session};
 
 use super::made::{MadeArtifact, Remembered};
+use super::users::{LEFT_TIMEOUT, SessionUsers};
 use cellblock_interpreter::hosting::Permit;
 
 /// A session.
@@ -32,6 +33,7 @@ pub(crate) struct McpSession {
     /// Given back when nothing is left of it.
     pub(super) _permit: Permit,
     pub(super) idle_timeout: Duration,
+    pub(super) users: SessionUsers,
     pub(super) made: Mutex<Remembered>,
     pub(super) cells: AtomicU64,
 }
@@ -82,6 +84,9 @@ impl McpSession {
 
 impl Hosted for McpSession {
     fn idle_timeout(&self) -> Duration {
+        if self.users.have_left() {
+            return self.idle_timeout.min(LEFT_TIMEOUT);
+        }
         self.idle_timeout
     }
 

@@ -3,9 +3,10 @@
 use std::future::pending;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use cellblock_interpreter::connector::Connector;
-use cellblock_interpreter::hosting::{HostingError, HostingLimits, Owner, Permit, Registry};
+use cellblock_interpreter::hosting::{HostingError, HostingLimits, Owner, Permit, Registry, Reservation};
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::mint;
 use cellblock_interpreter::project::Project;
@@ -15,17 +16,22 @@ use cellblock_interpreter::workbench::DatasetSource;
 use cellblock_interpreter::{Error, Interpreter, Session};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::conversations::McpConversation;
 use crate::options::Options;
 use crate::refusal::{Refusal, named};
 
 mod entry;
 mod made;
+mod users;
 
 pub(crate) use entry::{McpSession, SessionEntry, SessionTurn, Use};
 pub(crate) use made::MadeArtifact;
+use users::SessionUsers;
 
 /// Handles that a refusal lists.
 const LISTED: usize = 20;
+/// How long a session of another owner has to be idle before it makes room.
+const UNUSED: Duration = Duration::from_mins(1);
 
 /// All sessions of a server.
 #[derive(Debug)]
@@ -52,23 +58,107 @@ impl McpSessions {
         }
     }
 
-    /// An owner's session.
-    pub(crate) fn find(&self, owner: &Owner, handle: &str) -> Result<Use, Refusal> {
-        self.registry.hold(owner.name(), handle).ok_or_else(|| {
-            Refusal::new(format!(
-                "there is no session {:?}: it has expired, was closed, or never was. {}",
-                named(handle),
-                self.known(owner)
-            ))
-        })
+    /// A session that a call uses.
+    pub(crate) fn find(
+        &self,
+        owner: &Owner,
+        conversation: Option<&McpConversation>,
+        handle: &str,
+    ) -> Result<Use, Refusal> {
+        let found = self.registry.hold(owner.name(), handle);
+        let found = found.ok_or_else(|| self.missing(handle, conversation))?;
+        found.users.enter(conversation);
+        Ok(found)
+    }
+
+    /// An owner's session, for something that is not a call.
+    pub(crate) fn of_owner(&self, owner: &Owner, handle: &str) -> Result<Use, Refusal> {
+        let found = self.registry.hold(owner.name(), handle);
+        found.ok_or_else(|| self.missing(handle, None))
+    }
+
+    /// Ends a conversation. Its sessions keep working for a while, for clients that open a conversation for each call.
+    pub(crate) fn leave(&self, conversation: &McpConversation) {
+        let mut own = self.of(conversation.owner());
+        own.retain(|entry| entry.users.include(conversation));
+        for entry in own {
+            // The sweep looks at a session again once it is not held any more.
+            let held = entry.hold();
+            entry.users.leave(conversation);
+            drop(held);
+        }
+    }
+
+    fn missing(&self, handle: &str, conversation: Option<&McpConversation>) -> Refusal {
+        Refusal::new(format!(
+            "there is no session {:?}: it has expired, was closed, made room for another one, or never existed. {}",
+            named(handle),
+            self.known(conversation)
+        ))
+    }
+
+    /// A place for one more session of an owner. If there is none, an idle session makes room.
+    async fn place<'a>(
+        &'a self,
+        owner: &'a Owner,
+        handle: &'a str,
+    ) -> Result<Reservation<'a, McpSession>, Refusal> {
+        loop {
+            let error = match self.registry.reserve(owner.name(), handle) {
+                Ok(place) => return Ok(place),
+                Err(error) => error,
+            };
+            let made = match error {
+                HostingError::OwnerFull { .. } => self.make_room(owner, false).await,
+                HostingError::Full { .. } => self.make_room(owner, true).await,
+                _ => false,
+            };
+            if !made {
+                return Err(refusal(error));
+            }
+        }
+    }
+
+    /// Leave to have one more session. If its owner has as many sandboxes as it may have, an idle session makes room, once.
+    async fn permit(&self, owner: &Owner) -> Result<Permit, Refusal> {
+        match self.options.meter.session(owner).await {
+            Ok(permit) => Ok(permit),
+            Err(_) if self.make_room(owner, false).await => Ok(self.options.meter.session(owner).await?),
+            Err(denied) => Err(denied.into()),
+        }
+    }
+
+    /// Ends the idle session that was not used for the longest time, first of all one whose conversations have ended; one of another
+    /// owner only if `others` may make room, and if its owner seems to be done with it. Says whether there was one.
+    async fn make_room(&self, owner: &Owner, others: bool) -> bool {
+        let rank = |entry: &SessionEntry| (!entry.users.have_left(), entry.last_used());
+        let own = |entry: &SessionEntry| entry.owner == owner.name();
+        let mut idle = self.registry.idle_by(|entry| own(entry).then(|| rank(entry)));
+        if others {
+            let done = |entry: &SessionEntry| entry.users.have_left() || entry.idle() >= UNUSED;
+            let done = |entry: &SessionEntry| (!own(entry) && done(entry)).then(|| rank(entry));
+            idle.extend(self.registry.idle_by(done));
+        }
+        for entry in idle {
+            if self.registry.take_idle(&entry) {
+                tracing::info!(session = entry.id, "an idle session makes room for another one");
+                self.registry.end(&entry).await;
+                return true;
+            }
+        }
+        false
     }
 
     /// A new session. Its sandbox is made by the first call that needs it.
-    pub(crate) async fn create(&self, interpreter: &Interpreter, owner: &Owner) -> Result<Use, Refusal> {
+    pub(crate) async fn create(
+        &self,
+        interpreter: &Interpreter,
+        owner: &Owner,
+        conversation: Option<&McpConversation>,
+    ) -> Result<Use, Refusal> {
         let handle = mint("sess_");
-        let refused = |error| self.refusal(error, owner);
-        let place = self.registry.reserve(owner.name(), &handle).map_err(refused)?;
-        let permit = self.options.meter.session(owner).await?;
+        let place = self.place(owner, &handle).await?;
+        let permit = self.permit(owner).await?;
         let connectors = self.options.connectors(owner).await?;
         let project = self.options.project.as_deref().map(|name| {
             let store = interpreter.store().clone();
@@ -87,11 +177,9 @@ impl McpSessions {
             guard: self.options.guard,
             setup: self.options.setup.clone(),
             connectors: connectors.clone(),
-            fetch_allowance: self.options.meter.fetch_allowance(owner),
-            runs: self.options.meter.runs(owner),
             project: project.transpose()?,
             egress: self.options.egress.clone(),
-            ..SessionOptions::default()
+            ..self.options.meter.granted(owner)
         };
         for name in self.options.toolsets.iter().flat_map(|kind| kind.prelude) {
             if !options.prelude.iter().any(|known| known == name) {
@@ -116,7 +204,8 @@ impl McpSessions {
                 ))
             })?);
         }
-        place.fill(hosted).map_err(refused)
+        hosted.users.enter(conversation);
+        place.fill(hosted).map_err(refusal)
     }
 
     /// New sessions that begin with the variables and files of `parent`: all that `fork` asks for, or none.
@@ -124,19 +213,19 @@ impl McpSessions {
         &self,
         interpreter: &Interpreter,
         owner: &Owner,
+        conversation: Option<&McpConversation>,
         parent: &Use,
         mut fork: ForkOptions,
     ) -> Result<Vec<Use>, Refusal> {
         fork.check().map_err(Error::from)?;
         fork.ids = (0..fork.count).map(|_| mint("sess_")).collect();
         let handles = fork.ids.clone();
-        let refused = |error| self.refusal(error, owner);
         let connectors = self.options.connectors(owner).await?;
         // Every place is taken before anything is made. Those that stay empty are free again.
         let mut places = Vec::new();
         for handle in &handles {
-            let place = self.registry.reserve(owner.name(), handle).map_err(refused)?;
-            places.push((place, self.options.meter.session(owner).await?));
+            let place = self.place(owner, handle).await?;
+            places.push((place, self.permit(owner).await?));
         }
         let forks = parent.session.fork(fork).await?;
         let mut hosted = Vec::new();
@@ -145,10 +234,11 @@ impl McpSessions {
                 .furnish(interpreter, session, handle, connectors.clone(), permit)
                 .await?;
             fork.datasets.clone_from(&parent.datasets);
+            fork.users.enter(conversation);
             hosted.push((place, fork));
         }
         let filled = hosted.into_iter().map(|(place, fork)| place.fill(fork));
-        filled.collect::<Result<_, _>>().map_err(refused)
+        filled.collect::<Result<_, _>>().map_err(refusal)
     }
 
     /// A session with the toolsets that are offered.
@@ -172,6 +262,7 @@ impl McpSessions {
             datasets: Vec::new(),
             _permit: permit,
             idle_timeout: self.options.lifetime(),
+            users: SessionUsers::default(),
             made: Mutex::default(),
             cells: AtomicU64::default(),
         })
@@ -182,26 +273,37 @@ impl McpSessions {
         self.registry.of(owner.name())
     }
 
-    fn refusal(&self, error: HostingError, owner: &Owner) -> Refusal {
-        Refusal::new(match error {
-            HostingError::OwnerFull { held, limit } => format!(
-                "there are {held} sessions, and no more than {limit} are allowed: go on in one of them by its handle, or close one. {}",
-                self.known(owner)
-            ),
-            HostingError::Full { .. } => "this server has as many sessions as it may have: try again in a while, or go on in one of yours".to_owned(),
-            HostingError::Closed | HostingError::Busy { .. } | HostingError::Ended | HostingError::Exists => {
-                "no session is made any more".to_owned()
-            }
-        })
-    }
-
-    /// What a model can go on with.
-    fn known(&self, owner: &Owner) -> String {
-        let own = self.of(owner);
+    /// What a model can go on with. It is given no handle that its conversation has not used: that may be another one's.
+    fn known(&self, conversation: Option<&McpConversation>) -> String {
+        let own = conversation.map(|conversation| {
+            let mut own = self.of(conversation.owner());
+            own.retain(|entry| entry.users.include(conversation));
+            own
+        });
+        let own = own.unwrap_or_default();
         if own.is_empty() {
-            return "There are no sessions: leave `session` out of `run_python`, or call `create_session`, to begin one".to_owned();
+            return "Leave `session_id` out to begin a new one".to_owned();
         }
         let handles: Vec<_> = own.iter().rev().take(LISTED).map(|it| it.id.as_str()).collect();
-        format!("Sessions, latest first: {}", handles.join(", "))
+        format!(
+            "Sessions of this conversation, latest first: {}",
+            handles.join(", ")
+        )
     }
+}
+
+fn refusal(error: HostingError) -> Refusal {
+    Refusal::new(match error {
+        HostingError::OwnerFull { held, limit } => format!(
+            "there are {held} sessions, the limit is {limit}, and calls are at work in all of them: try again in a while"
+        ),
+        HostingError::Full { limit } => {
+            format!(
+                "this server has {limit} sessions, which is its limit, and all are in use: try again in a while"
+            )
+        }
+        HostingError::Closed | HostingError::Busy { .. } | HostingError::Ended | HostingError::Exists => {
+            "no session is made any more".to_owned()
+        }
+    })
 }

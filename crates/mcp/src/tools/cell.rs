@@ -22,7 +22,7 @@ const MOST_PACKAGES: usize = 50;
 const DESCRIPTION: &str = "\
     Runs Python in an isolated sandbox without network, and answers what it printed and showed: tables, charts as pictures, files, an \
     exception with its line. pandas, numpy, scipy, matplotlib, statsmodels, polars, scikit-learn and others are there. Variables and \
-    files stay for later calls with the same `session`.";
+    files stay for later calls with the same `session_id`, which the answer gives.";
 
 /// Continues the description if code can call functions. Which ones depends on who asks.
 const FUNCTIONS: &str = "\
@@ -40,7 +40,7 @@ pub(super) struct NewCell {
     pub(super) language: Language,
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
-    pub(super) session: Option<String>,
+    pub(super) session_id: Option<String>,
     /// Seconds after which the code is interrupted.
     #[serde(default)]
     pub(super) timeout_seconds: Option<f64>,
@@ -82,6 +82,7 @@ pub(super) fn bound_timeout(input: &mut Value, options: &Options) {
     timeout["description"] = json!(format!(
         "Seconds after which the code is interrupted: {usual} by default, {most} at most."
     ));
+    timeout["default"] = json!(usual);
     timeout["exclusiveMinimum"] = json!(0);
     timeout["maximum"] = json!(most);
 }
@@ -108,7 +109,7 @@ pub(super) fn arguments(call: &mut Call, options: &Options) -> Result<(Option<St
         "producer": arguments.producer,
         "language": arguments.language,
     });
-    Ok((arguments.session, toolsets))
+    Ok((arguments.session_id, toolsets))
 }
 
 impl NewCell {
@@ -162,7 +163,7 @@ mod tests {
     fn told(code: &str, timeout_seconds: Option<f64>) -> Result<(), String> {
         let arguments = NewCell {
             code: code.into(),
-            session: None,
+            session_id: None,
             timeout_seconds,
             requirements: Vec::new(),
             producer: None,

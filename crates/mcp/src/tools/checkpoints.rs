@@ -15,7 +15,7 @@ use crate::shared::McpShared;
 #[serde(deny_unknown_fields)]
 struct Keep {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// A name for it, such as `loaded`: 1 to 64 letters, digits, `-`, `_` or `.`.
     #[serde(default)]
     name: Option<String>,
@@ -26,7 +26,7 @@ struct Keep {
 #[serde(deny_unknown_fields)]
 struct Back {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// ID or name of a checkpoint of this session.
     checkpoint: String,
 }
@@ -54,21 +54,24 @@ pub(super) fn back_definition() -> ToolDefinition {
          you may want it back. It ends the session's processes, and cannot undo effects outside, such as calls of connectors. It can \
          be used any number of times.",
         schema::read::<Back>(),
-        ToolEffect::Settles,
+        ToolEffect::Discards,
     )
     .returns(schema::written::<RolledBack>())
 }
 
 pub(super) async fn keep(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Keep { session, name } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Keep { session_id, name } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     Ok(CallAnswer::of(&used.session.checkpoint(name).await?))
 }
 
 pub(super) async fn back(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Back { session, checkpoint } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Back {
+        session_id,
+        checkpoint,
+    } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     Ok(CallAnswer::of(&used.session.roll_back(checkpoint).await?))
 }

@@ -16,7 +16,7 @@ use crate::shared::McpShared;
 #[serde(deny_unknown_fields)]
 struct InSession {
     /// The session's handle.
-    session: String,
+    session_id: String,
 }
 
 /// Which dataset.
@@ -24,7 +24,7 @@ struct InSession {
 #[serde(deny_unknown_fields)]
 struct Named {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The dataset's slug.
     slug: String,
 }
@@ -34,7 +34,7 @@ struct Named {
 #[serde(deny_unknown_fields)]
 struct Publication {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// Name of the variable with the data frame.
     variable: String,
     /// The dataset's slug: the name by which code loads it.
@@ -113,8 +113,8 @@ pub(super) fn publish_definition() -> ToolDefinition {
 }
 
 pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let InSession { session } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let InSession { session_id } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let member = member(used.session.member())?;
     let datasets = member.project().datasets().await.map_err(LoadError::from)?;
     let listed = datasets.into_iter();
@@ -132,8 +132,8 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
 }
 
 pub(super) async fn read(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Named { session, slug } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Named { session_id, slug } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let dataset = member(used.session.member())?.read_dataset(&slug).await;
     Ok(CallAnswer::of(&dataset?))
 }
@@ -159,7 +159,7 @@ pub(super) async fn publish(server: &McpShared, call: &mut Call) -> Result<CallA
     ];
     let code = publish_call(name, &given.slug, arguments);
     call.tool = runner;
-    call.arguments = json!({"session": given.session, "code": code});
+    call.arguments = json!({"session_id": given.session_id, "code": code});
     toolset::call(kind, true, server, call).await
 }
 

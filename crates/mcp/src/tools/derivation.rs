@@ -25,7 +25,7 @@ const VIEW: usize = 500;
 struct Record {
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
-    session: Option<String>,
+    session_id: Option<String>,
     /// The name of the tool that answered it, such as `get_price_history`: the alias begins with it.
     tool: String,
     /// The result, whole: any JSON.
@@ -36,7 +36,7 @@ struct Record {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Recorded {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The name under which code finds it, and which contracts name.
     alias: String,
     /// What is in it, in short.
@@ -58,7 +58,7 @@ pub(super) fn record_definition() -> ToolDefinition {
 
 pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Record {
-        session,
+        session_id,
         tool,
         result,
     } = call.read()?;
@@ -67,7 +67,7 @@ pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAn
             "`result{place}` is a number of more than 64 bits, which lost digits on its way: send numbers of this size as text"
         )));
     }
-    let used = call.session(server, session.as_deref()).await?;
+    let used = call.session(server, session_id.as_deref()).await?;
     let derivation = used.derivation().ok_or_else(|| {
         Refusal::new("this session was made without the derivation toolset: make a new one")
     })?;
@@ -77,7 +77,7 @@ pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAn
     let summary = aliases.model_view(&entry.alias, VIEW).map_err(refuse)?;
     derivation.renew_attempts();
     Ok(CallAnswer::of(&Recorded {
-        session: used.id.clone(),
+        session_id: used.id.clone(),
         uri: uri::dataset(&used.id, &entry.alias),
         alias: entry.alias.clone(),
         summary,
@@ -106,16 +106,15 @@ fn rounded(value: &Value) -> Option<String> {
 }
 
 /// Tells a model what came of a derivation.
-pub(super) async fn told(server: &McpShared, used: &Use, derived: &Derived) -> Result<CallAnswer, Refusal> {
+pub(super) fn told(server: &McpShared, used: &Use, derived: &Derived) -> CallAnswer {
     let tokens = server.options.max_tokens;
     let mut answer = CallAnswer::default();
-    answer.text(format!("{}\nsession: {}", derived.for_model(tokens), used.id));
+    answer.text(derived.for_model(tokens));
     if derived.attempts_left == 0 {
         answer.text(
             "New attempts come with the next result that `record_result` records, and with `reset_session`.",
         );
     }
-    let store = server.engine.get().await?.store();
     let mut links = Vec::new();
     for artifact in &derived.artifacts {
         let (media_type, bytes) = match artifact {
@@ -155,17 +154,22 @@ pub(super) async fn told(server: &McpShared, used: &Use, derived: &Derived) -> R
                 bytes: picture.bytes,
                 media_type: picture.media_type,
             };
-            answer.picture(store, &image).await;
+            answer.picture(&image);
         }
     }
     answer.structured(&bounded(derived.envelope(), &used.id, tokens));
     for link in &links {
+        answer.text(link.line("output"));
         answer.link(link);
     }
+    answer.text(format!("[session_id] {}", used.id));
     if !derived.ok() {
+        answer.incomplete();
+    }
+    if !derived.ok() && derived.execution.is_none() {
         answer.fail();
     }
-    Ok(answer)
+    answer
 }
 
 /// The envelope within a budget: what is long is cut or left to the resources.
@@ -203,6 +207,6 @@ fn bounded(mut envelope: Envelope, session: &str, tokens: usize) -> Value {
         }
     }
     let mut value = json!(envelope);
-    value["session"] = session.into();
+    value["session_id"] = session.into();
     value
 }

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::render::CHARS_PER_TOKEN;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use cellblock_interpreter::workbench::{Encoding, Workbench, WorkbenchOptions, WriteArgs};
-use rmcp::model::{ContentBlock, ResourceContents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +15,6 @@ use crate::resources::{MOST_BYTES, dataset_at};
 use crate::shared::McpShared;
 use crate::uri::{self, media_type};
 
-/// Bytes of a picture that is shown.
-const PICTURE_BYTES: usize = 5 << 20;
 /// Files that are listed.
 const LISTED: usize = 100;
 /// Characters around the names of a listed file.
@@ -31,7 +28,7 @@ const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 struct Upload {
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
-    session: Option<String>,
+    session_id: Option<String>,
     /// Where it goes: below /workspace/ or /tmp/, or relative to /workspace. Folders that it needs are made.
     path: String,
     /// Its whole content, at most 5242880 bytes.
@@ -56,7 +53,7 @@ enum Encoded {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Uploaded {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// Where it is.
     path: String,
     /// Its size.
@@ -70,11 +67,11 @@ struct Uploaded {
 #[serde(deny_unknown_fields)]
 struct Download {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The file: an absolute path in the sandbox, or one relative to /workspace.
     path: String,
-    /// Whether all of it is embedded in the answer, as text or base64, also where it is long. Otherwise a model is shown as much as it can read, and
-    /// clients read the rest by the resource link.
+    /// Whether the answer has all of it, as text or base64, however long it is. Otherwise it has as much as a model can read, and
+    /// clients read the rest by its URI.
     #[serde(default)]
     embed: bool,
 }
@@ -83,7 +80,7 @@ struct Download {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Downloaded {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// Its path.
     path: String,
     /// Its size.
@@ -94,6 +91,9 @@ struct Downloaded {
     uri: String,
     /// Its text, as far as there is room for it; null if it is not text.
     text: Option<String>,
+    /// All of it as base64, if it is not text and `embed` asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
     /// Whether there is more of it.
     truncated: bool,
 }
@@ -103,14 +103,14 @@ struct Downloaded {
 #[serde(deny_unknown_fields)]
 struct Which {
     /// The session's handle.
-    session: String,
+    session_id: String,
 }
 
 /// The files of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Listed {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// Files below /workspace and /tmp/output, in the order of their paths, as many as there is room for.
     files: Vec<File>,
     /// How many there are in all.
@@ -145,7 +145,8 @@ pub(super) fn download_definition() -> ToolDefinition {
     ToolDefinition::new(
         "download_file",
         "Download a file",
-        "Gets a file of a session: text, a picture as a picture, anything else as a link to read.",
+        "Gets a file of a session: its text, or a picture for clients that show pictures. Clients read other files by the URI that the \
+         answer gives; `embed` answers them as base64.",
         schema::read::<Download>(),
         ToolEffect::Reads,
     )
@@ -169,8 +170,8 @@ pub(super) async fn upload(server: &McpShared, call: &mut Call) -> Result<CallAn
         Encoded::Text => upload.content.len(),
         Encoded::Base64 => upload.content.len() / 4 * 3,
     };
-    server.options.meter.upload(&call.owner, bytes as u64).await?;
-    let used = call.session(server, upload.session.as_deref()).await?;
+    server.options.meter.uploaded(&call.owner, bytes as u64).await?;
+    let used = call.session(server, upload.session_id.as_deref()).await?;
     let _turn = call.turn(&used).await?;
     let workbench = Workbench::new(used.session.clone(), WorkbenchOptions::default());
     let written = workbench.write_file(WriteArgs {
@@ -184,7 +185,7 @@ pub(super) async fn upload(server: &McpShared, call: &mut Call) -> Result<CallAn
     });
     match written.await? {
         Ok(written) => Ok(CallAnswer::of(&Uploaded {
-            session: used.id.clone(),
+            session_id: used.id.clone(),
             uri: uri::file(&used.id, &written.file_path),
             path: written.file_path,
             bytes: written.bytes_written,
@@ -197,56 +198,61 @@ pub(super) async fn upload(server: &McpShared, call: &mut Call) -> Result<CallAn
 }
 
 pub(super) async fn download(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Download { session, path, embed } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Download {
+        session_id,
+        path,
+        embed,
+    } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let path = absolute(&path);
     let content = match dataset_at(server, &used, &path).await {
         Some(content) => content?,
         None => used.session.read_file_within(&*path, MOST_BYTES).await?,
     };
     let link = Link {
-        uri: uri::file(&session, &path),
+        uri: uri::file(&session_id, &path),
         name: path.rsplit('/').next().unwrap_or(&path).to_owned(),
         media_type: media_type(&path).to_owned(),
         bytes: Some(content.len() as u64),
     };
-    let text = std::str::from_utf8(&content).ok();
-    let room = server.options.max_tokens * CHARS_PER_TOKEN;
-    let shown: Option<String> = text.map(|text| text.chars().take(room).collect());
-    let truncated = shown.as_ref().is_none_or(|shown| shown.len() < content.len());
-    let mut answer = CallAnswer::default();
-    if embed {
-        answer.push(ContentBlock::resource(embedded(&link, &content)));
-    } else if ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&&*link.media_type)
-        && content.len() <= PICTURE_BYTES
-    {
-        answer.push(ContentBlock::image(
-            STANDARD.encode(&content),
-            link.media_type.clone(),
-        ));
+    let room = if embed {
+        usize::MAX
     } else {
-        match &shown {
-            Some(shown) => answer.text(shown.clone()),
-            None => answer.text(format!(
-                "{path} is not text: {} bytes of {}",
-                content.len(),
-                link.media_type
-            )),
+        server.options.max_tokens * CHARS_PER_TOKEN
+    };
+    let bytes = content.len();
+    let text = std::str::from_utf8(&content).ok();
+    let text: Option<String> = text.map(|text| text.chars().take(room).collect());
+    let base64 = (embed && text.is_none()).then(|| STANDARD.encode(&content));
+    let truncated = base64.is_none() && text.as_ref().is_none_or(|text| text.len() < bytes);
+    let mut answer = CallAnswer::default();
+    // Its content comes last, so that it ends where the answer does.
+    answer.text(format!("[session_id] {session_id}"));
+    answer.text(format!("[path] {path}"));
+    answer.text(link.line("file"));
+    match (&text, &base64) {
+        (Some(text), _) => {
+            if truncated {
+                answer.text(format!(
+                    "[truncated] these are the first {room} characters: read on in code, or by the URI"
+                ));
+            }
+            answer.text(text);
         }
-        if truncated && shown.is_some() {
-            answer.text(format!(
-                "(these are the first {room} characters of a file of {} bytes: read on in code, or by the link)",
-                content.len()
-            ));
-        }
+        (None, Some(base64)) => answer.text(base64),
+        (None, None) => answer.text("[not text] read it in code, by the URI, or with `embed` as base64"),
+    }
+    if ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&&*link.media_type) {
+        answer.picture_of(content, link.media_type.clone());
     }
     answer.structured(&Downloaded {
-        session,
+        session_id,
         path,
-        bytes: content.len() as u64,
+        bytes: bytes as u64,
         media_type: link.media_type.clone(),
         uri: link.uri.clone(),
-        text: shown,
+        text,
+        base64,
         truncated,
     });
     answer.link(&link);
@@ -254,8 +260,8 @@ pub(super) async fn download(server: &McpShared, call: &mut Call) -> Result<Call
 }
 
 pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Which { session_id } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let (mut listed, mut total) = (Vec::new(), 0);
     for root in ROOTS {
         let most = u32::try_from(LISTED).unwrap_or(u32::MAX);
@@ -264,7 +270,7 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
         listed.extend(found.files);
     }
     let listed = listed.into_iter().take(LISTED).map(|file| File {
-        uri: uri::file(&session, &file.path),
+        uri: uri::file(&session_id, &file.path),
         path: file.path,
         bytes: file.bytes,
     });
@@ -279,22 +285,14 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
     let datasets = used.datasets.iter().map(|dataset| File {
         path: dataset.path.clone(),
         bytes: dataset.bytes,
-        uri: uri::dataset(&session, &dataset.name),
+        uri: uri::dataset(&session_id, &dataset.name),
     });
     Ok(CallAnswer::of(&Listed {
         files: files.collect(),
         total,
         datasets: datasets.collect(),
-        session,
+        session_id,
     }))
-}
-
-fn embedded(link: &Link, content: &[u8]) -> ResourceContents {
-    let contents = match std::str::from_utf8(content) {
-        Ok(text) => ResourceContents::text(text, link.uri.clone()),
-        Err(_) => ResourceContents::blob(STANDARD.encode(content), link.uri.clone()),
-    };
-    contents.with_mime_type(link.media_type.clone())
 }
 
 /// A path as code in `/workspace` reads it.

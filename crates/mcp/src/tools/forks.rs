@@ -16,7 +16,7 @@ use crate::shared::McpShared;
 #[serde(deny_unknown_fields)]
 struct Fork {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// Number of new sessions.
     #[serde(default = "one")]
     count: usize,
@@ -30,7 +30,7 @@ struct Fork {
 struct Forked {
     /// Handle of the session that was forked.
     parent: String,
-    /// Handles of the new sessions.
+    /// Handles of the new sessions: pass one as `session_id`.
     sessions: Vec<String>,
 }
 
@@ -54,21 +54,27 @@ pub(super) fn fork_definition() -> ToolDefinition {
 
 pub(super) async fn fork(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Fork {
-        session,
+        session_id,
         count,
         reseed,
     } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     let mut options = ForkOptions::new(count);
     options.reseed = reseed;
     let interpreter = server.engine.get().await?;
     let forks = server
         .sessions
-        .fork(interpreter, &call.owner, &used, options)
+        .fork(
+            interpreter,
+            &call.owner,
+            call.conversation.as_ref(),
+            &used,
+            options,
+        )
         .await?;
     Ok(CallAnswer::of(&Forked {
-        parent: session,
+        parent: session_id,
         sessions: forks.iter().map(|fork| fork.id.clone()).collect(),
     }))
 }

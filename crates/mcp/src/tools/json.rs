@@ -3,7 +3,7 @@
 use cellblock_artifact::ArtifactId;
 use cellblock_interpreter::output::ArtifactRef;
 use cellblock_interpreter::render::{self, CHARS_PER_TOKEN};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answer::{CallAnswer, Link};
 use crate::refusal::Refusal;
@@ -31,7 +31,7 @@ pub(super) async fn told(
     pictures: Vec<(String, String, String)>,
 ) -> Result<CallAnswer, Refusal> {
     let refused = result["success"] == false;
-    result["session"] = used.id.clone().into();
+    result["session_id"] = used.id.clone().into();
     let files: Vec<_> = result["output_files"].as_array().into_iter().flatten().collect();
     let links: Vec<_> = files
         .into_iter()
@@ -43,6 +43,9 @@ pub(super) async fn told(
             bytes: None,
         })
         .collect();
+    if !links.is_empty() {
+        result["resources"] = json!(links);
+    }
     shorten(&mut result, "stdout", server.options.max_tokens / 2);
     shorten(&mut result, "stderr", server.options.max_tokens / 4);
     let mut answer = CallAnswer::of(&result);
@@ -68,7 +71,7 @@ pub(super) async fn told(
                 bytes: known.bytes,
                 media_type,
             };
-            answer.picture(store, &image).await;
+            answer.picture(&image);
         }
     }
     for link in &links {

@@ -22,14 +22,14 @@ struct Nothing {}
 #[serde(deny_unknown_fields)]
 struct Which {
     /// The session's handle.
-    session: String,
+    session_id: String,
 }
 
 /// A session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Described {
-    /// Its handle: pass it as `session`.
-    session: String,
+    /// Its handle: pass it as `session_id`.
+    session_id: String,
     /// When it was made, in milliseconds since 1970.
     created_unix_ms: u64,
     /// How many cells were run in it.
@@ -57,7 +57,7 @@ struct Sessions {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Done {
     /// Its handle.
-    session: String,
+    session_id: String,
     /// What was done.
     done: &'static str,
 }
@@ -78,7 +78,8 @@ pub(super) fn list_definition() -> ToolDefinition {
     ToolDefinition::new(
         "list_sessions",
         "List sessions",
-        "Lists your sessions with their handles.",
+        "Lists the sessions of this server's user with their handles. Sessions of other conversations are among them: use only \
+         those whose handle an answer gave you.",
         schema::read::<Nothing>(),
         ToolEffect::Reads,
     )
@@ -91,7 +92,7 @@ pub(super) fn reset_definition() -> ToolDefinition {
         "Reset a session",
         "Drops all variables of a session and ends its processes; its files stay. It waits for code that runs in it: interrupt that first.",
         schema::read::<Which>(),
-        ToolEffect::Settles,
+        ToolEffect::Discards,
     )
     .returns(schema::written::<Done>())
 }
@@ -113,7 +114,7 @@ pub(super) fn close_definition() -> ToolDefinition {
         "Close a session",
         "Ends a session and what runs in it: its variables and files are gone.",
         schema::read::<Which>(),
-        ToolEffect::Settles,
+        ToolEffect::Discards,
     )
     .returns(schema::written::<Done>())
 }
@@ -136,35 +137,35 @@ pub(super) fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Re
 }
 
 pub(super) async fn reset(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Which { session_id } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     used.session.reset().await?;
     used.renew_attempts();
-    Ok(done(session, "its variables are dropped"))
+    Ok(done(session_id, "its variables are dropped"))
 }
 
 pub(super) fn interrupt(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Which { session_id } = call.read()?;
+    let used = call.find(server, &session_id)?;
     used.session.interrupt();
-    Ok(done(session, "what ran in it is interrupted"))
+    Ok(done(session_id, "what ran in it is interrupted"))
 }
 
 pub(super) async fn close(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Which { session } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Which { session_id } = call.read()?;
+    let used = call.find(server, &session_id)?;
     server.sessions.registry.close(&used).await?;
-    Ok(done(session, "it is closed"))
+    Ok(done(session_id, "it is closed"))
 }
 
-fn done(session: String, done: &'static str) -> CallAnswer {
-    CallAnswer::of(&Done { session, done })
+fn done(session_id: String, done: &'static str) -> CallAnswer {
+    CallAnswer::of(&Done { session_id, done })
 }
 
 fn described(server: &McpShared, entry: &SessionEntry, busy: bool) -> Described {
     Described {
-        session: entry.id.clone(),
+        session_id: entry.id.clone(),
         created_unix_ms: unix_ms(entry.created),
         cells: entry.cells(),
         busy,

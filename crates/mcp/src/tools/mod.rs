@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cellblock_interpreter::Error;
 use cellblock_interpreter::builder::Lack;
+use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolsetKind};
 use futures_util::future::BoxFuture;
 use rmcp::model::Tool as Listed;
@@ -13,6 +14,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::CallAnswer;
+use crate::conversations::McpConversation;
+use crate::display::AnswerDisplay;
 use crate::options::Options;
 use crate::progress::CallProgress;
 use crate::refusal::{self, Refusal};
@@ -21,6 +24,7 @@ use crate::shared::McpShared;
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::hosting::Permit;
 
+pub(crate) mod arguments;
 mod cell;
 mod checkpoints;
 mod datasets;
@@ -60,6 +64,9 @@ pub(crate) type Own = for<'a> fn(&'a McpShared, &'a mut Call) -> BoxFuture<'a, R
 pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) owner: Owner,
+    /// The conversation that it belongs to, if the client names it.
+    pub(crate) conversation: Option<McpConversation>,
+    pub(crate) display: AnswerDisplay,
     pub(crate) arguments: Value,
     pub(crate) progress: CallProgress,
     /// Canceled when the client gave the call up.
@@ -149,7 +156,27 @@ impl OfferedTool {
             }
             tools.extend(Self::of(kind, options));
         }
+        if options.network == NetworkPolicy::Egress {
+            for tool in tools.iter_mut().filter(|tool| tool.runs_code()) {
+                tool.reaches_out();
+            }
+        }
         tools
+    }
+
+    /// Whether code or a program of the caller runs in it.
+    fn runs_code(&self) -> bool {
+        match self.work {
+            Work::Toolset { kind, .. } => !kind.on_results,
+            Work::Own(_) => matches!(&*self.listed.name, "start_process" | "try_python"),
+        }
+    }
+
+    /// Says that it reaches systems outside of its sandbox.
+    fn reaches_out(&mut self) {
+        if let Some(hints) = &mut self.listed.annotations {
+            hints.open_world_hint = Some(true);
+        }
     }
 
     /// Tools that copy the state of a session.
@@ -225,7 +252,8 @@ fn listed(definition: ToolDefinition) -> Listed {
     let hints = definition.annotations.unwrap_or_default();
     let mut listed = Listed::new(definition.name, definition.description, definition.input_schema);
     listed.title = definition.title;
-    listed.output_schema = definition.output_schema.map(Arc::new);
+    let output = definition.output_schema.map(schema::or_refused);
+    listed.output_schema = output.map(Arc::new);
     listed.annotations = serde_json::from_value(hints).ok();
     listed
 }
@@ -249,15 +277,26 @@ impl Call {
         }
     }
 
+    /// The session of this handle.
+    fn find(&self, server: &McpShared, handle: &str) -> Result<Use, Refusal> {
+        server
+            .sessions
+            .find(&self.owner, self.conversation.as_ref(), handle)
+    }
+
     /// The session of this handle, or a new one.
     async fn session(&self, server: &McpShared, handle: Option<&str>) -> Result<Use, Refusal> {
         if let Some(handle) = handle {
-            return server.sessions.find(&self.owner, handle);
+            return self.find(server, handle);
         }
         let interpreter = tokio::select! {
             interpreter = server.engine.get() => interpreter?,
             () = self.stop.cancelled() => return Err(Refusal::cancelled()),
         };
-        server.sessions.create(interpreter, &self.owner).await
+        let conversation = self.conversation.as_ref();
+        server
+            .sessions
+            .create(interpreter, &self.owner, conversation)
+            .await
     }
 }

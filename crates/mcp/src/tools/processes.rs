@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cellblock_interpreter::render::CHARS_PER_TOKEN;
+use cellblock_interpreter::render::redraw::redrawn;
 use cellblock_interpreter::session::processes::{
     MAX_WAIT, ProcessOrder, ProcessOutput, ProcessReport, ProcessSignal, wait_of,
 };
+use cellblock_interpreter::text::counted;
 use cellblock_interpreter::toolset::{ToolDefinition, ToolEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +28,7 @@ const PATIENCE: f64 = 30.0;
 struct Start {
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
-    session: Option<String>,
+    session_id: Option<String>,
     /// The program and its arguments, such as `["python", "server.py"]`. No shell reads it: for pipes use `["sh", "-c", "…"]`.
     #[schemars(length(min = 1))]
     command: Vec<String>,
@@ -50,7 +52,7 @@ fn workspace() -> String {
 #[serde(deny_unknown_fields)]
 struct UseProcess {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// What to do: `list` them all; or with one, read its `output`, send `input`, send a `signal`, or `wait` for its end.
     action: Action,
     /// ID of the process, such as `p1`; for all actions except `list`.
@@ -92,7 +94,7 @@ enum Action {
 #[derive(Debug, Serialize, JsonSchema)]
 struct StartedProcess {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The process.
     process: ProcessReport,
 }
@@ -101,8 +103,8 @@ struct StartedProcess {
 #[derive(Debug, Serialize, JsonSchema)]
 struct UsedProcesses {
     /// The session's handle.
-    session: String,
-    /// The process; for `list`, all that are running and the last 16 that have ended.
+    session_id: String,
+    /// The process; for `list`, all that are running and the last 64 that have ended.
     processes: Vec<ProcessReport>,
     /// What it wrote; null for other actions than `output`.
     output: Option<OutputPart>,
@@ -150,7 +152,7 @@ pub(super) fn use_definition() -> ToolDefinition {
 
 pub(super) async fn start(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let start: Start = call.read()?;
-    let used = call.session(server, start.session.as_deref()).await?;
+    let used = call.session(server, start.session_id.as_deref()).await?;
     let _permit = call.permit(server).await?;
     let order = ProcessOrder {
         command: start.command,
@@ -161,14 +163,14 @@ pub(super) async fn start(server: &McpShared, call: &mut Call) -> Result<CallAns
     };
     let process = used.session.processes().start(order).await?;
     Ok(CallAnswer::of(&StartedProcess {
-        session: used.id.clone(),
+        session_id: used.id.clone(),
         process,
     }))
 }
 
 pub(super) async fn operate(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let given: UseProcess = call.read()?;
-    let used = server.sessions.find(&call.owner, &given.session)?;
+    let used = call.find(server, &given.session_id)?;
     tokio::select! {
         answer = act(server, &used, &given) => answer,
         () = call.stop.cancelled() => Err(Refusal::cancelled()),
@@ -178,7 +180,7 @@ pub(super) async fn operate(server: &McpShared, call: &mut Call) -> Result<CallA
 async fn act(server: &McpShared, used: &Use, given: &UseProcess) -> Result<CallAnswer, Refusal> {
     let processes = used.session.processes();
     let told = |processes, output| UsedProcesses {
-        session: given.session.clone(),
+        session_id: given.session_id.clone(),
         processes,
         output,
     };
@@ -203,7 +205,7 @@ async fn act(server: &McpShared, used: &Use, given: &UseProcess) -> Result<CallA
             let wait = patience(given.timeout.unwrap_or(0.0))?;
             let read = processes.output(id, given.offset, room, wait).await?;
             let report = processes.wait(id, Duration::ZERO).await?;
-            return Ok(read_out(read, report, told));
+            return Ok(read_out(read, &report, told));
         }
         Action::List | Action::Wait => {}
     }
@@ -219,30 +221,40 @@ async fn act(server: &McpShared, used: &Use, given: &UseProcess) -> Result<CallA
 /// An answer with output: as text, and how to read on.
 fn read_out(
     read: ProcessOutput,
-    report: ProcessReport,
+    report: &ProcessReport,
     told: impl Fn(Vec<ProcessReport>, Option<OutputPart>) -> UsedProcesses,
 ) -> CallAnswer {
     let (lost, total, eof) = (read.lost, read.total, read.eof);
     let (text, next_offset) = read.into_text();
+    let text = redrawn(&text).into_owned();
+    let told = told(
+        vec![report.clone()],
+        Some(OutputPart {
+            text: text.clone(),
+            next_offset,
+            lost,
+            total,
+            eof,
+        }),
+    );
     let mut answer = CallAnswer::default();
     if lost > 0 {
-        answer.text(format!("({lost} bytes before this are no longer kept)"));
+        let verb = if lost == 1 { "is" } else { "are" };
+        answer.text(format!(
+            "({} before this {verb} no longer kept)",
+            counted(lost, "byte")
+        ));
     }
-    answer.text(text.clone());
+    answer.text(text);
     let (id, state) = (&report.id, report.state_in_words());
+    let written = counted(total, "byte");
     answer.text(if eof {
-        format!("({id} {state}; this is the end of its output)")
+        format!("({id} {state}; this is the end of its output, of {written})")
     } else {
-        format!("({id}: {state}; read on with `offset` {next_offset})")
+        format!("({id}: {state}; {written} written so far; read on with `offset` {next_offset})")
     });
-    let output = OutputPart {
-        text,
-        next_offset,
-        lost,
-        total,
-        eof,
-    };
-    answer.structured(&told(vec![report], Some(output)));
+    answer.text(format!("[session_id] {}", told.session_id));
+    answer.structured(&told);
     answer
 }
 

@@ -23,19 +23,43 @@ pub(super) fn in_session(mut tool: ToolDefinition) -> ToolDefinition {
         "The session's handle; without one a new session is made, and the answer tells its handle."
     };
     let mut input = Value::Object(tool.input_schema);
-    input["properties"]["session"] = json!({"type": "string", "description": description});
+    input["properties"]["session_id"] = json!({"type": "string", "description": description});
     if tool.resumes {
         match &mut input["required"] {
-            Value::Array(names) => names.push("session".into()),
-            none => *none = json!(["session"]),
+            Value::Array(names) => names.push("session_id".into()),
+            none => *none = json!(["session_id"]),
         }
     }
     let mut output = untitled(json!(tool.output_schema));
     output["type"] = "object".into();
-    output["properties"]["session"] = json!({"type": "string", "description": "The session's handle."});
+    output["properties"]["session_id"] = json!({"type": "string", "description": "The session's handle."});
     tool.input_schema = object(portable(input, &mut drop_null));
     tool.output_schema = Some(object(portable(output, &mut split)));
     tool
+}
+
+/// Lets a result be an error instead: clients check those, too.
+pub(super) fn or_refused(mut output: JsonObject) -> JsonObject {
+    let refused = json!({
+        "type": "object",
+        "properties": {"message": {"type": "string", "description": "Why the call did nothing, and how to fix it."}},
+        "required": ["message"],
+    });
+    if let Some(Value::Array(alternatives)) = output.get_mut("anyOf") {
+        alternatives.push(json!({"type": "object", "properties": {"error": refused}, "required": ["error"]}));
+        return output;
+    }
+    let required = output.remove("required").unwrap_or_else(|| json!([]));
+    if let Some(properties) = output.get_mut("properties").and_then(Value::as_object_mut) {
+        let error = match properties.remove("error") {
+            Some(failed) => json!({"anyOf": [failed, refused]}),
+            None => refused,
+        };
+        properties.insert("error".to_owned(), error);
+    }
+    let alternatives = json!([{"required": required}, {"required": ["error"]}]);
+    output.insert("anyOf".to_owned(), alternatives);
+    output
 }
 
 fn untitled(mut schema: Value) -> Value {
@@ -79,8 +103,21 @@ fn drop_format(fields: &mut JsonObject) {
     }
 }
 
-/// A field that may be left out is read as null, too; nothing is gained by telling.
+/// A field that may be left out is read as null, too. Frameworks make such a field required if its schema says so.
 fn drop_null(fields: &mut JsonObject) {
+    if fields.get("default").is_some_and(Value::is_null) {
+        fields.remove("default");
+    }
+    if let Some(Value::Array(alternatives)) = fields.get_mut("anyOf") {
+        alternatives.retain(|it| it["type"] != "null");
+        if let [Value::Object(only)] = alternatives.as_mut_slice() {
+            let only = std::mem::take(only);
+            fields.remove("anyOf");
+            for (name, value) in only {
+                fields.entry(name).or_insert(value);
+            }
+        }
+    }
     if let Some(only) = nullable(fields) {
         fields.insert("type".to_owned(), only);
     }
@@ -120,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_may_be_null_is_plain_where_it_is_read_and_an_alternative_where_it_is_written() {
-        let count = json!({"description": "How many.", "type": "integer", "minimum": 0, "default": null});
+        let count = json!({"description": "How many.", "type": "integer", "minimum": 0});
         assert_eq!(read::<Both>()["properties"]["count"], count);
         let written = written::<Both>();
         let count = &written["properties"]["count"];

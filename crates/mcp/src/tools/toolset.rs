@@ -3,6 +3,7 @@
 use cellblock_interpreter::toolset::{ToolEvent, ToolResult, ToolsetKind};
 use serde_json::Value;
 
+use super::arguments::SESSION;
 use super::{Call, cell, derivation, json};
 use crate::answer::{self, CallAnswer};
 use crate::refusal::Refusal;
@@ -22,7 +23,7 @@ pub(super) async fn call(
     };
     if resumes && handle.is_none() {
         return Err(Refusal::new(format!(
-            "`session` is missing: give the handle of the session that `{}` goes on in",
+            "`session_id` is missing: give the handle of the session that `{}` goes on in",
             call.tool
         )));
     }
@@ -48,10 +49,9 @@ pub(super) async fn call(
     match used.until(call.stop.cancelled(), work).await? {
         ToolResult::Cell { execution, .. } => {
             used.count_cell();
-            let store = server.engine.get().await?.store();
-            Ok(answer::told(&used, store, &execution, server.options.max_tokens).await)
+            Ok(answer::told(&used, &execution, server.options.max_tokens))
         }
-        ToolResult::Derived(derived) => derivation::told(server, &used, &derived).await,
+        ToolResult::Derived(derived) => Ok(derivation::told(server, &used, &derived)),
         ToolResult::Json(result) => json::told(server, &used, result, pictures).await,
     }
 }
@@ -61,12 +61,12 @@ fn split(call: &mut Call) -> Result<(Option<String>, Value), Refusal> {
     let mut arguments = call.arguments.take();
     let handle = arguments
         .as_object_mut()
-        .and_then(|fields| fields.remove("session"));
+        .and_then(|fields| fields.remove(SESSION));
     match handle {
         Some(Value::String(handle)) => Ok((Some(handle), arguments)),
         None | Some(Value::Null) => Ok((None, arguments)),
         Some(_) => Err(Refusal::new(
-            "`session` must be a string: give the handle of a session",
+            "`session_id` must be a string: give the handle of a session",
         )),
     }
 }

@@ -24,7 +24,7 @@ const NAMED: usize = 30;
 #[serde(deny_unknown_fields)]
 struct Try {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The code. The value of a trailing expression is shown, as in a notebook.
     code: String,
     /// Seconds after which the code is interrupted.
@@ -37,7 +37,7 @@ struct Try {
 #[serde(deny_unknown_fields)]
 struct Decide {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// `keep` makes its variables and files those of the session; `discard` brings back the state before it.
     decision: Decision,
 }
@@ -93,12 +93,12 @@ pub(super) fn decide_definition() -> ToolDefinition {
 
 pub(super) async fn run(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Try {
-        session,
+        session_id,
         code,
         timeout_seconds,
     } = call.read()?;
     let new = NewCell {
-        session: None,
+        session_id: None,
         code,
         timeout_seconds,
         requirements: Vec::new(),
@@ -106,16 +106,15 @@ pub(super) async fn run(server: &McpShared, call: &mut Call) -> Result<CallAnswe
         language: Language::Python,
     };
     let checked = new.check(&server.options)?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     let _permit = call.permit(server).await?;
     let tried = used
         .until(call.stop.cancelled(), used.session.try_run(checked))
         .await?;
     used.count_cell();
-    let store = server.engine.get().await?.store();
     let tokens = server.options.max_tokens;
-    let mut answer = answer::told(&used, store, &tried.execution, tokens).await;
+    let mut answer = answer::told(&used, &tried.execution, tokens);
     answer.text(summary(&tried.changes, tried.undecided));
     answer.add("changes", json!(tried.changes));
     answer.add("undecided", json!(tried.undecided));
@@ -123,8 +122,8 @@ pub(super) async fn run(server: &McpShared, call: &mut Call) -> Result<CallAnswe
 }
 
 pub(super) async fn decide(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Decide { session, decision } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Decide { session_id, decision } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     let decided = used.session.decide_try(decision == Decision::Keep).await?;
     Ok(CallAnswer::of(&decided))

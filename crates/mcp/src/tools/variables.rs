@@ -19,7 +19,7 @@ use crate::shared::McpShared;
 #[serde(deny_unknown_fields)]
 struct Session {
     /// The session's handle.
-    session: String,
+    session_id: String,
 }
 
 /// Which variable.
@@ -27,7 +27,7 @@ struct Session {
 #[serde(deny_unknown_fields)]
 struct Wanted {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The variable's name.
     name: String,
     /// Number of rows of a page of a table, 1 to 1000; 10 by default.
@@ -50,7 +50,7 @@ struct Wanted {
 #[serde(deny_unknown_fields)]
 struct Traced {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The variable's name.
     name: String,
 }
@@ -59,7 +59,7 @@ struct Traced {
 #[derive(Debug, Serialize, JsonSchema)]
 struct VariableList {
     /// The session's handle.
-    session: String,
+    session_id: String,
     /// The variables that code has bound.
     variables: Vec<Variable>,
 }
@@ -100,8 +100,8 @@ pub(super) fn origin_definition() -> ToolDefinition {
 }
 
 pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Session { session } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Session { session_id } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     // No sandbox is made only to find it empty.
     let variables = match used.cells() {
@@ -111,20 +111,25 @@ pub(super) async fn list(server: &McpShared, call: &mut Call) -> Result<CallAnsw
                 .await?
         }
     };
-    Ok(CallAnswer::of(&VariableList { session, variables }))
+    Ok(CallAnswer::of(&VariableList {
+        session_id,
+        variables,
+    }))
 }
 
 pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
     let Wanted {
-        session,
+        session_id,
         name,
         rows,
         chars,
         page,
         view,
     } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
+    // A table is written and stored, and a page of it read, as a cell does.
+    let _permit = call.permit(server).await?;
     let read = async { Ok::<_, Error>((used.session.get(&name).await?, used.session.origin(&name).await?)) };
     let (output, origin) = used.until(call.stop.cancelled(), read).await?;
     let Some(output) = output else {
@@ -137,8 +142,8 @@ pub(super) async fn show(server: &McpShared, call: &mut Call) -> Result<CallAnsw
 }
 
 pub(super) async fn origin(server: &McpShared, call: &mut Call) -> Result<CallAnswer, Refusal> {
-    let Traced { session, name } = call.read()?;
-    let used = server.sessions.find(&call.owner, &session)?;
+    let Traced { session_id, name } = call.read()?;
+    let used = call.find(server, &session_id)?;
     let _turn = call.turn(&used).await?;
     let read = async {
         let origin = used.session.origin(&name).await?;

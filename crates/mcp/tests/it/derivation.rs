@@ -1,6 +1,5 @@
 //! The derivation's tools: recorded results, contracts, charts.
 
-use rmcp::model::ContentBlock;
 use serde_json::json;
 
 use crate::support::{Connected, answer, block_on, done, read, text, with_all};
@@ -17,34 +16,37 @@ fn code_derives_from_a_recorded_result_under_a_contract() {
         )
         .await;
         assert_eq!(recorded["alias"], "get_prices_1");
-        let session = recorded["session"].as_str().unwrap();
+        let session = recorded["session_id"].as_str().unwrap();
         let (whole, media_type) = read(&client, recorded["uri"].as_str().unwrap()).await;
         assert_eq!(media_type, "application/json");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&whole).unwrap(), rows);
 
         let contract = |artifacts: serde_json::Value| json!({"operation": "mean", "reason": "it is computed", "inputAliases": ["get_prices_1"], "expectedArtifacts": artifacts});
         let code = "set_result(sum(row['price'] for row in get_prices_1) / 2)";
-        let derive = |artifacts| json!({"session": session, "code": code, "postProcessingContract": contract(artifacts)});
+        let derive = |artifacts| json!({"session_id": session, "code": code, "postProcessingContract": contract(artifacts)});
         let broken = answer(&client, "code_interpreter", derive(json!(["image"]))).await;
-        assert_eq!(broken.is_error, Some(true));
+        // It ran, so the model has to read what is wrong.
+        assert_eq!(broken.is_error, Some(false));
+        assert_eq!(broken.structured_content.as_ref().unwrap()["ok"], false);
         assert!(text(&broken).contains("image"), "{}", text(&broken));
         let derived = done(&client, "code_interpreter", derive(json!([]))).await;
         assert_eq!(derived["result"], 4.0);
         assert_eq!(derived["output_alias"], "code_interpreter_1");
-        assert_eq!(derived["session"], session);
+        assert_eq!(derived["session_id"], session);
 
-        let chart = json!({"session": session, "alias": "get_prices_1", "spec": {"type": "line", "xKey": "day", "series": [{"key": "price"}]}});
+        let chart = json!({"session_id": session, "alias": "get_prices_1", "spec": {"type": "line", "xKey": "day", "series": [{"key": "price"}]}});
         let drawn = answer(&client, "render_chart", chart).await;
         assert_eq!(drawn.is_error, Some(false), "{}", text(&drawn));
-        let link = drawn
-            .content
-            .iter()
-            .find_map(ContentBlock::as_resource_link)
+        let uri = drawn.structured_content.as_ref().unwrap()["artifacts"][0]["url"]
+            .as_str()
             .unwrap();
-        let image = drawn.content.iter().find_map(ContentBlock::as_image).unwrap();
-        assert_eq!(image.mime_type, "image/png");
-        assert!(image.data.starts_with("iVBORw0KGgo"), "{}", image.data);
-        let (document, _) = read(&client, &link.uri).await;
+        assert!(
+            text(&drawn).contains(&format!("bytes) {uri}")),
+            "{}",
+            text(&drawn)
+        );
+        assert_eq!(drawn.content.len(), 1);
+        let (document, _) = read(&client, uri).await;
         assert!(document.contains("\"price\""), "{document}");
     });
 }
@@ -57,7 +59,7 @@ fn a_call_without_a_contract_is_rejected_before_it_runs() {
         let result = answer(
             &client,
             "code_interpreter",
-            json!({"session": session, "code": "1"}),
+            json!({"session_id": session, "code": "1"}),
         )
         .await;
         assert_eq!(result.is_error, Some(true));
@@ -76,7 +78,7 @@ async fn use_up(client: &Connected, session: &str) -> String {
         let result = answer(
             client,
             "code_interpreter",
-            json!({"session": session, "code": "1"}),
+            json!({"session_id": session, "code": "1"}),
         )
         .await;
         assert_eq!(result.is_error, Some(true));
@@ -99,15 +101,15 @@ fn a_new_result_and_a_reset_give_all_attempts_back() {
         let client = with_all().await;
         let result = json!({"tool": "get_prices", "result": [1, 2]});
         let recorded = done(&client, "record_result", result).await;
-        let session = recorded["session"].as_str().unwrap();
+        let session = recorded["session_id"].as_str().unwrap();
         let derive = json!({
-            "session": session,
+            "session_id": session,
             "code": "set_result(sum(get_prices_1))",
             "postProcessingContract":
                 {"operation": "o", "reason": "r", "inputAliases": ["get_prices_1"], "expectedArtifacts": []},
         });
         use_up(&client, session).await;
-        let more = json!({"session": session, "tool": "get_prices", "result": [3]});
+        let more = json!({"session_id": session, "tool": "get_prices", "result": [3]});
         done(&client, "record_result", more).await;
         let derived = done(&client, "code_interpreter", derive.clone()).await;
         assert_eq!(
@@ -116,7 +118,7 @@ fn a_new_result_and_a_reset_give_all_attempts_back() {
         );
 
         use_up(&client, session).await;
-        done(&client, "reset_session", json!({"session": session})).await;
+        done(&client, "reset_session", json!({"session_id": session})).await;
         let derived = done(&client, "code_interpreter", derive).await;
         assert_eq!(derived["result"], 3);
     });
@@ -138,7 +140,7 @@ fn all_mistakes_in_a_chart_are_reported_with_fields_and_valid_values() {
             "series": [{"key": "cost", "yAxis": "middle"}],
             "legend": "yes",
         });
-        let call = json!({"session": recorded["session"], "alias": "get_prices_1", "spec": spec});
+        let call = json!({"session_id": recorded["session_id"], "alias": "get_prices_1", "spec": spec});
         let told = text(&answer(&client, "render_chart", call).await);
         for part in [
             "spec.type: is missing",

@@ -1,7 +1,7 @@
 //! Files of a session.
 
 use cellblock_mcp::Server;
-use rmcp::model::{ContentBlock, ReadResourceRequestParams};
+use rmcp::model::ReadResourceRequestParams;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ fn an_uploaded_file_is_there_for_code_and_comes_back() {
         .await;
         assert_eq!(up["path"], "/workspace/in/a.csv");
         assert_eq!(up["bytes"], 8);
-        let session = up["session"].as_str().unwrap();
+        let session = up["session_id"].as_str().unwrap();
         let sum = run(
             &client,
             Some(session),
@@ -30,16 +30,21 @@ fn an_uploaded_file_is_there_for_code_and_comes_back() {
         )
         .await;
         assert_eq!(sum["outputs"][0]["value"], 2);
-        let listed = done(&client, "list_files", json!({"session": session})).await;
+        let listed = done(&client, "list_files", json!({"session_id": session})).await;
         assert_eq!(listed["files"][0]["path"], "/workspace/in/a.csv");
         assert_eq!(listed["total"], 1);
         let down = answer(
             &client,
             "download_file",
-            json!({"session": session, "path": "in/a.csv"}),
+            json!({"session_id": session, "path": "in/a.csv"}),
         )
         .await;
-        assert_eq!(text(&down), "a,b\n1,2\n");
+        let uri = up["uri"].as_str().unwrap();
+        let header = format!(
+            "[session_id] {session}\n[path] /workspace/in/a.csv\n[file] a.csv (text/csv, 8 bytes) {uri}\n"
+        );
+        assert_eq!(text(&down), format!("{header}a,b\n1,2\n"));
+        assert_eq!(down.content.len(), 1);
         assert_eq!(down.structured_content.unwrap()["truncated"], false);
         let (content, media_type) = read(&client, up["uri"].as_str().unwrap()).await;
         assert_eq!((&*content, &*media_type), ("a,b\n1,2\n", "text/csv"));
@@ -47,40 +52,42 @@ fn an_uploaded_file_is_there_for_code_and_comes_back() {
 }
 
 #[test]
-fn bytes_go_in_as_base64_and_come_out_embedded() {
+fn bytes_go_in_as_base64_and_come_out_as_base64() {
     block_on(async {
         let client = ordinary().await;
         let up = json!({"path": "/tmp/b.bin", "content": "AP8B", "encoding": "base64"});
-        let session = done(&client, "upload_file", up).await["session"].clone();
-        let down = json!({"session": session, "path": "/tmp/b.bin", "embed": true});
+        let session = done(&client, "upload_file", up).await["session_id"].clone();
+        let down = json!({"session_id": session, "path": "/tmp/b.bin", "embed": true});
         let down = answer(&client, "download_file", down).await;
-        let embedded = down.content.iter().find_map(ContentBlock::as_resource).unwrap();
-        let embedded = serde_json::to_value(&embedded.resource).unwrap();
-        assert_eq!(embedded["blob"], "AP8B");
-        assert_eq!(down.structured_content.unwrap()["text"], json!(null));
+        assert!(text(&down).ends_with("\nAP8B"), "{}", text(&down));
+        assert_eq!(down.content.len(), 1);
+        let data = down.structured_content.unwrap();
+        assert_eq!((&data["text"], &data["base64"]), (&json!(null), &json!("AP8B")));
     });
 }
 
 #[test]
-fn a_long_file_is_shown_in_part_and_linked_whole() {
+fn a_long_file_is_shown_in_part_and_read_whole_by_its_uri() {
     block_on(async {
         let client = ordinary().await;
         let made = run(&client, None, "open('long.txt', 'w').write('line\\n' * 100_000)").await;
-        let session = made["session"].as_str().unwrap();
+        let session = made["session_id"].as_str().unwrap();
         let down = answer(
             &client,
             "download_file",
-            json!({"session": session, "path": "long.txt"}),
+            json!({"session_id": session, "path": "long.txt"}),
         )
         .await;
         assert!(text(&down).chars().count() < 33_000, "{}", text(&down).len());
-        let link = down
-            .content
-            .iter()
-            .find_map(ContentBlock::as_resource_link)
-            .unwrap();
-        assert_eq!(link.size, Some(500_000));
-        assert_eq!(read(&client, &link.uri).await.0.len(), 500_000);
+        let data = down.structured_content.unwrap();
+        assert_eq!(
+            (&data["truncated"], &data["bytes"]),
+            (&json!(true), &json!(500_000))
+        );
+        assert_eq!(
+            read(&client, data["uri"].as_str().unwrap()).await.0.len(),
+            500_000
+        );
     });
 }
 
@@ -93,18 +100,18 @@ fn paths_that_lead_elsewhere_are_rejected() {
             assert!(!told.is_empty(), "{path}");
         }
         let session =
-            run(&client, None, "import os; os.symlink('/etc/passwd', 'link')").await["session"].clone();
+            run(&client, None, "import os; os.symlink('/etc/passwd', 'link')").await["session_id"].clone();
         let told = refused(
             &client,
             "download_file",
-            json!({"session": session, "path": "link"}),
+            json!({"session_id": session, "path": "link"}),
         )
         .await;
         assert!(!told.contains("root:"), "{told}");
         let told = refused(
             &client,
             "download_file",
-            json!({"session": session, "path": "none.txt"}),
+            json!({"session_id": session, "path": "none.txt"}),
         )
         .await;
         assert!(told.contains("none.txt"), "{told}");
@@ -150,7 +157,7 @@ fn the_link_to_a_dataset_leads_to_its_data() {
         let client = connect(&server, Client::default(), newest()).await;
         let ran = run(&client, None, "open('/tmp/data/wine.csv').read()").await;
         assert_eq!(ran["outputs"][0]["value"], "a,b\n1,2\n");
-        let file = json!({"session": ran["session"], "path": "/tmp/data/wine.csv"});
+        let file = json!({"session_id": ran["session_id"], "path": "/tmp/data/wine.csv"});
         let got = done(&client, "download_file", file).await;
         assert_eq!(got["text"], "a,b\n1,2\n");
         let (text, _) = read(&client, got["uri"].as_str().unwrap()).await;
@@ -166,16 +173,16 @@ fn a_dataset_is_read_while_code_runs() {
         let connected = connect(&server, client.clone(), newest()).await;
         let session = session(&connected).await;
         let peer = connected.peer().clone();
-        let endless = json!({"code": "print('on', flush=True)\nwhile True: pass", "session": session});
+        let endless = json!({"code": "print('on', flush=True)\nwhile True: pass", "session_id": session});
         let running = tokio::spawn(async move { peer.call_tool_once(call("run_python", endless)).await });
         until("the code runs", async || client.heard().contains("on")).await;
-        let file = json!({"session": session, "path": "/tmp/data/wine.csv"});
+        let file = json!({"session_id": session, "path": "/tmp/data/wine.csv"});
         let got = done(&connected, "download_file", file).await;
         assert_eq!(got["text"], "a,b\n1,2\n");
         let (text, _) = read(&connected, got["uri"].as_str().unwrap()).await;
         assert_eq!(text, "a,b\n1,2\n");
         assert!(!running.is_finished());
-        done(&connected, "interrupt_session", json!({"session": session})).await;
+        done(&connected, "interrupt_session", json!({"session_id": session})).await;
         running.await.unwrap().unwrap();
     });
 }
@@ -191,16 +198,16 @@ fn a_list_of_files_has_as_many_as_a_model_has_room_for() {
             "for i in range(90): open('a' * 200 + f'{i:02}', 'w').close()",
         )
         .await;
-        let end = json!({"session": ran["session"]});
+        let end = json!({"session_id": ran["session_id"]});
         let result = answer(&client, "list_files", end).await;
         assert!(text(&result).len() <= 500 * 4, "{}", text(&result).len());
         let listed = result.structured_content.unwrap();
         assert_eq!(listed["total"], 90);
         assert!(!listed["files"].as_array().unwrap().is_empty());
         // And what stands below a cell's outputs.
-        let listed = answer(&client, "run_python", json!({"code": "for i in range(90): open('b' * 200 + f'{i:02}', 'w').close()", "session": ran["session"]})).await;
+        let listed = answer(&client, "run_python", json!({"code": "for i in range(90): open('b' * 200 + f'{i:02}', 'w').close()", "session_id": ran["session_id"]})).await;
         let told = text(&listed);
         assert!(told.len() <= 500 * 4, "{}", told.len());
-        assert!(told.ends_with(ran["session"].as_str().unwrap()), "{told}");
+        assert!(told.ends_with(ran["session_id"].as_str().unwrap()), "{told}");
     });
 }

@@ -100,27 +100,33 @@ fn an_owner_sees_nothing_of_another() {
             client(port, "ben", newest()).await,
         );
         let made = run(&anna, None, "secret = 1\nopen('a.csv', 'w').write('x')").await;
-        let session = made["session"].as_str().unwrap();
+        let session = made["session_id"].as_str().unwrap();
         assert_eq!(
             done(&ben, "list_sessions", json!({})).await["sessions"],
             json!([])
         );
         for (tool, arguments) in [
-            ("run_python", json!({"code": "secret", "session": session})),
-            ("interrupt_session", json!({"session": session})),
-            ("close_session", json!({"session": session})),
-            ("list_files", json!({"session": session})),
-            ("start_process", json!({"session": session, "command": ["true"]})),
-            ("use_process", json!({"session": session, "action": "list"})),
-            ("download_file", json!({"session": session, "path": "a.csv"})),
+            ("run_python", json!({"code": "secret", "session_id": session})),
+            ("interrupt_session", json!({"session_id": session})),
+            ("close_session", json!({"session_id": session})),
+            ("list_files", json!({"session_id": session})),
+            (
+                "start_process",
+                json!({"session_id": session, "command": ["true"]}),
+            ),
+            ("use_process", json!({"session_id": session, "action": "list"})),
+            ("download_file", json!({"session_id": session, "path": "a.csv"})),
             (
                 "upload_file",
-                json!({"session": session, "path": "a.csv", "content": "y"}),
+                json!({"session_id": session, "path": "a.csv", "content": "y"}),
             ),
         ] {
             let told = refused(&ben, tool, arguments).await;
             assert!(told.starts_with("there is no session"), "{tool}: {told}");
-            assert!(told.contains("There are no sessions"), "{tool}: {told}");
+            assert!(
+                told.ends_with("Leave `session_id` out to begin a new one"),
+                "{tool}: {told}"
+            );
         }
         let artifact = made["files"][0]["uri"].as_str().unwrap().to_owned();
         let file = format!("cellblock://sessions/{session}/files/workspace/a.csv");
@@ -169,10 +175,10 @@ fn closing_the_stream_of_a_call_stops_its_code() {
     block_on(async {
         let port = serve(&server(|_| {}).await).await;
         let client = client(port, "anna", newest()).await;
-        let session = run(&client, None, "kept = 42").await["session"].clone();
+        let session = run(&client, None, "kept = 42").await["session_id"].clone();
         let headers = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n");
         let code = "print('on', flush=True)\nwhile True: pass";
-        let call = json!({"name": "run_python", "arguments": {"code": code, "session": session}});
+        let call = json!({"name": "run_python", "arguments": {"code": code, "session_id": session}});
         let mut stream = post(port, &headers, "tools/call", "run_python", call).await;
         let mut heard = String::new();
         while !heard.contains("\"message\":\"on") {
@@ -248,6 +254,94 @@ fn an_earlier_client_stops_its_call_by_a_request_of_its_own() {
         }
         let end = rest(call).await;
         assert!(end.contains("\"outcome\":\"interrupted\""), "{end}");
+    });
+}
+
+/// Begins a conversation of an earlier revision; gives the headers of its requests.
+async fn conversation(port: u16) -> String {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let begun = rest(earlier(port, "", &initialize).await).await;
+    let name = begun
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-session-id: "));
+    let name = name.unwrap_or_else(|| panic!("{begun}"));
+    format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {name}\r\n")
+}
+
+/// Runs code in a conversation; gives the whole answer.
+async fn run_in(port: u16, headers: &str, arguments: Value) -> String {
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "run_python", "arguments": arguments}});
+    rest(earlier(port, headers, &call).await).await
+}
+
+fn handle(answer: &str) -> String {
+    let begin = answer.find("sess_").unwrap_or_else(|| panic!("{answer}"));
+    let handle = answer[begin..]
+        .chars()
+        .take_while(|it| it.is_alphanumeric() || *it == '_');
+    handle.collect()
+}
+
+/// Ends a conversation.
+async fn delete(port: u16, headers: &str) -> String {
+    let request = format!(
+        "DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer anna\r\n{headers}Connection: close\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    rest(stream).await
+}
+
+#[test]
+fn a_session_outlives_its_conversation_for_clients_that_open_one_for_each_call() {
+    block_on(async {
+        let port = serve(&server(|_| {}).await).await;
+        let first = conversation(port).await;
+        let made = run_in(port, &first, json!({"code": "kept = 41"})).await;
+        let ended = delete(port, &first).await;
+        assert!(ended.starts_with("HTTP/1.1 204"), "{ended}");
+        for after in [
+            run_in(port, &first, json!({"code": "kept"})).await,
+            delete(port, &first).await,
+        ] {
+            assert!(
+                after.starts_with("HTTP/1.1 404") && after.contains("has ended"),
+                "{after}"
+            );
+        }
+        let second = conversation(port).await;
+        let next = json!({"code": "kept + 1", "session_id": handle(&made)});
+        let ran = run_in(port, &second, next).await;
+        assert!(ran.contains("\"value\":42"), "{ran}");
+    });
+}
+
+#[test]
+fn sessions_of_a_conversation_that_has_ended_make_room_first() {
+    block_on(async {
+        let port = serve(&server(|options| options.max_sessions_per_key = 2).await).await;
+        let (first, second) = (conversation(port).await, conversation(port).await);
+        let kept = handle(&run_in(port, &first, json!({"code": "kept = 42"})).await);
+        let ended = handle(&run_in(port, &second, json!({"code": "1"})).await);
+        delete(port, &second).await;
+        let third = conversation(port).await;
+        run_in(port, &third, json!({"code": "1"})).await;
+        let ran = run_in(port, &first, json!({"code": "kept", "session_id": kept})).await;
+        assert!(ran.contains("\"value\":42"), "{ran}");
+        // What a conversation is told names its own sessions alone.
+        let lost = run_in(port, &first, json!({"code": "1", "session_id": ended})).await;
+        assert!(lost.contains("made room for another one"), "{lost}");
+        assert!(
+            lost.contains(&format!("Sessions of this conversation, latest first: {kept}\"")),
+            "{lost}"
+        );
+        let foreign = run_in(port, &third, json!({"code": "1", "session_id": ended})).await;
+        assert!(
+            foreign.contains("there is no session") && !foreign.contains(&kept),
+            "{foreign}"
+        );
     });
 }
 

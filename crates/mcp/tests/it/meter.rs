@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cellblock_interpreter::hosting::uploads::UploadAllowance;
 use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit};
 use serde_json::json;
 
@@ -42,12 +43,12 @@ impl Meter for Places {
         Box::pin(async { take(&self.cells, "cell") })
     }
 
-    fn upload<'a>(&'a self, _: &'a Owner, bytes: u64) -> Admission<'a, ()> {
+    fn upload<'a>(&'a self, _: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>> {
         Box::pin(async move {
             if bytes > 3 {
                 return Err(Denied(format!("{bytes} bytes are more than 3")));
             }
-            Ok(())
+            Ok(Box::new(()) as _)
         })
     }
 }
@@ -68,12 +69,20 @@ fn a_session_has_a_place_until_it_is_closed() {
         let server = server(|options| options.meter = meter).await;
         let client = connect(&server, Client::default(), newest()).await;
         let first = session(&client).await;
+        run(&client, Some(&first), "1").await;
+        done(&client, "close_session", json!({"session_id": first})).await;
+        assert_eq!(places.sessions.load(Ordering::Relaxed), 1);
+        // An idle session makes room for another one.
+        let second = session(&client).await;
+        run(&client, None, "1").await;
+        let told = refused(&client, "run_python", json!({"code": "1", "session_id": second})).await;
+        assert!(told.contains("made room"), "{told}");
+        let sessions = done(&client, "list_sessions", json!({})).await;
+        let last = sessions["sessions"][0]["session_id"].clone();
+        done(&client, "close_session", json!({"session_id": last})).await;
+        places.sessions.store(0, Ordering::Relaxed);
         let told = refused(&client, "run_python", json!({"code": "1"})).await;
         assert_eq!(told, "nothing was done: no sandbox is free; try again in 9 s");
-        run(&client, Some(&first), "1").await;
-        done(&client, "close_session", json!({"session": first})).await;
-        assert_eq!(places.sessions.load(Ordering::Relaxed), 1);
-        run(&client, None, "1").await;
     });
 }
 
@@ -90,10 +99,13 @@ fn whatever_runs_code_asks_first_and_gives_back() {
         let client = connect(&server, Client::default(), newest()).await;
         let session = session(&client).await;
         let calls = [
-            ("run_python", json!({"code": "1/0", "session": session})),
-            ("sandbox_exec", json!({"command": ["true"], "session": session})),
-            ("code_interpreter", json!({"code": "1", "session": session})),
-            ("render_chart", json!({"session": session})),
+            ("run_python", json!({"code": "1/0", "session_id": session})),
+            (
+                "sandbox_exec",
+                json!({"command": ["true"], "session_id": session}),
+            ),
+            ("code_interpreter", json!({"code": "1", "session_id": session})),
+            ("render_chart", json!({"session_id": session})),
         ];
         for (tool, arguments) in &calls {
             crate::support::answer(&client, tool, arguments.clone()).await;
@@ -118,7 +130,7 @@ fn an_upload_is_counted_in_bytes() {
         let server = server(|options| options.meter = meter).await;
         let client = connect(&server, Client::default(), newest()).await;
         let session = session(&client).await;
-        let upload = |content: &str, encoding: &str| json!({"session": session, "path": "a", "content": content, "encoding": encoding});
+        let upload = |content: &str, encoding: &str| json!({"session_id": session, "path": "a", "content": content, "encoding": encoding});
         done(&client, "upload_file", upload("abc", "text")).await;
         done(&client, "upload_file", upload("YWJj", "base64")).await;
         let told = refused(&client, "upload_file", upload("abcd", "text")).await;

@@ -26,7 +26,7 @@ fn code_calls_connectors_only_if_the_notebook_is_offered() {
             let client = connect(&server.await, Client::default(), newest()).await;
             let session = session(&client).await;
             let code = "weather.get_forecast(city='Kyiv')[0]['high']";
-            let ran = answer(&client, tool, json!({"session": session, "code": code})).await;
+            let ran = answer(&client, tool, json!({"session_id": session, "code": code})).await;
             assert!(text(&ran).contains(ends), "{ran:?}");
         }
     });
@@ -58,51 +58,53 @@ fn variables_are_listed_and_shown_with_their_origins_and_pages() {
     block_on(async {
         let client = ordinary().await;
         let session = session(&client).await;
-        let arguments = json!({"session": session});
+        let arguments = json!({"session_id": session});
         assert_eq!(
             done(&client, "list_variables", arguments).await["variables"],
             json!([])
         );
         let code = "table = pd.DataFrame({'n': range(95)}); word = 'hello'; number = 1";
-        let arguments = json!({"session": session, "code": code, "producer": "analysis.py"});
+        let arguments = json!({"session_id": session, "code": code, "producer": "analysis.py"});
         let ran = done(&client, "run_python", arguments).await;
         assert_eq!(ran["origins"]["table"]["producer"], "analysis.py");
-        let listed = done(&client, "list_variables", json!({"session": session})).await;
+        let listed = done(&client, "list_variables", json!({"session_id": session})).await;
         assert_eq!(listed["variables"][0]["name"], "table");
         assert_eq!(listed["variables"][1]["type"], "str");
 
         let whole = done(
             &client,
             "show_variable",
-            json!({"session": session, "name": "table"}),
+            json!({"session_id": session, "name": "table"}),
         )
         .await;
         assert_eq!(whole["value"]["rows"], 95);
         assert_eq!(whole["origin"]["producer"], "analysis.py");
-        let asked = |name: &str| json!({"session": session, "name": name});
+        let asked = |name: &str| json!({"session_id": session, "name": name});
         let origin = done(&client, "variable_origin", asked("table")).await;
         assert_eq!(origin, ran["origins"]["table"]);
-        let scratch = json!({"session": session, "code": "scratch = 1"});
+        let scratch = json!({"session_id": session, "code": "scratch = 1"});
         done(&client, "run_python", scratch).await;
         let reason = refused(&client, "variable_origin", asked("scratch")).await;
         assert!(reason.contains("it is scratch work"), "{reason}");
         let reason = refused(&client, "variable_origin", asked("nothing")).await;
         assert!(reason.contains("`list_variables`"), "{reason}");
-        let page = json!({"session": session, "name": "table", "rows": 20, "page": -1});
+        let page = json!({"session_id": session, "name": "table", "rows": 20, "page": -1});
         let shown = answer(&client, "show_variable", page).await;
         assert!(text(&shown).contains("Rows 81-95 of 95:\n80\n81\n"), "{shown:?}");
         let page = shown.structured_content.unwrap();
         assert_eq!(page["page"]["page"], 4);
         assert_eq!(page["page"]["rows"].as_array().unwrap().len(), 15);
-        let page = json!({"session": session, "name": "word", "chars": 2, "page": 1});
+        let page = json!({"session_id": session, "name": "word", "chars": 2, "page": 1});
         let shown = answer(&client, "show_variable", page).await;
         assert!(
             text(&shown).contains("Characters 3-4 of 5 (page 2 of 3):\nll"),
             "{shown:?}"
         );
-        let brief = json!({"session": session, "name": "table", "view": "minimal"});
+        let brief = json!({"session_id": session, "name": "table", "view": "minimal"});
         let brief = answer(&client, "show_variable", brief).await;
-        assert!(text(&brief).chars().count() <= 300, "{brief:?}");
+        let brief = text(&brief);
+        let (value, _) = brief.split_once("\n[output] ").unwrap();
+        assert!(value.chars().count() <= 300, "{brief}");
 
         for (arguments, message) in [
             (json!({"name": "nothing"}), "`list_variables`"),
@@ -121,7 +123,7 @@ fn variables_are_listed_and_shown_with_their_origins_and_pages() {
             (json!({"name": "table", "rows": 1001}), "give 1 to 1000"),
         ] {
             let mut arguments = arguments;
-            arguments["session"] = json!(session);
+            arguments["session_id"] = json!(session);
             let refusal = refused(&client, "show_variable", arguments).await;
             assert!(refusal.contains(message), "{refusal}");
         }
@@ -143,13 +145,13 @@ fn sessions_have_the_operators_guard_and_setup_code() {
         let client = connect(&server.await, Client::default(), newest()).await;
         let session = session(&client).await;
         let code = "print(pd.DataFrame({'n': [total('20 + 22')]}))";
-        let ran = answer(&client, "run_cell", json!({"session": session, "code": code})).await;
+        let ran = answer(&client, "run_cell", json!({"session_id": session, "code": code})).await;
         assert!(text(&ran).contains("42"), "{ran:?}");
         assert!(!text(&ran).contains("stdout"), "{ran:?}");
         let refused = answer(
             &client,
             "run_cell",
-            json!({"session": session, "code": "eval('1')"}),
+            json!({"session_id": session, "code": "eval('1')"}),
         )
         .await;
         assert!(
@@ -166,18 +168,18 @@ fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
         let server = server(|options| options.project = Some(mint("macro_")));
         let client = connect(&server.await, Client::default(), newest()).await;
         let (one, other) = (session(&client).await, session(&client).await);
-        let run = |session: &str, code: &str| json!({"session": session, "code": code});
+        let run = |session: &str, code: &str| json!({"session_id": session, "code": code});
         let publish = "publish_dataset(pd.DataFrame({'x': [1, 2]}), 'gdp', title='GDP')['versions']";
         done(&client, "run_python", run(&one, publish)).await;
         let load = "load_dataset('gdp')['x'].sum()";
         let rejected = answer(&client, "run_python", run(&other, load)).await;
         assert!(text(&rejected).contains("look at it first"), "{rejected:?}");
-        let listed = done(&client, "list_datasets", json!({"session": other})).await;
+        let listed = done(&client, "list_datasets", json!({"session_id": other})).await;
         assert_eq!(
             listed["datasets"][0],
             json!({"slug": "gdp", "title": "GDP", "rows": 2, "versions": 1, "seen": false})
         );
-        let arguments = json!({"session": other, "slug": "gdp"});
+        let arguments = json!({"session_id": other, "slug": "gdp"});
         let known = done(&client, "read_dataset", arguments).await;
         assert_eq!(
             known["current"]["columns"],
@@ -185,7 +187,7 @@ fn a_session_loads_a_dataset_of_another_one_after_its_client_has_read_it() {
         );
         let loaded = answer(&client, "run_python", run(&other, load)).await;
         assert!(text(&loaded).contains('3'), "{loaded:?}");
-        let arguments = json!({"session": other, "slug": "cpi"});
+        let arguments = json!({"session_id": other, "slug": "cpi"});
         let message = refused(&client, "read_dataset", arguments).await;
         assert!(
             message.contains("has no dataset \"cpi\"; it has `gdp`"),
@@ -200,15 +202,15 @@ fn a_variable_is_published_by_a_tool_with_the_checks_of_the_function() {
         let server = server(|options| options.project = Some(mint("growth_"))).await;
         let client = connect(&server, Client::default(), newest()).await;
         let (one, other) = (session(&client).await, session(&client).await);
-        let run = |session: &str, code: &str| json!({"session": session, "code": code});
+        let run = |session: &str, code: &str| json!({"session_id": session, "code": code});
         let code = "frame = pd.DataFrame({'x': [1, 2]})\nnumber = 7";
         done(&client, "run_python", run(&one, code)).await;
         let publication = |variable: &str, slug: &str| {
             let title = "\"GDP\", a 'title' 📈";
-            json!({"session": one, "variable": variable, "slug": slug, "title": title, "tags": ["macro"]})
+            json!({"session_id": one, "variable": variable, "slug": slug, "title": title, "tags": ["macro"]})
         };
         done(&client, "publish_dataset", publication("frame", "gdp")).await;
-        let arguments = json!({"session": other, "slug": "gdp"});
+        let arguments = json!({"session_id": other, "slug": "gdp"});
         let load = "load_dataset('gdp')['x'].sum()";
         let rejected = answer(&client, "run_python", run(&other, load)).await;
         assert!(text(&rejected).contains("look at it first"), "{rejected:?}");
@@ -230,7 +232,7 @@ fn a_variable_is_published_by_a_tool_with_the_checks_of_the_function() {
             let message = refused(&client, "publish_dataset", publication(variable, "gdp")).await;
             assert!(message.contains("which is not a name"), "{message}");
         }
-        let known = done(&client, "read_dataset", json!({"session": one, "slug": "gdp"})).await;
+        let known = done(&client, "read_dataset", json!({"session_id": one, "slug": "gdp"})).await;
         assert_eq!(known["versions"], 1, "{known}");
     });
 }
@@ -242,7 +244,7 @@ fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
         let server = server(|options| options.project = Some(project.clone())).await;
         let client = connect(&server, Client::default(), newest()).await;
         let (one, other) = (session(&client).await, session(&client).await);
-        let run = |session: &str, code: &str| json!({"session": session, "code": code});
+        let run = |session: &str, code: &str| json!({"session_id": session, "code": code});
         let publish = "publish_dataset(pd.DataFrame({'x': [1, 2]}), 'cpi', title='CPI')['versions']";
         done(&client, "run_python", run(&one, publish)).await;
         let templates = client.list_resource_templates(None).await.unwrap();
@@ -262,7 +264,7 @@ fn a_published_dataset_is_a_resource_and_reading_it_permits_to_load_it() {
         let (json, media_type) = read(&client, &uri).await;
         assert_eq!(media_type, "application/json");
         let known: Value = serde_json::from_str(&json).unwrap();
-        let arguments = json!({"session": one, "slug": "cpi"});
+        let arguments = json!({"session_id": one, "slug": "cpi"});
         assert_eq!(known, done(&client, "read_dataset", arguments).await);
         let loaded = answer(&client, "run_python", run(&other, load)).await;
         assert!(text(&loaded).contains('3'), "{loaded:?}");

@@ -16,10 +16,10 @@ fn a_server_that_a_model_starts_answers_its_code_until_it_is_stopped() {
             json!({"command": ["python", "-c", script]}),
         )
         .await;
-        let session = started["session"].as_str().unwrap();
+        let session = started["session_id"].as_str().unwrap();
         let process = started["process"]["id"].as_str().unwrap();
         assert_eq!(started["process"]["state"], "running");
-        let read = json!({"session": session, "action": "output", "process": process, "timeout": 60});
+        let read = json!({"session_id": session, "action": "output", "process": process, "timeout": 60});
         let read = done(&client, "use_process", read).await;
         assert_eq!(
             read["output"],
@@ -27,15 +27,15 @@ fn a_server_that_a_model_starts_answers_its_code_until_it_is_stopped() {
         );
         let code = "import socket\npeer = socket.socket(socket.AF_UNIX)\npeer.connect('/tmp/it')\nprint(peer.recv(5))";
         assert_eq!(run(&client, Some(session), code).await["stdout"], "b'hello'\n");
-        let signal = json!({"session": session, "action": "signal", "process": process});
+        let signal = json!({"session_id": session, "action": "signal", "process": process});
         done(&client, "use_process", signal).await;
-        let wait = json!({"session": session, "action": "wait", "process": process, "timeout": 60});
+        let wait = json!({"session_id": session, "action": "wait", "process": process, "timeout": 60});
         let ended = done(&client, "use_process", wait).await;
         assert_eq!(ended["processes"][0]["signal"], "SIGTERM");
         let list = done(
             &client,
             "use_process",
-            json!({"session": session, "action": "list"}),
+            json!({"session_id": session, "action": "list"}),
         )
         .await;
         assert_eq!(list["processes"], ended["processes"]);
@@ -52,16 +52,15 @@ fn input_is_sent_and_mistakes_are_told_with_a_repair() {
             json!({"command": ["cat"], "stdin": true}),
         )
         .await;
-        let session = started["session"].as_str().unwrap();
-        let input =
-            json!({"session": session, "action": "input", "process": "p1", "input": "one\n", "close": true});
+        let session = started["session_id"].as_str().unwrap();
+        let input = json!({"session_id": session, "action": "input", "process": "p1", "input": "one\n", "close": true});
         done(&client, "use_process", input).await;
-        let wait = json!({"session": session, "action": "wait", "process": "p1", "timeout": 60});
+        let wait = json!({"session_id": session, "action": "wait", "process": "p1", "timeout": 60});
         assert_eq!(
             done(&client, "use_process", wait).await["processes"][0]["exit_code"],
             0
         );
-        let read = json!({"session": session, "action": "output", "process": "p1", "offset": 1});
+        let read = json!({"session_id": session, "action": "output", "process": "p1", "offset": 1});
         let output = &done(&client, "use_process", read).await["output"];
         assert_eq!((&output["text"], &output["eof"]), (&json!("ne\n"), &json!(true)));
         for (arguments, told) in [
@@ -85,7 +84,7 @@ fn input_is_sent_and_mistakes_are_told_with_a_repair() {
             ),
         ] {
             let mut arguments = arguments;
-            arguments["session"] = json!(session);
+            arguments["session_id"] = json!(session);
             let message = refused(&client, "use_process", arguments).await;
             assert!(message.starts_with(told), "{message}");
         }

@@ -13,7 +13,7 @@ use crate::support::{
 async fn prompt(client: &Connected, name: &str, session: Option<&str>) -> String {
     let mut request = GetPromptRequestParams::new(name);
     if let Some(session) = session {
-        request = request.with_arguments(json!({"session": session}).as_object().unwrap().clone());
+        request = request.with_arguments(json!({"session_id": session}).as_object().unwrap().clone());
     }
     let GetPromptResponse::Complete(prompt) = client.get_prompt_once(request).await.unwrap() else {
         panic!("not a prompt")
@@ -51,14 +51,14 @@ fn each_toolset_has_a_prompt_that_names_its_tools() {
             json!({"tool": "get_prices", "result": [{"day": "2026-01-01", "price": 1.5}]}),
         )
         .await;
-        let session = recorded["session"].as_str();
+        let session = recorded["session_id"].as_str();
         let told = prompt(&client, "derivation", session).await;
         let line = told
             .lines()
             .find(|line| line.starts_with("- `get_prices_1`: "))
             .unwrap();
         assert!(
-            line.starts_with("- `get_prices_1`: table, 1 rows × 2 columns, "),
+            line.starts_with("- `get_prices_1`: table, 1 row × 2 columns, "),
             "{line}"
         );
         assert!(line.contains("; day: ") && line.contains("; price: "), "{line}");

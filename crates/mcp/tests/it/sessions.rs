@@ -17,19 +17,19 @@ fn a_session_is_made_listed_reset_and_closed() {
         let session = session(&client).await;
         run(&client, Some(&session), "x = 1").await;
         let listed = done(&client, "list_sessions", json!({})).await;
-        assert_eq!(listed["sessions"][0]["session"], session);
+        assert_eq!(listed["sessions"][0]["session_id"], session);
         assert_eq!(listed["sessions"][0]["cells"], 1);
         assert_eq!(listed["sessions"][0]["busy"], false);
-        done(&client, "reset_session", json!({"session": session})).await;
+        done(&client, "reset_session", json!({"session_id": session})).await;
         let there = run(&client, Some(&session), "'x' in globals()").await;
         assert_eq!(there["outputs"][0]["value"], false);
-        done(&client, "close_session", json!({"session": session})).await;
+        done(&client, "close_session", json!({"session_id": session})).await;
         assert_eq!(
             done(&client, "list_sessions", json!({})).await["sessions"],
             json!([])
         );
-        let told = refused(&client, "run_python", json!({"code": "1", "session": session})).await;
-        assert!(told.contains("has expired, was closed, or never was"), "{told}");
+        let told = refused(&client, "run_python", json!({"code": "1", "session_id": session})).await;
+        assert!(told.contains("it has expired, was closed, made room for another one, or never existed. Leave `session_id` out"), "{told}");
     });
 }
 
@@ -53,22 +53,46 @@ fn sessions_have_the_network_of_the_server() {
 }
 
 #[test]
-fn beyond_the_cap_the_refusal_names_the_sessions_there_are() {
+fn beyond_the_cap_the_session_that_was_idle_for_the_longest_time_makes_room() {
     block_on(async {
-        let server = server(|options| options.max_sessions_per_key = 2).await;
+        let server = server(|options| options.max_sessions_per_key = 3).await;
         let client = connect(&server, Client::default(), newest()).await;
-        let (first, second) = (session(&client).await, session(&client).await);
-        let told = refused(&client, "create_session", json!({})).await;
-        let known = format!("Sessions, latest first: {second}, {first}");
-        let other = format!("Sessions, latest first: {first}, {second}");
-        assert!(
-            told.starts_with("there are 2 sessions, and no more than 2 are allowed"),
-            "{told}"
+        let first = session(&client).await;
+        let second = session(&client).await;
+        let third = session(&client).await;
+        run(&client, Some(&first), "kept = 42").await;
+        let fourth = session(&client).await;
+        let told = refused(&client, "run_python", json!({"code": "1", "session_id": second})).await;
+        assert!(told.contains("made room for another one"), "{told}");
+        for other in [&first, &third, &fourth] {
+            assert!(!told.contains(other.as_str()), "{told}");
+        }
+        let kept = run(&client, Some(&first), "kept").await;
+        assert_eq!(kept["outputs"][0]["value"], 42);
+    });
+}
+
+#[test]
+fn sessions_in_which_calls_are_at_work_make_no_room_and_are_not_named() {
+    block_on(async {
+        let server = server(|options| options.max_sessions_per_key = 1).await;
+        let client = Client::default();
+        let connected = connect(&server, client.clone(), newest()).await;
+        let session = session(&connected).await;
+        let peer = connected.peer().clone();
+        let endless = json!({"code": "print('on', flush=True)\nwhile True: pass", "session_id": session});
+        let running = tokio::spawn(async move {
+            peer.call_tool_once(crate::support::call("run_python", endless))
+                .await
+        });
+        until("the code runs", async || client.heard().contains("on")).await;
+        let told = refused(&connected, "create_session", json!({})).await;
+        assert_eq!(
+            told,
+            "there are 1 sessions, the limit is 1, and calls are at work in all of them: try again in a while"
         );
-        // Made within one millisecond, either may be the later one.
-        assert!(told.contains(&known) || told.contains(&other), "{told}");
-        done(&client, "close_session", json!({"session": first})).await;
-        session(&client).await;
+        done(&connected, "interrupt_session", json!({"session_id": session})).await;
+        running.await.unwrap().unwrap();
     });
 }
 
@@ -94,7 +118,7 @@ fn closing_the_server_ends_every_session() {
         let session = session(&client).await;
         let peer = client.peer().clone();
         let running = tokio::spawn({
-            let code = json!({"code": "while True: pass", "session": session});
+            let code = json!({"code": "while True: pass", "session_id": session});
             async move {
                 peer.call_tool_once(crate::support::call("run_python", code))
                     .await

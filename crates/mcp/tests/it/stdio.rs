@@ -60,10 +60,10 @@ fn datasets_of_the_command_line_are_there_in_every_session() {
             .unwrap();
         let made = done(&client, "create_session", json!({})).await;
         assert_eq!(made["datasets"], json!(["/tmp/data/wine.csv"]));
-        let session = made["session"].as_str().unwrap();
+        let session = made["session_id"].as_str().unwrap();
         let uri = format!("cellblock://sessions/{session}/datasets/wine.csv");
         assert_eq!(crate::support::read(&client, &uri).await.0, "a,b\n1,2\n");
-        let down = json!({"session": session, "path": "/tmp/data/wine.csv"});
+        let down = json!({"session_id": session, "path": "/tmp/data/wine.csv"});
         assert_eq!(done(&client, "download_file", down).await["text"], "a,b\n1,2\n");
         let sum = run(
             &client,

@@ -17,7 +17,7 @@ fn output_is_sent_before_the_result() {
             let code = json!({"code": "import time\nprint('early', flush=True)\nwhile not __import__('os').path.exists('go'): time.sleep(0.01)\nprint('late')"});
             let session = session(&connected).await;
             let mut code = code;
-            code["session"] = session.clone().into();
+            code["session_id"] = session.clone().into();
             let running = tokio::spawn(async move { peer.call_tool_once(call("run_python", code)).await });
             until("the first line is told", async || {
                 client.heard().contains("early")
@@ -25,7 +25,7 @@ fn output_is_sent_before_the_result() {
             .await;
             assert!(!running.is_finished());
             // The cell goes on once the file is there; files can be written while it runs only by itself, so it is stopped.
-            done(&connected, "interrupt_session", json!({"session": session})).await;
+            done(&connected, "interrupt_session", json!({"session_id": session})).await;
             running.await.unwrap().unwrap();
             let told = client.told.lock().unwrap();
             assert!(told.is_sorted_by(|a, b| a.progress < b.progress), "{told:?}");
@@ -44,7 +44,7 @@ fn a_canceled_call_stops_its_code_and_the_session_continues() {
             run(&connected, Some(&session), "kept = 42").await;
             let endless = call(
                 "run_python",
-                json!({"code": "print('on', flush=True)\nwhile True: pass", "session": session}),
+                json!({"code": "print('on', flush=True)\nwhile True: pass", "session_id": session}),
             );
             let handle = connected
                 .send_cancellable_request(
@@ -70,11 +70,11 @@ fn a_call_that_waits_for_another_is_cancelled_without_stopping_that() {
         let client = Client::default();
         let connected = connect(&server, client.clone(), newest()).await;
         let session = session(&connected).await;
-        let slow = json!({"code": "print('on', flush=True)\nimport time; time.sleep(3)\n'done'", "session": session});
+        let slow = json!({"code": "print('on', flush=True)\nimport time; time.sleep(3)\n'done'", "session_id": session});
         let peer = connected.peer().clone();
         let slow = tokio::spawn(async move { peer.call_tool_once(call("run_python", slow)).await });
         until("the first code runs", async || client.heard().contains("on")).await;
-        let waits = call("run_python", json!({"code": "1", "session": session}));
+        let waits = call("run_python", json!({"code": "1", "session_id": session}));
         let handle = connected
             .send_cancellable_request(
                 ClientRequest::CallToolRequest(Request::new(waits)),

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::Interpreter;
+use cellblock_interpreter::pool::PoolConfig;
 use cellblock_interpreter::toolset::TOOLSETS;
 use cellblock_mcp::{LazyInterpreter, Options, Server};
 use cellblock_testkit::wait::until_ok;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
     Implementation, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
 };
 use rmcp::service::{NotificationContext, RoleClient, RunningService};
@@ -18,6 +19,9 @@ use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ServiceExt};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
+
+/// How long a request waits for a sandbox: another program of tests may keep the processors busy.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The interpreter's tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -36,6 +40,10 @@ async fn start() -> Interpreter {
     let artifacts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     Interpreter::builder()
         .home(cellblock_testkit::home().unwrap())
+        .pool(PoolConfig {
+            acquire_timeout: PATIENCE,
+            ..PoolConfig::default()
+        })
         .store(Store::local(artifacts).unwrap())
         .build()
         .await
@@ -71,6 +79,8 @@ pub(crate) fn all(options: &mut Options) {
 pub(crate) struct Client {
     pub(crate) told: Arc<Mutex<Vec<ProgressNotificationParam>>>,
     pub(crate) tasks: bool,
+    /// Its name, if another one than `test`.
+    pub(crate) name: Option<&'static str>,
 }
 
 impl ClientHandler for Client {
@@ -80,7 +90,10 @@ impl ClientHandler for Client {
         } else {
             ClientCapabilities::default()
         };
-        ClientConfig::new(capabilities, Implementation::new("test", "1"))
+        ClientConfig::new(
+            capabilities,
+            Implementation::new(self.name.unwrap_or("test"), "1"),
+        )
     }
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
@@ -153,22 +166,31 @@ pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Valu
 pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:#?}");
-    text(&result)
+    let said = text(&result);
+    let said = said.strip_prefix("Error: ").unwrap_or(&said).to_owned();
+    if let Some(message) = result
+        .structured_content
+        .as_ref()
+        .and_then(|it| it["error"]["message"].as_str())
+    {
+        assert_eq!(said, message);
+    }
+    said
 }
 
+/// The text of an answer, which is its first block.
 pub(crate) fn text(result: &CallToolResult) -> String {
-    let texts = result.content.iter().filter_map(ContentBlock::as_text);
-    texts.map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n")
+    result.content[0].as_text().unwrap().text.clone()
 }
 
 /// Runs code in a session, or in a new one; gives the structured content.
 pub(crate) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
-    done(client, "run_python", json!({"code": code, "session": session})).await
+    done(client, "run_python", json!({"code": code, "session_id": session})).await
 }
 
 pub(crate) async fn session(client: &Connected) -> String {
     let made = done(client, "create_session", json!({})).await;
-    made["session"].as_str().unwrap().to_owned()
+    made["session_id"].as_str().unwrap().to_owned()
 }
 
 /// A resource's bytes as text, and its media type.

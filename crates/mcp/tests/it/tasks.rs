@@ -69,7 +69,7 @@ fn a_cancelled_task_stops_its_code() {
         let session = session(&client).await;
         let endless = call(
             "run_python",
-            json!({"code": "while True: pass", "session": session}),
+            json!({"code": "while True: pass", "session_id": session}),
         );
         let CallToolResponse::Task(begun) = client.call_tool_once(endless).await.unwrap() else {
             panic!("not a task")

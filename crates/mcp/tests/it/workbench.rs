@@ -1,5 +1,6 @@
 //! The workbench's tools, over the sandbox of the session's cells.
 
+use cellblock_mcp::ImageDisplay;
 use rmcp::model::ContentBlock;
 use serde_json::json;
 
@@ -12,27 +13,31 @@ fn commands_and_cells_of_a_session_see_the_same_files() {
     block_on(async {
         let client = with_all().await;
         let written = json!({"file_path": "/workspace/a.py", "content": "print(6 * 7)\n"});
-        let session = done(&client, "sandbox_write_file", written).await["session"].clone();
+        let session = done(&client, "sandbox_write_file", written).await["session_id"].clone();
         let session = session.as_str().unwrap();
-        let edit = json!({"session": session, "file_path": "/workspace/a.py", "old_string": "6 * 7", "new_string": "6 * 8"});
+        let edit = json!({"session_id": session, "file_path": "/workspace/a.py", "old_string": "6 * 7", "new_string": "6 * 8"});
         done(&client, "sandbox_edit_file", edit).await;
         let ran = done(
             &client,
             "sandbox_exec",
-            json!({"session": session, "command": ["python", "/workspace/a.py"]}),
+            json!({"session_id": session, "command": ["python", "/workspace/a.py"]}),
         )
         .await;
         assert_eq!(ran["stdout"], "48\n");
-        assert_eq!(ran["session"], session);
+        assert_eq!(ran["session_id"], session);
         let there = run(&client, Some(session), "open('/workspace/a.py').read()").await;
         assert_eq!(there["outputs"][0]["value"], "print(6 * 8)\n");
     });
 }
 
 #[test]
-fn a_picture_in_the_output_folder_is_shown_and_linked() {
+fn a_picture_in_the_output_folder_is_named_and_shown() {
     block_on(async {
-        let client = with_all().await;
+        let server = server(|options| {
+            all(options);
+            options.images = ImageDisplay::Always;
+        });
+        let client = connect(&server.await, Client::default(), newest()).await;
         let script = "import matplotlib; matplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n\
                       plt.savefig('/tmp/output/plot.png')";
         let result = answer(
@@ -44,12 +49,11 @@ fn a_picture_in_the_output_folder_is_shown_and_linked() {
         assert_eq!(result.is_error, Some(false), "{}", text(&result));
         let picture = result.content.iter().find_map(ContentBlock::as_image).unwrap();
         assert!(picture.data.starts_with("iVBORw0KGgo"));
-        let link = result
-            .content
-            .iter()
-            .find_map(ContentBlock::as_resource_link)
+        let uri = result.structured_content.as_ref().unwrap()["resources"][0]["uri"]
+            .as_str()
             .unwrap();
-        assert!(link.uri.ends_with("/files/tmp/output/plot.png"), "{}", link.uri);
+        assert!(uri.ends_with("/files/tmp/output/plot.png"), "{uri}");
+        assert!(text(&result).contains(uri), "{}", text(&result));
     });
 }
 
@@ -83,7 +87,7 @@ fn a_refused_call_is_an_error_with_its_hint() {
         let told = refused(&client, "sandbox_edit_file", json!({"file_path": "/tmp/a"})).await;
         assert_eq!(
             told,
-            "`session` is missing: give the handle of the session that `sandbox_edit_file` goes on in"
+            "`session_id` is missing: give the handle of the session that `sandbox_edit_file` goes on in"
         );
     });
 }

@@ -28,6 +28,7 @@ use crate::limits::Limits;
 mod dormant;
 mod kept;
 mod kind;
+mod kubernetes;
 mod lack;
 mod order;
 pub mod process;
@@ -36,6 +37,7 @@ pub use cellblock_guest::launcher::control::OBSTACLE;
 pub use dormant::{Branched, Dormant, Lease, Suspension};
 pub use kept::KeptKernel;
 pub use kind::{BackendChoice, BackendKind};
+pub use kubernetes::{KubernetesOptions, Serves};
 pub use lack::Lack;
 pub use order::read_in_order;
 
@@ -340,18 +342,26 @@ impl Kernel {
         }
     }
 
-    /// Discards the unread data in its pipes.
-    pub fn discard_written(&self) {
-        let mut nowhere = vec![0; 64 * 1024];
-        for pipe in [&self.stdout, &self.stderr] {
+    /// Discards the unread data in its pipes, and returns the number of bytes.
+    pub fn discard_written(&self) -> usize {
+        let pipes = [&self.stdout, &self.stderr];
+        let mut discarded = 0;
+        for (pipe, _) in pipes
+            .into_iter()
+            .zip(written(pipes))
+            .filter(|(_, written)| *written)
+        {
+            let mut nowhere = vec![0; 64 * 1024];
             // More than a pipe can hold: a process that writes continuously must not block the host
             // here.
             for _ in 0..64 {
-                if !matches!(read_now(pipe, &mut nowhere), Ok(1..)) {
-                    break;
+                match read_now(pipe, &mut nowhere) {
+                    Ok(length @ 1..) => discarded += length,
+                    _ => break,
                 }
             }
         }
+        discarded
     }
 
     /// Sends SIGINT to the kernel's main process.

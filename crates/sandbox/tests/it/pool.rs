@@ -6,6 +6,7 @@ use std::time::Duration;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::process::ProcessBackend;
 use cellblock_sandbox::backend::{Backend, Ending};
+use cellblock_sandbox::error::Shortage;
 use cellblock_sandbox::limits::NetworkPolicy;
 use cellblock_sandbox::pool::{Pool, PoolConfig, create};
 
@@ -144,7 +145,15 @@ fn a_caller_waits_no_longer_than_the_limit() {
         };
         let pool = Pool::start(Arc::new(backend), Limits::default(), config);
         let error = pool.acquire(&Limits::default()).await.unwrap_err();
-        assert_eq!(error.to_string(), "a sandbox was not ready within 0 s");
+        let shortage = error.shortage().unwrap();
+        assert!(
+            matches!(shortage, Shortage::Processors | Shortage::Memory),
+            "{shortage:?}"
+        );
+        assert_eq!(
+            error.to_string(),
+            format!("a sandbox was not ready within 0 s: {shortage}")
+        );
         assert_eq!(error.blame(), cellblock_sandbox::error::Blame::Capacity);
         assert_eq!(
             error.retry(),

@@ -178,9 +178,13 @@ def hidden_proc():
         "slabinfo",
         "vmallocinfo",
         "latency_stats",
+        "schedstat",
+        "vmstat",
+        "sys/fs/file-nr",
+        "sys/fs/inode-nr",
     )
     bad = readable([f"/proc/{name}" for name in files])
-    folders = [f"/proc/{name}" for name in ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi")]
+    folders = [f"/proc/{name}" for name in ("acpi", "asound", "bus", "driver", "fs", "irq", "pressure", "scsi")]
     bad += [folder for folder in folders if os.path.isdir(folder) and os.listdir(folder)]
     bad += writable(["/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/hostname"])
     options = [line for line in open("/proc/self/mountinfo") if line.split()[4] == "/proc"]
@@ -354,7 +358,7 @@ def descriptors():
 def environment():
     """Nothing of the host's."""
     known = {
-        "PATH", "HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "TERM",
+        "PATH", "HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "TERM", "XDG_DATA_DIRS",
         "GLIBC_TUNABLES", "PYTHONMALLOC", "LC_CTYPE", "KMP_INIT_AT_FORK", "LD_LIBRARY_PATH",
         "JE_ARROW_MALLOC_CONF",
     }  # fmt: skip

@@ -84,6 +84,7 @@ pub(crate) async fn start(kernel: &mut Kernel, code: &str) {
         code: code.to_owned(),
         line: 1,
         language: cellblock_protocol::Language::Python,
+        argv: Vec::new(),
         mode: CellMode::Exec,
         echo: true,
         store: true,

@@ -62,9 +62,14 @@ async fn answer(State(server): State<ApiServer>, request: Request) -> Response {
         ));
     };
     let method = target.method(parts.method.as_str(), &query);
-    if is_nobody(&parts.headers) {
+    if !server.permits(&parts.headers, target.resource.plural, verb(method)) {
         let (verb, name) = (verb(method), target.name.as_deref());
-        return refuse(&target.resource.forbidden(verb, name, &target.namespace));
+        let user = if is_nobody(&parts.headers) {
+            "dev"
+        } else {
+            "gateway"
+        };
+        return refuse(&target.resource.forbidden(verb, name, &target.namespace, user));
     }
     let fault = server.faults.next(method, target.resource.plural);
     if let Some(FaultKind::Status(code)) = fault {
@@ -112,6 +117,14 @@ pub(super) fn query(uri: &Uri) -> impl Fn(&str) -> Option<String> + use<> {
 }
 
 impl ApiServer {
+    fn permits(&self, headers: &HeaderMap, resource: &str, verb: &str) -> bool {
+        match token(headers) {
+            NOBODY => false,
+            GATEWAY => self.faults.permits(resource, verb),
+            _ => true,
+        }
+    }
+
     fn discovery(&self, path: &str, headers: &HeaderMap, body: &Bytes) -> Option<Response> {
         match path {
             "apis/extensions.agents.x-k8s.io" => {
@@ -128,7 +141,9 @@ impl ApiServer {
             }
             "apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
                 let mut review: Value = serde_json::from_slice(body).unwrap_or_default();
-                review["status"] = json!({"allowed": !is_nobody(headers)});
+                let asked = &review["spec"]["resourceAttributes"];
+                let text = |key: &str| asked[key].as_str().unwrap_or_default();
+                review["status"] = json!({"allowed": self.permits(headers, text("resource"), text("verb"))});
                 Some((StatusCode::CREATED, axum::Json(review)).into_response())
             }
             _ => None,

@@ -1,6 +1,6 @@
 //! What goes wrong with requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -31,6 +31,8 @@ pub(super) struct Faults {
     injected: Mutex<Vec<Fault>>,
     requests: Mutex<HashMap<(String, String), usize>>,
     old_version: AtomicBool,
+    /// Verbs by resource that gateways may use, once they are limited.
+    granted: Mutex<Option<HashSet<(String, String)>>>,
 }
 
 impl Faults {
@@ -53,6 +55,20 @@ impl Faults {
     pub(super) fn requests(&self, method: &str, plural: &str) -> usize {
         let key = (method.to_owned(), plural.to_owned());
         lock(&self.requests).get(&key).copied().unwrap_or_default()
+    }
+
+    pub(super) fn grant(&self, rules: &[(&str, &str, &str)]) {
+        let rules = rules
+            .iter()
+            .map(|(_, resource, verb)| ((*resource).to_owned(), (*verb).to_owned()));
+        *lock(&self.granted) = Some(rules.collect());
+    }
+
+    pub(super) fn permits(&self, resource: &str, verb: &str) -> bool {
+        let granted = lock(&self.granted);
+        granted
+            .as_ref()
+            .is_none_or(|granted| granted.contains(&(resource.to_owned(), verb.to_owned())))
     }
 
     pub(super) fn serve_old_version(&self) {

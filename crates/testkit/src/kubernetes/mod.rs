@@ -133,10 +133,12 @@ impl TestCluster {
         }
     }
 
-    /// Permits the user of [`GATEWAY`] these verbs, by API group and resource. A fake cluster permits them everything.
-    pub fn grant(&self, rules: &[(&str, &str, &[&str])]) {
-        if let Objects::Served(served) = &self.objects {
-            served.grant(rules);
+    /// Permits the user of [`GATEWAY`] exactly these verbs: API group, resource, verb. Until then, a fake cluster permits
+    /// everything.
+    pub fn grant(&self, rules: &[(&str, &str, &str)]) {
+        match &self.objects {
+            Objects::Stored(_) => self.faults.grant(rules),
+            Objects::Served(served) => served.grant(rules),
         }
     }
 

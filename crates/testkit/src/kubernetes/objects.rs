@@ -132,11 +132,11 @@ impl Served {
     }
 
     /// Permits the user `gateway` these verbs, by API group and resource.
-    pub(super) fn grant(&self, rules: &[(&str, &str, &[&str])]) {
+    pub(super) fn grant(&self, rules: &[(&str, &str, &str)]) {
         let rules: Vec<Value> = rules
             .iter()
-            .map(|(group, resource, verbs)| {
-                json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
+            .map(|(group, resource, verb)| {
+                json!({"apiGroups": [group], "resources": [resource], "verbs": [verb]})
             })
             .collect();
         let role = json!({"metadata": {"name": "gateway"}, "rules": rules});
@@ -147,12 +147,15 @@ impl Served {
         });
         let role: Role = serde_json::from_value(role).unwrap();
         let binding: RoleBinding = serde_json::from_value(binding).unwrap();
-        let of_roles = Api::namespaced(self.client.clone(), &self.namespace);
-        let of_bindings = Api::namespaced(self.client.clone(), &self.namespace);
+        let of_roles: Api<Role> = Api::namespaced(self.client.clone(), &self.namespace);
+        let of_bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), &self.namespace);
         self.wait(async move {
-            let params = PostParams::default();
-            of_roles.create(&params, &role).await?;
-            of_bindings.create(&params, &binding).await
+            // What was permitted before is replaced.
+            let params = PatchParams::apply("cellblock-test").force();
+            of_roles.patch("gateway", &params, &Patch::Apply(&role)).await?;
+            of_bindings
+                .patch("gateway", &params, &Patch::Apply(&binding))
+                .await
         })
         .unwrap();
     }

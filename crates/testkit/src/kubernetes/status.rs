@@ -76,10 +76,10 @@ impl Resource {
         failure(422, "Invalid", &message)
     }
 
-    pub(super) fn forbidden(&self, verb: &str, name: Option<&str>, namespace: &str) -> Value {
+    pub(super) fn forbidden(&self, verb: &str, name: Option<&str>, namespace: &str, user: &str) -> Value {
         let named = name.map_or_else(String::new, |name| format!(" \"{name}\""));
         let message = format!(
-            "{}{named} is forbidden: User \"dev\" cannot {verb} resource \"{}\" in API group \"{}\" in the namespace \"{namespace}\"",
+            "{}{named} is forbidden: User \"{user}\" cannot {verb} resource \"{}\" in API group \"{}\" in the namespace \"{namespace}\"",
             self.qualified(),
             self.plural,
             self.group

@@ -82,6 +82,7 @@ fn nothing_is_left_of_a_host_that_was_killed() {
         .run()
         .unwrap();
     assert_eq!(next.stdout.trim(), "42");
+    assert!(!next.stderr.contains("without namespaces"), "{}", next.stderr);
     assert_eq!(directories(), 0);
     assert_eq!(owner.count().cgroups, 0);
 }

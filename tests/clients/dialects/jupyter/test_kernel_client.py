@@ -13,9 +13,18 @@ from jupyter_server.services.kernels.connection.base import (
     deserialize_msg_from_ws_v1,
     serialize_msg_to_ws_v1,
 )
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 
 URL = os.environ["CELLBLOCK_URL"] + "/jupyter"
 KEY = os.environ["CELLBLOCK_KEY"]
+SHOWN = (
+    "clear_output",
+    "display_data",
+    "execute_result",
+    "stream",
+    "update_display_data",
+)
 
 
 class Kernels(unittest.TestCase):
@@ -63,6 +72,54 @@ class Kernels(unittest.TestCase):
             "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()"
         )["outputs"]
         self.assertTrue(chart["data"]["image/png"].startswith("iVBOR"))
+
+    def notebook(self, *codes):
+        """What a notebook shows of each cell, as nbclient puts it together from the kernel's messages."""
+        notebook = new_notebook(cells=[new_code_cell(code) for code in codes])
+        client = NotebookClient(notebook)
+        # As it does for each cell that it runs itself.
+        client.clear_before_next_output = False
+        for index, cell in enumerate(notebook.cells):
+
+            def take(message, cell=cell, index=index):
+                if message["header"]["msg_type"] in SHOWN:
+                    client.process_message(message, cell, index)
+
+            self.kernel.execute_interactive(
+                cell.source, output_hook=take, allow_stdin=False
+            )
+        text = [
+            [it.get("text") or it["data"]["text/plain"] for it in cell.outputs]
+            for cell in notebook.cells
+        ]
+        return text
+
+    def test_outputs_are_cleared_as_in_a_notebook(self):
+        loop = (
+            "from IPython.display import clear_output\nfor i in range(100):\n"
+            "    clear_output(wait=True)\n    print(i)\n    display(i)"
+        )
+        waits = "display(1)\nclear_output(wait=True)"
+        gone = "display(1)\nclear_output()"
+        self.assertEqual(self.notebook(loop, waits, gone), [["99\n", "99"], ["1"], []])
+
+    def test_displays_are_updated_as_in_a_notebook(self):
+        first = (
+            "handle = display('start', display_id=True)\ndisplay('between')\n"
+            "for i in range(100): handle.update(i)"
+        )
+        later = (
+            "from IPython.display import update_display\n"
+            "update_display('later', display_id=handle.display_id)"
+        )
+        self.assertEqual(self.notebook(first), [["99", "'between'"]])
+        self.assertEqual(self.notebook(first, later), [["'later'", "'between'"], []])
+        chart = (
+            "import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\nhandle = display(figure, display_id='chart')\n"
+            "for i in range(3):\n    axes.plot([0, i])\n    handle.update(figure)\nplt.close(figure)"
+        )
+        (shown,) = self.notebook(chart)
+        self.assertEqual(len(shown), 1)
 
     def test_an_error_stops_the_code_that_waits_behind_it(self):
         reply = self.kernel.execute("def f():\n    1 / 0\nf()")

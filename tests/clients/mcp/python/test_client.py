@@ -30,4 +30,4 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             ran = await scenarios.done(client, "run_python", code="import time; time.sleep(7); 6 * 7")
             self.assertEqual(ran["outputs"][0]["value"], 42)
             self.assertEqual((tasks.seen[0], tasks.seen[-1]), ("working", "completed"))
-            await scenarios.done(client, "close_session", session=ran["session"])
+            await scenarios.done(client, "close_session", session_id=ran["session_id"])

@@ -1,7 +1,7 @@
 """An endless loop is stopped when its time is over."""
 # covers: CIRCLE, cpu, direct
 # time: 0.7
-# ends: interrupted
+# ends: interrupted | kernel_lost
 
 import time
 

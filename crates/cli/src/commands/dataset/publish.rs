@@ -1,5 +1,7 @@
 //! Publishing a file of the user. A sandbox reads it, as it reads the input of a run, so that other sessions load an equal frame.
 
+use std::io::Write as _;
+
 use cellblock_artifact::Store;
 use cellblock_image::Home;
 use cellblock_interpreter::execution::Outcome;
@@ -30,7 +32,10 @@ pub(super) async fn publish(home: &Home, store: &Store, project: &Project, args:
     });
     let cell = Cell::new(code(args)).produced_by("cellblock dataset publish");
     let published = async {
-        session.bind(input).await?;
+        for detected in session.bind(input).await? {
+            // Nobody is left to inform if it cannot be written.
+            let _ = writeln!(anstream::stderr(), "note: {}", sanitize::line(&detected));
+        }
         session.execute(cell).await
     };
     let published = Cancel::listen()?.unless(published).await;

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::next::NextStep;
 use crate::error::{Error, Result};
+use crate::render::table::counted;
 use crate::render::{BAD, FAINT, GOOD, NOTE, STRONG, json, styled};
 use crate::sanitize;
 use cellblock_settings::Size;
@@ -21,6 +22,8 @@ pub(super) struct Diagnosis {
     pub(super) ready: bool,
     /// Whether a sandbox would start with `--without-namespaces`, if it does not start with the policy.
     pub(super) ready_without_namespaces: bool,
+    /// Features of Cargo that this build has, of those that a build may lack.
+    pub(super) features: Vec<&'static str>,
     pub(super) machine: Machine,
     /// Why there is no data directory, when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,6 +196,11 @@ impl Diagnosis {
             0 => "none".to_owned(),
             abi => format!("ABI {abi}"),
         };
+        let features = if self.features.is_empty() {
+            "none; a build with `--features full` has all".to_owned()
+        } else {
+            self.features.join(", ")
+        };
         heading(text, "Machine");
         field(
             text,
@@ -203,6 +211,7 @@ impl Diagnosis {
         field(text, "user", &machine.user.to_string());
         field(text, "landlock", &landlock);
         field(text, "cgroups", &machine.cgroups);
+        field(text, "features", &features);
         field(text, "data", &data);
         field(
             text,
@@ -225,9 +234,10 @@ impl Diagnosis {
         let state = match (&image.id, &image.python, image.packages, &image.problem) {
             (Some(id), Some(python), Some(packages), _) => {
                 format!(
-                    "{}, Python {}, {packages} packages",
+                    "{}, Python {}, {}",
                     id.get(..12).unwrap_or(id),
-                    sanitize::line(python)
+                    sanitize::line(python),
+                    counted(packages, "package")
                 )
             }
             (.., Some(problem)) => sanitize::line(problem),

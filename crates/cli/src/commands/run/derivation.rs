@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::alias::{AliasStore, Bounds};
 use cellblock_interpreter::derivation::{Derivation, DerivationPolicy, Derived};
-use cellblock_interpreter::execution::Event;
+use cellblock_interpreter::execution::{Event, UnsentOutputs};
 use cellblock_interpreter::report::DerivationReport;
 use tokio::sync::mpsc;
 
@@ -74,7 +74,12 @@ impl Run {
         let mut saved = Vec::new();
         let running = Box::pin(derivation.derive_watched(call, Some(sender)));
         let store = interpreter.store();
-        let derived = self.watch(&session, events, running, store, &mut saved).await??;
+        let mut unsent = UnsentOutputs::default();
+        let watching = self.watch(&session, events, running, &mut unsent, store, &mut saved);
+        let derived = watching.await??;
+        for output in derived.execution.iter().flat_map(|it| unsent.rest(&it.outputs)) {
+            self.show_output(output, store, &mut saved).await?;
+        }
         self.conclude(derived, interpreter, saved, json).await
     }
 

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use cellblock_dialects::{
-    DialectHost, DialectListenError, DialectTerms, DialectsOptions, Doorkeeper, NoEntry,
+    DialectHost, DialectListenError, DialectListener, DialectRoutes, DialectTerms, DialectsOptions,
+    Doorkeeper, NoEntry,
 };
 use cellblock_gateway::server::{Mount, Unidentified};
 use cellblock_gateway::{Caller, Gateway};
@@ -13,10 +14,14 @@ use cellblock_interpreter::hosting::Owner;
 
 use super::metered::Metered;
 
-/// Mounts the dialects over the gateway's sandboxes. Where code runs at a server that keeps nothing there are no sessions, and so none of them.
-pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Result<Vec<Mount>, DialectListenError> {
+/// Mounts the dialects over the gateway's sandboxes, and listens at their own addresses. Where code runs at a server that keeps nothing there are
+/// no sessions, and so none of them.
+pub(super) fn mounts(
+    gateway: &Gateway,
+    options: &DialectsOptions,
+) -> Result<(Vec<Mount>, Vec<DialectListener>), DialectListenError> {
     let Ok(interpreter) = gateway.interpreter() else {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     };
     let set = &gateway.options;
     let host = DialectHost::new(DialectTerms {
@@ -25,20 +30,24 @@ pub(super) fn mounts(gateway: &Gateway, options: &DialectsOptions) -> Result<Vec
         meter: Arc::new(Metered(gateway.clone())),
         max_network: set.max_network,
         egress: set.egress.clone(),
+        origins: set.http.origins.clone(),
         guard: set.cells.guard,
         setup: set.cells.snippets.clone(),
+        requirements: options.requirements.clone(),
         max_body: set.http.max_body,
         max_upload: set.sessions.max_upload,
+        uploads: gateway.uploads.clone(),
         max_cell_timeout: set.max_cell_timeout,
         mark: gateway.mark().map(str::to_owned),
         tasks: gateway.tasks.clone(),
         stopping: gateway.stopping.clone(),
         ending: gateway.ending.clone(),
     });
-    let served = cellblock_dialects::routes(&host, options)?.into_iter();
-    Ok(served
-        .map(|it| Mount::below(it.path, it.routes).naming(it.named))
-        .collect())
+    let DialectRoutes { served, listeners } = cellblock_dialects::routes(&host, options)?;
+    let mounts = served
+        .into_iter()
+        .map(|it| Mount::below(it.path, it.routes).naming(it.named));
+    Ok((mounts.collect(), listeners))
 }
 
 /// The gateway's keys.
@@ -69,6 +78,16 @@ impl Doorkeeper for Keys {
                     Unidentified::Weak(error) => NoEntry::Forbidden(error.message),
                     Unidentified::Records(error) => NoEntry::Unavailable(error.to_string()),
                 })
+        })
+    }
+
+    fn admits<'a>(
+        &'a self,
+        owner: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<bool, NoEntry>> + Send + 'a>> {
+        Box::pin(async move {
+            let admitted = self.0.admits(owner).await;
+            admitted.map_err(|error| NoEntry::Unavailable(error.to_string()))
         })
     }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use cellblock_agent::wire::ApiError;
 use cellblock_gateway::Gateway;
 use cellblock_interpreter::connector::{Connector, FetchAllowance};
+use cellblock_interpreter::hosting::uploads::UploadAllowance;
 use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::run_record::RunSink;
+use cellblock_interpreter::session::EgressLog;
 
 /// The quotas and grants of the gateway: a session is a sandbox of its owner, a cell is a cell.
 #[derive(Debug)]
@@ -63,8 +65,15 @@ impl Meter for Metered {
         self.0.run_sink(owner.name())
     }
 
-    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, ()> {
-        Box::pin(async move { self.0.quotas.upload(owner.name(), bytes).await.map_err(denied) })
+    fn egress_log(&self, owner: &Owner) -> Option<Arc<dyn EgressLog>> {
+        Some(self.0.egress_log(owner.name()))
+    }
+
+    fn upload<'a>(&'a self, owner: &'a Owner, bytes: u64) -> Admission<'a, Box<dyn UploadAllowance>> {
+        Box::pin(async move {
+            let permit = self.0.quotas.upload(owner.name(), bytes).await;
+            permit.map(|permit| Box::new(permit) as _).map_err(denied)
+        })
     }
 }
 

@@ -112,7 +112,7 @@ fn models(loaded: &Loaded, args: &ServeArgs) -> Result<Models> {
     if args.no_model {
         return Ok(models);
     }
-    if !args.demo && loaded.settings.providers.models.is_empty() {
+    if !args.demo && loaded.settings.providers.models.is_empty() && !loaded.settings.dialects.is_any() {
         return Err(Error::Refused(NO_MODEL.trim_end().to_owned()));
     }
     if args.demo {

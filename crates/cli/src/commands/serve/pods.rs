@@ -3,20 +3,37 @@
 use std::sync::Arc;
 
 use cellblock_gateway::execute_server::{ExecuteServer, ExecuteServerOptions, StartedExecuteServer};
-use cellblock_gateway::{Elsewhere, Engine};
+use cellblock_gateway::server::{self, StartReason};
+use cellblock_gateway::{Elsewhere, Engine, Options};
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::remote::Remote;
-use cellblock_kubernetes::{Claims, PodAccess, Serves};
+use cellblock_kubernetes::{ClaimError, Claims, PodAccess, Serves};
+use cellblock_sandbox::Error as SandboxError;
 use cellblock_sandbox::jail::error::chain;
+use tokio::net::TcpListener;
 
 use super::SERVES_NOTHING;
 use crate::artifact_store;
 use crate::config::{Loaded, PodSite};
 use crate::error::{Error, Result};
 
-/// Claims the first pod, and returns the engine that claims one for each sandbox, or for each call.
-pub(super) async fn engine(loaded: &Loaded, pods: &PodSite, home: &Home) -> Result<Engine> {
+/// A server that has its port, and no pod yet.
+pub(super) struct StartingServer<'a> {
+    pub(super) listener: &'a TcpListener,
+    pub(super) options: &'a Options,
+    /// Announcement of the address, which is made once.
+    pub(super) announce: &'a dyn Fn(),
+}
+
+/// Claims the first pod, and returns the engine that claims one for each sandbox, or for each call. While there is no pod, the server answers
+/// that it is not ready.
+pub(super) async fn engine(
+    loaded: &Loaded,
+    pods: &PodSite,
+    home: &Home,
+    starting: &StartingServer<'_>,
+) -> Result<Engine> {
     // The claim of the first pod is counted, too.
     cellblock_gateway::start_metrics();
     let settings = &loaded.settings;
@@ -28,7 +45,18 @@ pub(super) async fn engine(loaded: &Loaded, pods: &PodSite, home: &Home) -> Resu
                 allow_http: settings.sandbox_allow_http,
             };
             let demands = settings.protections.demands();
-            let backend = cellblock_kubernetes::start(&pods.options, access, demands).await?;
+            let reason = StartReason::new("the first pod is being claimed");
+            let report = |error: &SandboxError| {
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    "no pod yet; trying again"
+                );
+                reason.set(summary(error));
+                (starting.announce)();
+            };
+            let start = cellblock_kubernetes::start_patiently(&pods.options, access, &demands, report);
+            let started = server::answer_meanwhile(starting.options, starting.listener, &reason, start);
+            let backend = started.await??;
             let interpreter = Interpreter::start_remote(Remote {
                 backend,
                 limits: settings.limits.enforced(),
@@ -45,6 +73,14 @@ pub(super) async fn engine(loaded: &Loaded, pods: &PodSite, home: &Home) -> Resu
             store,
         })),
     }
+}
+
+/// The reason that everybody may read.
+fn summary(error: &SandboxError) -> String {
+    error.backend_error().map_or_else(
+        || "the server in the first pod cannot be used; the log says why".to_owned(),
+        ClaimError::summary,
+    )
 }
 
 /// A server in a pod of its own for each call.

@@ -9,6 +9,7 @@ use crate::args::checkpoint::{CellArgs, CheckpointArgs, ForkArgs, KeepArgs};
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::print;
+use crate::render::table::counted;
 use crate::render::{FAINT, STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::unexpected;
@@ -152,10 +153,10 @@ fn named(checkpoint: &Checkpoint) -> String {
 fn line(it: &Checkpoint) -> String {
     let parent = it.parent.as_ref().map(|parent| format!(", from {parent}"));
     let about = format!(
-        "after cell {}{}, {} files, about {}",
+        "after cell {}{}, {}, about {}",
         it.cell,
         parent.unwrap_or_default(),
-        it.files,
+        counted(it.files, "file"),
         Size(it.bytes)
     );
     let name = sanitize::line(&named(it));

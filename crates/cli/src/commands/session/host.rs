@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use cellblock_image::Home;
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::egress::EgressPolicy;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::SessionOptions;
@@ -54,14 +53,15 @@ async fn open(home: Home, place: SessionPlace) -> Result<(SessionService<OwnTool
         .build()
         .await?;
     interpreter.warmed().await?;
-    let mut notes: Vec<_> = without_namespaces(&interpreter.report()).into_iter().collect();
+    let mut notes: Vec<_> = without_namespaces(&interpreter).into_iter().collect();
+    interpreter.check_requirements(&plan.requirements)?;
     let session = interpreter.session(SessionOptions {
         pooled: false,
+        requirements: plan.requirements.clone(),
         egress: Some(EgressPolicy {
             allow: plan.egress.clone(),
             ..EgressPolicy::default()
         }),
-        rescue: Rescue::Off,
         idle: match plan.on_idle {
             OnIdle::End => WITH_THE_HOST,
             OnIdle::Hibernate => plan.idle,

@@ -13,6 +13,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::json::print;
+use crate::render::table::counted;
 use crate::render::{STRONG, Screen, outcome, styled};
 use crate::sanitize;
 use crate::session::client::{Asked, Heard, unexpected};
@@ -160,7 +161,11 @@ async fn part(
 ) -> Result<Part> {
     let (output, part) = ask_output(place, id, offset, wait).await?;
     if part.lost > 0 {
-        screen.tell(&outcome::note(&format!("{} bytes are no longer kept", part.lost)));
+        screen.tell(&outcome::note(&format!(
+            "{} {} no longer kept",
+            counted(part.lost, "byte"),
+            if part.lost == 1 { "is" } else { "are" }
+        )));
     }
     screen.sandbox_stdout(&output);
     Ok(part)

@@ -6,6 +6,7 @@ use super::cells::{ask, code, show};
 use crate::args::checkpoint::CellArgs;
 use crate::error::Result;
 use crate::exit_code::ExitCode;
+use crate::render::table::plural;
 use crate::render::{Screen, outcome};
 use crate::sanitize;
 use crate::session::client::unexpected;
@@ -61,6 +62,12 @@ fn lines(changes: &TryChanges) -> Vec<String> {
     let variables = variables.map(|it| format!("{} variable {}", it.change.name(), it.name));
     let files = changes.files.iter();
     let files = files.map(|it| format!("{} {}", it.change.name(), it.path));
-    let omitted = (changes.files_omitted > 0).then(|| format!("and {} more files", changes.files_omitted));
+    let omitted = (changes.files_omitted > 0).then(|| {
+        format!(
+            "and {} more {}",
+            changes.files_omitted,
+            plural(changes.files_omitted, "file")
+        )
+    });
     variables.chain(files).chain(omitted).collect()
 }

@@ -48,7 +48,7 @@ async fn open(home: Home, place: SessionPlace) -> Result<(WarmHost, Vec<String>)
         .build()
         .await?;
     interpreter.warmed().await?;
-    let mut notes: Vec<_> = without_namespaces(&interpreter.report()).into_iter().collect();
+    let mut notes: Vec<_> = without_namespaces(&interpreter).into_iter().collect();
     notes.extend(interpreter.failed_modules().iter().map(|module| {
         format!(
             "the image's module {} could not be imported",

@@ -86,6 +86,7 @@ impl EgressSection {
                 max_requests: self.max_requests,
                 max_bytes: self.max_bytes.map(|size| size.0),
             },
+            ..EgressPolicy::default()
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use cellblock_interpreter::limits::{Limits as Enforced, MAX_CELL_TIMEOUT, NetworkPolicy};
+use cellblock_interpreter::limits::{
+    Limits as Enforced, MAX_CELL_TIMEOUT, MIN_MEMORY, MIN_OPEN_FILES, MIN_PROCESSES, NetworkPolicy,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,9 +45,6 @@ pub(crate) struct LimitsSection {
     pub(crate) streams: Size,
 }
 
-/// Less than a kernel with a library or two needs.
-const MIN_MEMORY: u64 = 32 << 20;
-
 impl Default for LimitsSection {
     fn default() -> Self {
         let limits = Enforced::default();
@@ -77,13 +76,13 @@ impl LimitsSection {
         if self.cpus.is_some_and(|cpus| !(0.01..=4096.0).contains(&cpus)) {
             check.wrong(&["limits", "cpus"], "must be from 0.01 to 4096");
         }
-        if self.processes < 8 {
+        if self.processes < MIN_PROCESSES {
             check.wrong(
                 &["limits", "processes"],
                 "must be at least 8, which a kernel and its threads need",
             );
         }
-        if self.open_files < 64 {
+        if self.open_files < MIN_OPEN_FILES {
             check.wrong(
                 &["limits", "open_files"],
                 "must be at least 64, which a kernel needs",

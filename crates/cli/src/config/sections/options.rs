@@ -18,7 +18,9 @@ impl Settings {
             models,
             responses,
             containers,
+            files,
             sessions,
+            uploads,
             volumes,
             execute,
             http,
@@ -35,8 +37,10 @@ impl Settings {
             ("sessions", "idle_timeout", sessions.idle_timeout),
             ("sessions", "hibernation_timeout", sessions.hibernation_timeout),
             ("execute", "timeout", execute.timeout),
+            ("uploads", "timeout", uploads.timeout),
             ("http", "header_timeout", http.header_timeout),
             ("http", "body_timeout", http.body_timeout),
+            ("http", "write_timeout", http.write_timeout),
         ] {
             check.positive(&[section, key], timeout);
         }
@@ -72,11 +76,28 @@ impl Settings {
                 check.wrong(&[section, key], "must be at least 1");
             }
         }
+        if !self.dialects.requirements.is_empty()
+            && let Err(error) = self.requirements.check(&self.dialects.requirements)
+        {
+            check.wrong(&["dialects", "requirements"], error.to_string());
+        }
         if let Some(Err(reason)) = containers.project.as_deref().map(check_name) {
             check.wrong(&["containers", "project"], reason);
         }
         if pool.ready > MAX_READY {
             check.wrong(&["pool", "ready"], format!("must be at most {MAX_READY}"));
+        }
+        for (section, most) in [("files", files.max_upload), ("sessions", sessions.max_upload)] {
+            if most > uploads.max_bytes_per_key {
+                let most = "must be at most `uploads.max_bytes_per_key`, so that a key can send such a file";
+                check.wrong(&[section, "max_upload"], most);
+            }
+        }
+        if uploads.max_bytes_per_key > uploads.max_bytes {
+            check.wrong(
+                &["uploads", "max_bytes_per_key"],
+                "must be at most `uploads.max_bytes`",
+            );
         }
         if http.max_body < MIN_BODY {
             check.wrong(&["http", "max_body"], "must be at least 1KiB");

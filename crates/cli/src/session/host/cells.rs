@@ -64,8 +64,12 @@ fn cell(code: String, timeout: Option<Duration>) -> Cell {
 
 fn ran(execution: &Execution) -> RanSessionCell {
     let outputs = execution.outputs.iter();
+    // The command that shows them takes every control character for one of the sandbox.
     let mut notes = outcome::omissions(execution);
     notes.extend(outcome::ending(execution));
+    for note in &mut notes {
+        *note = anstream::adapter::strip_str(note).to_string();
+    }
     RanSessionCell {
         stdout: execution.stdout.text.clone(),
         stderr: execution.stderr.text.clone(),

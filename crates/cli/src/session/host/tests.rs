@@ -126,6 +126,7 @@ fn host(idle: Duration) -> Hosted {
         image: "i".to_owned(),
         image_name: "i".to_owned(),
         memory_bytes: None,
+        requirements: Vec::new(),
         datasets: Vec::new(),
         out: "/nonexistent".into(),
         idle,

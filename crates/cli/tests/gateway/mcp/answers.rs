@@ -41,7 +41,12 @@ fn both_revisions_are_answered_at_one_address() {
             assert_eq!(content[0]["text"], "x", "{content}");
             let prompts = connected.list_prompts(None).await.unwrap().prompts;
             assert_eq!(prompts[0].name, "interpreter");
-            done(&connected, "close_session", json!({"session": ran["session"]})).await;
+            done(
+                &connected,
+                "close_session",
+                json!({"session_id": ran["session_id"]}),
+            )
+            .await;
         }
     });
     assert_eq!(server.metric(CELLS, &[]), 2);
@@ -59,7 +64,7 @@ fn closing_the_stream_interrupts_the_code_and_variables_stay() {
     let server = place.serve(&[]);
     block_on(async {
         let client = connect(&server, None).await;
-        let session = run(&client, None, "kept = 42").await["session"].clone();
+        let session = run(&client, None, "kept = 42").await["session_id"].clone();
         let session = session.as_str();
         drop(begin_code(server.address, session, "while True: pass"));
         let kept = run(&client, session, "kept").await;

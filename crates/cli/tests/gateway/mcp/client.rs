@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
     Implementation, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{ClientInitializeError, NotificationContext, RoleClient, RunningService};
@@ -123,17 +123,26 @@ pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Valu
 pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:#?}");
-    text(&result)
+    let said = text(&result);
+    let said = said.strip_prefix("Error: ").unwrap_or(&said).to_owned();
+    if let Some(message) = result
+        .structured_content
+        .as_ref()
+        .and_then(|it| it["error"]["message"].as_str())
+    {
+        assert_eq!(said, message);
+    }
+    said
 }
 
+/// The text of an answer, which is its first block.
 pub(crate) fn text(result: &CallToolResult) -> String {
-    let texts = result.content.iter().filter_map(ContentBlock::as_text);
-    texts.map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n")
+    result.content[0].as_text().unwrap().text.clone()
 }
 
 /// Runs code in a session, or in a new one; gives the structured content.
 pub(crate) async fn run(client: &Connected, session: Option<&str>, code: &str) -> Value {
-    done(client, "run_python", json!({"code": code, "session": session})).await
+    done(client, "run_python", json!({"code": code, "session_id": session})).await
 }
 
 /// Posts a request of the newest revision, whose progress is wanted.
@@ -164,7 +173,7 @@ pub(crate) fn post(
 
 /// Begins to run code, and waits until it has printed `on`.
 pub(crate) fn begin_code(address: SocketAddr, session: Option<&str>, code: &str) -> Sent {
-    let call = json!({"name": "run_python", "arguments": {"code": format!("print('on', flush=True)\n{code}"), "session": session}});
+    let call = json!({"name": "run_python", "arguments": {"code": format!("print('on', flush=True)\n{code}"), "session_id": session}});
     let mut sent = post(address, &[], "tools/call", "run_python", call);
     sent.until("\"message\":\"on");
     sent

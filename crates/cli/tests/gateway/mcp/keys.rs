@@ -92,7 +92,7 @@ fn objects_of_one_key_are_invisible_to_another() {
             connect(&server, Some(&ben)).await,
         );
         let made = run(&anna, None, "secret = 1\nopen('a.csv', 'w').write('x')").await;
-        let session = made["session"].as_str().unwrap();
+        let session = made["session_id"].as_str().unwrap();
         let unknown = "sess_0000000000000000000000000000000000000000";
         // Guessing a handle is told the same as making one up.
         for tool in [
@@ -104,7 +104,7 @@ fn objects_of_one_key_are_invisible_to_another() {
         ] {
             let mut told = Vec::new();
             for handle in [session, unknown] {
-                let mut arguments = json!({"session": handle});
+                let mut arguments = json!({"session_id": handle});
                 if tool == "run_python" {
                     arguments["code"] = "secret".into();
                 }
@@ -141,21 +141,28 @@ fn quotas_hold_for_sessions_and_cells_whichever_face_asks() {
         let client = begin(server.address, Some(&key), Client::default(), newest())
             .await
             .unwrap();
-        let session = run(&client, None, "1").await["session"].clone();
+        let made = server.post("/v1/sessions", &headers, "{}");
+        assert_eq!(made.status, 201, "{}", made.body);
         let told = refused(&client, "create_session", json!({})).await;
         assert_eq!(
             told,
             "nothing was done: the quota `sandboxes` of this key is used up: its limit is 1; try again in 60 s"
         );
+        let line = format!("DELETE /v1/sessions/{}", made.json()["id"].as_str().unwrap());
+        assert_eq!(
+            http::send(server.address, &line, &headers, "").answer().status,
+            200
+        );
+        let session = run(&client, None, "1").await["session_id"].clone();
         let rest = server.post("/v1/sessions", &headers, "{}");
         assert_eq!((rest.status, rest.code().as_str()), (429, "rate_limit_exceeded"));
         run(&client, session.as_str(), "2").await;
-        let told = refused(&client, "run_python", json!({"code": "3", "session": session})).await;
+        let told = refused(&client, "run_python", json!({"code": "3", "session_id": session})).await;
         assert!(
             told.starts_with("nothing was done: the quota `cells_per_minute` of this key is used up: its limit is 2; try again in "),
             "{told}"
         );
-        done(&client, "close_session", json!({"session": session})).await;
+        done(&client, "close_session", json!({"session_id": session})).await;
         let made = server.post("/v1/sessions", &headers, "{}");
         assert_eq!(made.status, 201, "{}", made.body);
         let told = refused(&client, "create_session", json!({})).await;

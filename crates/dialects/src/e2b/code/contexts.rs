@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::super::body::read;
 use super::super::error::{Answer, Problem};
 use super::super::paths::HOME;
 use super::super::place::Open;
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
+use crate::bounded::BoundedName;
 
 /// Maximum number of contexts of a sandbox.
 const MOST: usize = 64;
@@ -58,10 +60,10 @@ pub(super) struct ContextAnswer {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct NewScope {
-    language: Option<String>,
-    cwd: Option<String>,
+    language: Option<BoundedName>,
+    cwd: Option<BoundedName>,
 }
 
 impl Contexts {
@@ -190,11 +192,11 @@ fn uuid() -> String {
 }
 
 pub(super) async fn create(open: Open, body: Bytes) -> Answer<Json<ContextAnswer>> {
-    let request: NewScope =
-        serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("invalid body: {error}")))?;
-    let (spoken, language) = language(request.language.as_deref().unwrap_or_default())?;
+    let request: NewScope = read(&body)?;
+    let (spoken, language) = language(request.language.as_ref().map_or("", |it| it.as_str()))?;
     let directory = request
         .cwd
+        .map(BoundedName::into_inner)
         .filter(|it| !it.is_empty())
         .unwrap_or_else(|| HOME.to_owned());
     let context = Scope::new(&spoken, language, &directory, false);

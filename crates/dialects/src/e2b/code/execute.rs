@@ -11,7 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use cellblock_interpreter::cell::Language;
-use cellblock_interpreter::execution::{Event, Outcome, VariablesState};
+use cellblock_interpreter::execution::{Event, Outcome, UnsentOutputs, VariablesState};
 use cellblock_interpreter::output::Output;
 use cellblock_interpreter::{Cell, Error, Execution};
 use futures_util::stream;
@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::super::body::read;
 use super::super::error::{Answer, Problem};
 use super::super::place::{Inside, Open};
 use super::super::sandbox::HeldSandbox;
@@ -38,6 +39,7 @@ const LINES: usize = 64;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ExecuteRequest {
     code: String,
     #[serde(default)]
@@ -71,8 +73,7 @@ pub(super) async fn execute(
     _: Open,
     body: Bytes,
 ) -> Answer<Response> {
-    let request: ExecuteRequest =
-        serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("invalid body: {error}")))?;
+    let request: ExecuteRequest = read(&body)?;
     let contexts = &held.kept.contexts;
     let context = match (&request.context_id, &request.language) {
         (Some(_), Some(_)) => {
@@ -193,7 +194,9 @@ impl Run {
         let mut streams = [TextDecoder::default(), TextDecoder::default()];
         let mut last = None;
         let mut has_error = false;
+        let mut unsent = UnsentOutputs::default();
         while let Some(event) = running.events.recv().await {
+            let Some(event) = unsent.pass(event) else { continue };
             match event {
                 Event::Stdout(bytes) => self.client.stdout(streams[0].push(&bytes)).await,
                 Event::Stderr(bytes) => self.client.stderr(streams[1].push(&bytes)).await,
@@ -206,12 +209,17 @@ impl Run {
                         self.show(before, false).await;
                     }
                 }
+                // They wait for the end.
+                Event::Display(_) | Event::Clear { .. } => {}
             }
         }
         let [stdout, stderr] = &mut streams;
         self.client.stdout(stdout.rest()).await;
         self.client.stderr(stderr.rest()).await;
         let execution = running.finish().await?;
+        for output in unsent.rest(&execution.outputs) {
+            self.show(output.clone(), false).await;
+        }
         if let Some(value) = last {
             // The kernel does not say which value of another language is that of the last expression.
             self.show(value, !has_error).await;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::super::sandbox::HeldSandbox;
 use super::super::state::E2b;
+use super::network::NetworkRules;
 
 /// Version of E2B's daemon whose routes are served. Clients select features by it.
 const ENVD_VERSION: &str = "0.5.7";
@@ -50,6 +51,7 @@ pub(super) struct Detail {
     metadata: BTreeMap<String, String>,
     state: &'static str,
     allow_internet_access: bool,
+    network: NetworkRules,
     lifecycle: Lifecycle,
 }
 
@@ -95,6 +97,7 @@ impl Detail {
             metadata: held.kept.metadata.clone(),
             state: life.state(),
             allow_internet_access: held.session.network() == NetworkPolicy::Egress,
+            network: held.kept.rules.clone(),
             lifecycle: Lifecycle {
                 auto_resume: life.resumes,
                 on_timeout: if life.pauses { "pause" } else { "kill" },

@@ -1,15 +1,16 @@
 //! Lists of sandboxes.
 
 use std::collections::BTreeMap;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use percent_encoding::percent_decode_str;
+use chrono::DateTime;
 
+use super::super::body::{pairs, unknown_parameter};
 use super::super::error::{Answer, Problem};
 use super::super::place::Caller;
 use super::super::sandbox::HeldSandbox;
@@ -18,6 +19,17 @@ use super::answer::Detail;
 
 /// Sandboxes of a page, unless a request says otherwise; also the most.
 const PAGE: usize = 100;
+
+/// Parameters of a list.
+const PARAMETERS: [&str; 7] = [
+    "metadata",
+    "state",
+    "template",
+    "startedAfter",
+    "order",
+    "limit",
+    "nextToken",
+];
 
 /// What a list is to contain.
 #[derive(Debug, Default)]
@@ -28,6 +40,8 @@ struct Wanted {
     /// The last sandbox of the page before: when it was created, and its id.
     after: Option<(u128, String)>,
     oldest_first: bool,
+    started_after: Option<SystemTime>,
+    template: Option<String>,
 }
 
 /// Lists the sandboxes that run, as the first version of the API does.
@@ -36,7 +50,11 @@ pub(super) async fn running(
     Caller(owner): Caller,
     RawQuery(query): RawQuery,
 ) -> Answer<Json<Vec<Detail>>> {
-    let mut wanted = Wanted::read(&query.unwrap_or_default())?;
+    let query = query.unwrap_or_default();
+    if let Some((name, _)) = pairs(&query).iter().find(|(name, _)| name != "metadata") {
+        return Err(unknown_parameter(name, &["metadata"]));
+    }
+    let mut wanted = Wanted::read(&query)?;
     wanted.states = vec!["running".to_owned()];
     let held = wanted.select(&e2b, owner.name());
     Ok(Json(held.iter().map(|it| Detail::of(&e2b, it, false)).collect()))
@@ -82,12 +100,31 @@ impl Wanted {
                         Problem::invalid(format!("invalid limit `{value}`: must be between 1 and {PAGE}"))
                     })?;
                 }
-                "nextToken" if !value.is_empty() => {
+                "nextToken" if value.is_empty() => {}
+                "nextToken" => {
                     let token = read_token(&value);
                     wanted.after = Some(token.ok_or_else(|| Problem::invalid("invalid next token"))?);
                 }
-                "order" => wanted.oldest_first = value == "asc",
-                _ => {}
+                "order" => {
+                    wanted.oldest_first = match value.as_str() {
+                        "asc" => true,
+                        "desc" => false,
+                        _ => {
+                            let message = format!("invalid order `{value}`: must be `asc` or `desc`");
+                            return Err(Problem::invalid(message));
+                        }
+                    }
+                }
+                "startedAfter" => {
+                    let time = DateTime::parse_from_rfc3339(&value).map_err(|error| {
+                        Problem::invalid(format!(
+                            "invalid startedAfter `{value}`: {error}; write a time as in `2026-01-31T12:00:00Z`"
+                        ))
+                    })?;
+                    wanted.started_after = Some(time.into());
+                }
+                "template" => wanted.template = Some(value),
+                _ => return Err(unknown_parameter(&name, &PARAMETERS)),
             }
         }
         if let Some(wrong) = wanted
@@ -125,10 +162,19 @@ impl Wanted {
                 key < *after
             }
         };
-        (self.states.is_empty() || self.states.iter().any(|it| it == state))
+        let template = &held.kept.template;
+        self.started_after
+            .is_none_or(|after| micros(held.kept.started) > micros(after))
+            && self.template.as_ref().is_none_or(|it| it == template)
+            && (self.states.is_empty() || self.states.iter().any(|it| it == state))
             && self.metadata.iter().all(has)
             && self.after.as_ref().is_none_or(is_after)
     }
+}
+
+/// A time as precise as answers show it, so that a sandbox did not start after the time that is shown of it.
+fn micros(time: SystemTime) -> u128 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()
 }
 
 fn key(held: &HeldSandbox) -> (u128, String) {
@@ -148,21 +194,6 @@ fn read_token(text: &str) -> Option<(u128, String)> {
     Some((created.parse().ok()?, id.to_owned()))
 }
 
-fn pairs(query: &str) -> Vec<(String, String)> {
-    let decoded = |text: &str| {
-        percent_decode_str(&text.replace('+', " "))
-            .decode_utf8_lossy()
-            .into_owned()
-    };
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(name), decoded(value))
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +208,16 @@ mod tests {
 
     #[test]
     fn wrong_queries_name_what_is_wrong() {
-        for query in ["limit=0", "limit=101", "limit=x", "state=dead", "nextToken=%21"] {
+        for query in [
+            "limit=0",
+            "limit=101",
+            "limit=x",
+            "state=dead",
+            "nextToken=%21",
+            "order=up",
+            "startedAfter=today",
+            "team=x",
+        ] {
             assert!(Wanted::read(query).is_err(), "{query}");
         }
     }

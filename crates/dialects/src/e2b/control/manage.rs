@@ -1,27 +1,51 @@
 //! One sandbox: its state, timeout, pause and end.
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
-use super::super::envd;
+use super::super::body::read;
 use super::super::error::{Answer, Problem};
 use super::super::place::Caller;
 use super::super::state::E2b;
 use super::answer::{Connected, Detail};
 use super::create::{TIMEOUT, lifetime};
-
-/// Sandboxes of which one request asks for metrics.
-const MANY: usize = 100;
+use super::request::MEMORY;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct TimeoutRequest {
     timeout: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RefreshRequest {
     duration: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct ConnectRequest {
+    timeout: Option<u64>,
+    memory: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct ResumeRequest {
+    timeout: Option<u64>,
+    memory: Option<bool>,
+    auto_pause: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct PauseRequest {
+    memory: Option<bool>,
+    require_healthy_guest: Option<bool>,
 }
 
 pub(super) async fn get(
@@ -50,7 +74,7 @@ pub(super) async fn timeout(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Answer<StatusCode> {
-    let request = read(&body)?;
+    let request: TimeoutRequest = read(&body)?;
     let seconds = request
         .timeout
         .ok_or_else(|| Problem::invalid("`timeout` is missing; give a number of seconds"))?;
@@ -72,7 +96,7 @@ pub(super) async fn refresh(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Answer<StatusCode> {
-    let request = read(&body)?;
+    let request: RefreshRequest = read(&body)?;
     let timeout = lifetime(&e2b, request.duration.unwrap_or(60))?;
     e2b.of(&owner, &id)?.kept.live(timeout, true);
     Ok(StatusCode::NO_CONTENT)
@@ -85,7 +109,9 @@ pub(super) async fn connect(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Answer<(StatusCode, Json<Connected>)> {
-    let timeout = lifetime(&e2b, read(&body)?.timeout.unwrap_or(TIMEOUT))?;
+    let request: ConnectRequest = read(&body)?;
+    with_memory(request.memory)?;
+    let timeout = lifetime(&e2b, request.timeout.unwrap_or(TIMEOUT))?;
     let held = e2b.of(&owner, &id)?;
     let was_paused = held.kept.live(timeout, true);
     let status = if was_paused {
@@ -103,7 +129,9 @@ pub(super) async fn resume(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Answer<(StatusCode, Json<Connected>)> {
-    let timeout = lifetime(&e2b, read(&body)?.timeout.unwrap_or(TIMEOUT))?;
+    let request: ResumeRequest = read(&body)?;
+    with_memory(request.memory)?;
+    let timeout = lifetime(&e2b, request.timeout.unwrap_or(TIMEOUT))?;
     let held = e2b.of(&owner, &id)?;
     if !held.kept.life.borrow().is_paused {
         return Err(Problem::new(
@@ -112,6 +140,9 @@ pub(super) async fn resume(
         ));
     }
     held.kept.live(timeout, false);
+    if let Some(pauses) = request.auto_pause {
+        held.kept.life.send_modify(|life| life.pauses = pauses);
+    }
     Ok((StatusCode::CREATED, Json(Connected::of(&e2b, &held))))
 }
 
@@ -122,16 +153,11 @@ pub(super) async fn pause(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Answer<StatusCode> {
-    let request: Map<String, Value> = if body.is_empty() {
-        Map::new()
-    } else {
-        serde_json::from_slice(&body).map_err(|error| Problem::invalid(format!("invalid body: {error}")))?
-    };
-    if request.get("memory") == Some(&Value::Bool(false)) {
-        return Err(Problem::not_served(
-            "pauses without memory (`memory: false`)",
-            "pause with memory, or write files elsewhere and kill the sandbox",
-        ));
+    let request: PauseRequest = read(&body)?;
+    with_memory(request.memory)?;
+    if request.require_healthy_guest == Some(true) {
+        let why = "a pause does not ask the sandbox whether it is well; leave `strict` out, and call `is_running` first";
+        return Err(Problem::unenforced("requireHealthyGuest", &true, why));
     }
     if !e2b.of(&owner, &id)?.kept.pause() {
         return Err(Problem::new(
@@ -142,36 +168,10 @@ pub(super) async fn pause(
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn metrics(
-    State(e2b): State<E2b>,
-    Caller(owner): Caller,
-    Path(id): Path<String>,
-) -> Answer<Json<Value>> {
-    let held = e2b.of(&owner, &id)?;
-    Ok(Json(json!([envd::metrics(&e2b, &held).await?.control()])))
-}
-
-pub(super) async fn metrics_of_many(
-    State(e2b): State<E2b>,
-    Caller(owner): Caller,
-    RawQuery(query): RawQuery,
-) -> Answer<Json<Value>> {
-    let query = query.unwrap_or_default().replace("%2C", ",");
-    let ids = query
-        .split('&')
-        .filter_map(|pair| pair.strip_prefix("sandbox_ids="));
-    let mut found = Map::new();
-    for id in ids.flat_map(|ids| ids.split(',')).take(MANY) {
-        if let Ok(held) = e2b.of(&owner, id) {
-            found.insert(id.to_owned(), envd::metrics(&e2b, &held).await?.control());
-        }
+/// Rejects a pause, or an end of one, that drops variables and processes.
+fn with_memory(memory: Option<bool>) -> Answer<()> {
+    match memory {
+        Some(false) => Err(Problem::unenforced("memory", &false, MEMORY)),
+        _ => Ok(()),
     }
-    Ok(Json(json!({ "sandboxes": found })))
-}
-
-fn read(body: &Bytes) -> Answer<TimeoutRequest> {
-    if body.is_empty() {
-        return Ok(TimeoutRequest::default());
-    }
-    serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("invalid body: {error}")))
 }

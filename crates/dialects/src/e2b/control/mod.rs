@@ -4,13 +4,19 @@ mod answer;
 mod create;
 mod list;
 mod manage;
+mod metrics;
+mod network;
 mod off;
+mod request;
+mod retries;
 
 use axum::Router;
 use axum::routing::{get, post};
 
 pub(super) use answer::iso;
 pub(super) use create::shared;
+pub(super) use network::NetworkRules;
+pub(super) use retries::Retries;
 
 use super::state::E2b;
 
@@ -18,9 +24,9 @@ pub(super) fn routes() -> Router<E2b> {
     Router::new()
         .route("/sandboxes", post(create::create).get(list::running))
         .route("/v2/sandboxes", post(create::create).get(list::page))
-        .route("/sandboxes/metrics", get(manage::metrics_of_many))
+        .route("/sandboxes/metrics", get(metrics::of_many))
         .route("/sandboxes/{id}", get(manage::get).delete(manage::kill))
-        .route("/sandboxes/{id}/metrics", get(manage::metrics))
+        .route("/sandboxes/{id}/metrics", get(metrics::of_one))
         .route("/sandboxes/{id}/timeout", post(manage::timeout))
         .route("/sandboxes/{id}/refreshes", post(manage::refresh))
         .route("/sandboxes/{id}/connect", post(manage::connect))

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use cellblock_interpreter::Error;
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::session::processes::ProcessError;
 use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
@@ -146,7 +147,8 @@ pub(super) fn messages<T: DeserializeOwned>(body: &Bytes) -> Called<Vec<T>> {
 
 fn parse<T: DeserializeOwned>(json: &Bytes) -> Called<T> {
     let json: &[u8] = if json.is_empty() { b"{}" } else { json };
-    serde_json::from_slice(json).map_err(|error| Fault::invalid(format!("invalid message: {error}")))
+    serde_json::from_slice(json)
+        .map_err(|error| Fault::invalid(format!("invalid message: {}", json_error::describe(&error))))
 }
 
 fn take(rest: &mut Bytes) -> Called<Option<Bytes>> {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::error::Problem;
 use super::super::paths::absolute;
 use super::super::place::Inside;
 use super::super::sandbox::HeldSandbox;
@@ -14,6 +15,7 @@ use super::super::state::E2b;
 use super::connect::{self, Called, Fault};
 use super::entry::{self, Entry};
 use super::watch;
+use crate::bounded::BoundedName;
 
 /// Depth of a list, unless a request says otherwise, and at most.
 const DEPTH: u32 = 1;
@@ -23,15 +25,16 @@ const MAX_ENTRIES: usize = 100_000;
 
 /// A request of any method; each uses its own fields.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Request {
-    pub(super) path: String,
-    source: String,
-    destination: String,
+    pub(super) path: BoundedName,
+    source: BoundedName,
+    destination: BoundedName,
     depth: u32,
     pub(super) recursive: bool,
     pub(super) include_entry: bool,
     pub(super) watcher_id: String,
+    allow_network_mounts: bool,
 }
 
 pub(super) async fn call(
@@ -49,6 +52,11 @@ pub(super) async fn call(
         Ok(request) => request,
         Err(fault) => return connect::answer(&headers, Err(fault)),
     };
+    if request.allow_network_mounts {
+        let why = "a sandbox has no network mounts; leave it out";
+        let refused = Problem::unenforced("allowNetworkMounts", &true, why);
+        return connect::answer(&headers, Err(refused.into()));
+    }
     if method == "WatchDir" {
         return match watch::stream(&e2b, held, request).await {
             Ok(response) => response,

@@ -1,21 +1,25 @@
 //! `/files`: bytes of files.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::Write as _;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest as _, Multipart, Query, Request, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use cellblock_interpreter::hosting::uploads::Upload;
+use cellblock_interpreter::json_error;
+use flate2::write::MultiGzDecoder;
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::io::ReaderStream;
 
+use super::super::body::read as read_body;
 use super::super::error::{Answer, Problem};
 use super::super::paths::{HOME, absolute, inside};
 use super::super::place::{self, Inside};
@@ -26,9 +30,11 @@ use super::entry::{self, Entry};
 
 /// Maximum number of files of one request.
 const MOST: usize = 1000;
+/// Packed bytes that are unpacked at once: a few bytes may stand for a thousand times as many.
+const PACKED: usize = 1024;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Named {
     path: Option<String>,
     username: Option<String>,
@@ -45,6 +51,7 @@ pub(super) struct Written {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Compose {
     source_paths: Vec<String>,
     destination: String,
@@ -52,9 +59,10 @@ pub(super) struct Compose {
 
 pub(super) async fn read(
     State(e2b): State<E2b>,
-    Query(named): Query<Named>,
+    named: Result<Query<Named>, QueryRejection>,
     request: Request,
 ) -> Answer<Response> {
+    let Query(named) = named.map_err(|error| Problem::invalid(json_error::describe(&error.body_text())))?;
     let (parts, _) = request.into_parts();
     let held = opened(&parts, &e2b, &named, Operation::Read).await?;
     let path = reachable(named.path.as_deref().unwrap_or_default())?;
@@ -73,18 +81,21 @@ pub(super) async fn read(
 
 pub(super) async fn write(
     State(e2b): State<E2b>,
-    Query(named): Query<Named>,
+    named: Result<Query<Named>, QueryRejection>,
     request: Request,
 ) -> Answer<Json<Vec<Written>>> {
+    let Query(named) = named.map_err(|error| Problem::invalid(json_error::describe(&error.body_text())))?;
     let (parts, body) = request.into_parts();
     let held = opened(&parts, &e2b, &named, Operation::Write).await?;
+    without_metadata(&parts.headers)?;
     let encoding = parts
         .headers
         .get(CONTENT_ENCODING)
         .map(|it| it.as_bytes().to_ascii_lowercase());
+    let mut receiving = e2b.host.begin_upload(&held.kept.owner, &parts.headers).await?;
     let body = match encoding.as_deref() {
         None | Some(b"identity" | b"") => body,
-        Some(b"gzip") => unpacked(&e2b, body).await?,
+        Some(b"gzip") => unpacked(body),
         Some(other) => {
             let message = format!(
                 "content encoding `{}` is not supported; use `gzip`, or send the bytes as they are",
@@ -102,14 +113,14 @@ pub(super) async fn write(
         let path = named.path.as_deref();
         let path = path.ok_or_else(|| Problem::invalid("`path` is missing; it names the file to write"))?;
         let body = body.into_data_stream();
-        return Ok(Json(vec![put(&e2b, &held, path, body).await?]));
+        return Ok(Json(vec![put(&mut receiving, &held, path, body).await?]));
     }
     let request = Request::from_parts(parts, body);
     let multipart = Multipart::from_request(request, &e2b).await;
     let mut multipart = multipart.map_err(|error| Problem::invalid(error.body_text()))?;
     let mut written = Vec::new();
     loop {
-        let field = multipart.next_field().await;
+        let field = receiving.within(multipart.next_field()).await?;
         let field = field
             .map_err(|error| Problem::invalid(format!("broken multipart body: {}", error.body_text())))?;
         let Some(field) = field else { break };
@@ -126,7 +137,7 @@ pub(super) async fn write(
             .clone()
             .or_else(|| field.file_name().map(str::to_owned));
         let path = path.ok_or_else(|| Problem::invalid("a part has no file name, and there is no `path`"))?;
-        written.push(put(&e2b, &held, &path, field).await?);
+        written.push(put(&mut receiving, &held, &path, field).await?);
     }
     if written.is_empty() {
         return Err(Problem::invalid("the body has no part `file`"));
@@ -134,13 +145,27 @@ pub(super) async fn write(
     Ok(Json(written))
 }
 
-pub(super) async fn compose(Inside(held): Inside, Json(request): Json<Compose>) -> Answer<Json<Entry>> {
+pub(super) async fn compose(Inside(held): Inside, body: Bytes) -> Answer<Json<Entry>> {
+    let request: Compose = read_body(&body)?;
     let paths = request.source_paths.iter().map(|path| reachable(path));
     let paths = paths.collect::<Answer<Vec<_>>>()?;
     let destination = reachable(&request.destination)?;
     let question = json!({"op": "compose", "paths": paths, "destination": destination});
     let mut said = held.kept.daemon.surveyor.ask(&held, &question).await?;
     Ok(Json(entry::read(&mut said, "entry")?))
+}
+
+/// Rejects metadata of a file, which would be lost.
+fn without_metadata(headers: &HeaderMap) -> Answer<()> {
+    let metadata = |name: &&HeaderName| name.as_str().starts_with("x-metadata-");
+    match headers.keys().find(metadata) {
+        None => Ok(()),
+        Some(name) => Err(Problem::unenforced(
+            "X-Metadata",
+            &name.as_str(),
+            "files have no metadata; leave `metadata` out",
+        )),
+    }
 }
 
 /// Returns the sandbox if the request has its token, or a signature for the path.
@@ -175,16 +200,15 @@ async fn opened(parts: &Parts, e2b: &E2b, named: &Named, operation: Operation) -
 
 /// Writes a file, from a spool: what is too large never reaches the sandbox.
 async fn put<E: std::fmt::Display>(
-    e2b: &E2b,
+    receiving: &mut Upload,
     held: &HeldSandbox,
     path: &str,
     content: impl Stream<Item = Result<Bytes, E>> + Unpin,
 ) -> Answer<Written> {
     let path = reachable(path)?;
-    let (file, bytes) = spool(content, limit(e2b)).await?;
-    e2b.host.meter.upload(&held.kept.owner, bytes).await?;
+    let received = receiving.receive(content).await?;
     let turn = held.turn().await?;
-    let put = turn.session.put_file(inside(&path), file).await;
+    let put = turn.session.put_file(inside(&path), received.content).await;
     put.map_err(|error| about(&path, error))?;
     Ok(Written {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
@@ -193,59 +217,47 @@ async fn put<E: std::fmt::Display>(
     })
 }
 
-fn limit(e2b: &E2b) -> u64 {
-    e2b.host.max_upload.min(e2b.host.interpreter.limits().file_bytes)
+/// Unpacks a body that is packed with gzip, as it comes.
+fn unpacked(body: Body) -> Body {
+    let decoded = DecodedBody {
+        packed: body.into_data_stream(),
+        decoder: Some(MultiGzDecoder::new(Vec::new())),
+        rest: Bytes::new(),
+    };
+    Body::from_stream(stream::try_unfold(decoded, DecodedBody::next))
 }
 
-fn too_large(limit: u64) -> Problem {
-    let message = format!("the file is too large: the limit is {limit} bytes");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+/// A packed body, the decoder until it ends, and what the decoder has not seen yet.
+struct DecodedBody {
+    packed: BodyDataStream,
+    decoder: Option<MultiGzDecoder<Vec<u8>>>,
+    rest: Bytes,
 }
 
-fn unspooled(error: &std::io::Error) -> Problem {
-    Problem::internal("spool an upload", error)
-}
-
-/// Copies a stream into an unlinked file of the host, positioned at its start.
-async fn spool<E: std::fmt::Display>(
-    mut content: impl Stream<Item = Result<Bytes, E>> + Unpin,
-    limit: u64,
-) -> Answer<(File, u64)> {
-    let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
-    let mut bytes = 0;
-    while let Some(part) = content.next().await {
-        let part = part.map_err(|error| Problem::invalid(format!("read the body: {error}")))?;
-        bytes += part.len() as u64;
-        if bytes > limit {
-            return Err(too_large(limit));
+impl DecodedBody {
+    async fn next(mut self) -> std::io::Result<Option<(Bytes, Self)>> {
+        let broken = |error| std::io::Error::other(format!("the body is not gzip: {error}"));
+        loop {
+            let Some(decoder) = &mut self.decoder else {
+                return Ok(None);
+            };
+            if self.rest.is_empty() {
+                let Some(piece) = self.packed.next().await else {
+                    decoder.try_finish().map_err(broken)?;
+                    let last = std::mem::take(decoder.get_mut());
+                    self.decoder = None;
+                    return Ok(Some((last.into(), self)));
+                };
+                self.rest = piece.map_err(std::io::Error::other)?;
+            }
+            let part = self.rest.split_to(self.rest.len().min(PACKED));
+            decoder.write_all(&part).map_err(broken)?;
+            let unpacked = std::mem::take(decoder.get_mut());
+            if !unpacked.is_empty() {
+                return Ok(Some((unpacked.into(), self)));
+            }
         }
-        file.write_all(&part).map_err(|error| unspooled(&error))?;
     }
-    file.rewind().map_err(|error| unspooled(&error))?;
-    Ok((file, bytes))
-}
-
-/// Unpacks a body that is packed with gzip. It must not be too large before or after that.
-async fn unpacked(e2b: &E2b, body: Body) -> Answer<Body> {
-    let limit = limit(e2b);
-    let (packed, _) = spool(body.into_data_stream(), limit).await?;
-    let unpacking = tokio::task::spawn_blocking(move || {
-        let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
-        let mut content = flate2::read::MultiGzDecoder::new(packed).take(limit + 1);
-        let copied = std::io::copy(&mut content, &mut file);
-        let bytes = copied.map_err(|error| Problem::invalid(format!("the body is not gzip: {error}")))?;
-        if bytes > limit {
-            return Err(too_large(limit));
-        }
-        file.rewind().map_err(|error| unspooled(&error))?;
-        Ok(file)
-    });
-    let file = unpacking
-        .await
-        .map_err(|error| Problem::internal("unpack an upload", &error))??;
-    Ok(Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(
-        file,
-    ))))
 }
 
 /// Returns the absolute path of a file whose bytes can be read and written.

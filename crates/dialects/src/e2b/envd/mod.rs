@@ -11,12 +11,14 @@ mod follow;
 mod process;
 mod started;
 mod surveyor;
+mod user;
 mod watch;
 
 use axum::Json;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -60,6 +62,7 @@ pub(super) fn routes() -> Router<E2b> {
         .route("/files/compose", post(files::compose))
         .route("/filesystem.Filesystem/{method}", post(directory::call))
         .route("/process.Process/{method}", post(process::call))
+        .layer(from_fn(user::check))
 }
 
 /// The routes whose bodies are files.
@@ -67,6 +70,7 @@ pub(super) fn file_routes() -> Router<E2b> {
     Router::new()
         .route("/files", get(files::read).post(files::write))
         .layer(DefaultBodyLimit::disable())
+        .layer(from_fn(user::check))
 }
 
 /// Answers for the daemon, and for the interpreter, which share an address here.

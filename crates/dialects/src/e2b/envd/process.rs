@@ -8,6 +8,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use cellblock_interpreter::json_error;
 use cellblock_interpreter::session::processes::{
     MAX_INPUT, ProcessOrder, ProcessSignal, ProcessState, TerminalSize,
 };
@@ -21,6 +22,8 @@ use super::super::state::E2b;
 use super::connect::{self, Called, Fault};
 use super::follow::{follow, seconds};
 use super::started::{Config, Process, Selector};
+use super::user::USER;
+use crate::bounded::{BoundedDescription, BoundedName};
 use crate::process::{Reading, ended, kill};
 
 /// How long a process that is killed may take to end.
@@ -28,24 +31,24 @@ const KILLED: Duration = Duration::from_secs(5);
 
 /// A request of any method; each uses its own fields.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Request {
     process: Value,
     pty: Option<Pty>,
-    tag: Option<String>,
+    tag: Option<BoundedName>,
     stdin: Option<bool>,
     input: Input,
     signal: Value,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Pty {
     size: Size,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Size {
     cols: u16,
     rows: u16,
@@ -58,7 +61,7 @@ impl Default for Size {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Input {
     stdin: Option<String>,
     pty: Option<String>,
@@ -66,20 +69,22 @@ struct Input {
 
 /// A message of a stream of input.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Streamed {
     start: Option<Chosen>,
     data: Option<Given>,
+    #[serde(rename = "keepalive")]
+    _keepalive: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Chosen {
     process: Selector,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Given {
     input: Input,
 }
@@ -120,7 +125,7 @@ async fn perform(held: &HeldSandbox, method: &str, request: Request) -> Called<V
         return Ok(json!({ "processes": started.running(processes) }));
     }
     let selector: Selector = serde_json::from_value(request.process)
-        .map_err(|error| Fault::invalid(format!("invalid `process`: {error}")))?;
+        .map_err(|error| Fault::invalid(format!("invalid `process`: {}", json_error::describe(&error))))?;
     let process = started.find(&selector)?;
     match method {
         "SendInput" => {
@@ -169,10 +174,10 @@ async fn stream_input(held: &HeldSandbox, all: Vec<Streamed>) -> Called<Value> {
 }
 
 async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &HeaderMap) -> Called<Response> {
-    let config: Config = serde_json::from_value(request.process)
-        .map_err(|error| Fault::invalid(format!("invalid `process`: {error}")))?;
+    let config: BoundedDescription<Config> = serde_json::from_value(request.process)
+        .map_err(|error| Fault::invalid(format!("invalid `process`: {}", json_error::describe(&error))))?;
     let mut env = held.kept.envs.clone();
-    for (name, value) in [("HOME", HOME), ("USER", "user"), ("LOGNAME", "user")] {
+    for (name, value) in [("HOME", HOME), ("USER", USER), ("LOGNAME", USER)] {
         env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
     }
     env.extend(config.envs.clone());
@@ -216,7 +221,7 @@ async fn start(e2b: &E2b, held: &HeldSandbox, request: Request, headers: &Header
 /// Follows a process that was started before, from now on.
 async fn attach(e2b: &E2b, held: &HeldSandbox, request: &Request, headers: &HeaderMap) -> Called<Response> {
     let selector: Selector = serde_json::from_value(request.process.clone())
-        .map_err(|error| Fault::invalid(format!("invalid `process`: {error}")))?;
+        .map_err(|error| Fault::invalid(format!("invalid `process`: {}", json_error::describe(&error))))?;
     let process = held.kept.daemon.started.find(&selector)?;
     let processes = held.session.processes();
     let report = processes.wait(&process.id, Duration::ZERO).await?;

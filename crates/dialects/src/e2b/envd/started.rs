@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::connect::{Called, Fault};
+use crate::bounded::{BoundedDescription, BoundedName};
 
 /// A program to start, as E2B describes it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Config {
     pub(super) cmd: String,
     pub(super) args: Vec<String>,
@@ -22,7 +23,7 @@ pub(super) struct Config {
 
 /// Which process a request is about.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Selector {
     pub(super) pid: Option<u32>,
     pub(super) tag: Option<String>,
@@ -36,8 +37,8 @@ pub(super) struct Process {
     pub(super) id: String,
     /// Whether it has a terminal, which has only one stream.
     pub(super) terminal: bool,
-    pub(super) config: Config,
-    pub(super) tag: Option<String>,
+    pub(super) config: BoundedDescription<Config>,
+    pub(super) tag: Option<BoundedName>,
 }
 
 /// All of a sandbox.
@@ -57,7 +58,10 @@ impl Started {
         let all = self.all();
         let found = match (selector.pid, &selector.tag) {
             (Some(pid), _) => all.get(&pid).cloned(),
-            (None, Some(tag)) => all.values().find(|it| it.tag.as_ref() == Some(tag)).cloned(),
+            (None, Some(tag)) => all
+                .values()
+                .find(|it| it.tag.as_ref().is_some_and(|it| **it == *tag))
+                .cloned(),
             (None, None) => return Err(Fault::invalid("the request names no process")),
         };
         found.ok_or_else(|| match (selector.pid, &selector.tag) {

@@ -1,19 +1,17 @@
 //! Sandboxes: creation, lists, timeouts, pauses and ends.
 
-use cellblock_dialects::E2bOptions;
+use cellblock_dialects::{DialectsOptions, E2bOptions};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{World, refused};
-use crate::support::{Ask, block_on};
+use crate::support::{Ask, KeyRing, Server, block_on, client};
 
 #[test]
 fn a_sandbox_is_created_found_and_killed_by_its_key_only() {
     block_on(async {
         let world = World::start().await;
-        let sandbox = world
-            .create(json!({"metadata": {"a": "1"}, "timeout": 60, "unknown": true}))
-            .await;
+        let sandbox = world.create(json!({"metadata": {"a": "1"}, "timeout": 60})).await;
         assert!(
             sandbox
                 .id
@@ -191,19 +189,6 @@ fn what_is_not_served_is_refused_by_its_name() {
                 "{path}: {message}"
             );
         }
-        for (field, value) in [
-            ("mcp", json!({"x": {}})),
-            ("volumeMounts", json!([{"name": "v", "path": "/x"}])),
-            ("network", json!({"allowOut": ["example.com"]})),
-        ] {
-            let body = json!({"templateID": "base", field: value});
-            let message = refused(
-                world.api(Method::POST, "/sandboxes").json(&body).sent().await,
-                501,
-            )
-            .await;
-            assert!(message.contains(field), "{message}");
-        }
         let unknown = world
             .api(Method::POST, "/sandboxes")
             .json(&json!({"templateID": "mine"}));
@@ -262,5 +247,30 @@ fn hosts_of_a_domain_name_their_sandbox() {
         );
         let message = refused(at("evil.example".to_owned()).sent().await, 404).await;
         assert!(message.contains("`evil.example`"), "{message}");
+    });
+}
+
+#[test]
+fn clients_in_debug_mode_share_a_sandbox_with_their_own_key_alone() {
+    block_on(async {
+        let options = DialectsOptions {
+            e2b: Some(E2bOptions {
+                debug: true,
+                ..E2bOptions::default()
+            }),
+            ..DialectsOptions::default()
+        };
+        let _server = Server::with(&options, KeyRing::Beginning("e2b_"), |_| {}).await;
+        let http = client();
+        let run = async |key: &str, code: &str| {
+            let request = http
+                .post("http://127.0.0.1:49999/execute")
+                .header("x-api-key", key);
+            request.json(&json!({ "code": code })).text().await
+        };
+        run("e2b_1", "mine = 'found'").await;
+        let read = "globals().get('mine', 'nothing')";
+        assert!(run("e2b_1", read).await.contains("found"));
+        assert!(run("e2b_2", read).await.contains("nothing"));
     });
 }

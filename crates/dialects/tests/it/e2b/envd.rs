@@ -4,22 +4,24 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use cellblock_dialects::E2bOptions;
+use cellblock_testkit::UploadProbe;
 use futures_util::StreamExt as _;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{MAX_UPLOAD, Sandbox, World, refused};
-use crate::support::{Ask, block_on};
+use crate::support::{Ask, QUOTA, block_on, bounded};
 
 /// Messages of a stream, each of which has a head of five bytes.
-struct Messages {
+pub(super) struct Messages {
     body: futures_util::stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     rest: Vec<u8>,
 }
 
 impl Messages {
-    fn of(response: Response) -> Self {
+    pub(super) fn of(response: Response) -> Self {
         assert_eq!(response.headers()["content-type"], "application/connect+json");
         Self {
             body: response.bytes_stream().boxed(),
@@ -43,7 +45,7 @@ impl Messages {
     }
 
     /// Events to the end, and what the last message says.
-    async fn all(mut self) -> (Vec<Value>, Value) {
+    pub(super) async fn all(mut self) -> (Vec<Value>, Value) {
         let mut events = Vec::new();
         loop {
             match self.next().await {
@@ -55,7 +57,7 @@ impl Messages {
 }
 
 impl World {
-    async fn stream(&self, sandbox: &Sandbox, method: &str, body: &Value) -> Response {
+    pub(super) async fn stream(&self, sandbox: &Sandbox, method: &str, body: &Value) -> Response {
         let json = body.to_string();
         let mut framed = vec![0];
         framed.extend(u32::try_from(json.len()).unwrap().to_be_bytes());
@@ -76,7 +78,7 @@ impl World {
     }
 }
 
-fn text(events: &[Value], stream: &str) -> String {
+pub(super) fn text(events: &[Value], stream: &str) -> String {
     let parts = events.iter().filter_map(|it| it["data"][stream].as_str());
     let bytes: Vec<u8> = parts.flat_map(|part| STANDARD.decode(part).unwrap()).collect();
     String::from_utf8(bytes).unwrap()
@@ -164,7 +166,10 @@ fn files_that_cannot_be_read_or_written_are_refused_in_e2bs_words() {
         let post = |path: &str| world.inside(&sandbox, Method::POST, path);
         let large = vec![0; usize::try_from(MAX_UPLOAD).unwrap() + 1];
         let message = refused(post("/files?path=big").body(large).sent().await, 413).await;
-        assert!(message.contains("1048576 bytes"), "{message}");
+        assert!(
+            message.contains("`sessions.max_upload` allows 1048576"),
+            "{message}"
+        );
         let broken = post("/files")
             .header("content-type", "multipart/form-data; boundary=x")
             .body("--x\r\nbroken");
@@ -536,5 +541,27 @@ fn a_port_is_reached_by_headers() {
         })
         .await;
         assert_eq!(text, "served\n");
+    });
+}
+
+#[test]
+fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::on(E2bOptions::default(), bounded(folder.path())).await;
+        let sandbox = world.create(json!({})).await;
+        let mut headers = vec![("e2b-sandbox-id", &*sandbox.id)];
+        headers.extend(sandbox.access.as_deref().map(|access| ("x-access-token", access)));
+        let probe = |path: &str, headers: &[(&str, &str)]| {
+            UploadProbe::new(world.server.address, "POST", path, headers, folder.path())
+        };
+        probe("/e2b/files", &headers)
+            .in_a_form(&[])
+            .assert_bounded(QUOTA)
+            .await;
+        headers.push(("content-type", "application/octet-stream"));
+        probe("/e2b/files?path=/home/user/a", &headers)
+            .assert_bounded(QUOTA)
+            .await;
     });
 }

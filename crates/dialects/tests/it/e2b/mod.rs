@@ -4,8 +4,9 @@ mod clients;
 mod code;
 mod control;
 mod envd;
+mod fields;
 
-use cellblock_dialects::{DialectsOptions, E2bOptions};
+use cellblock_dialects::{DialectTerms, DialectsOptions, E2bOptions};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
@@ -35,6 +36,11 @@ impl World {
     }
 
     async fn with(e2b: E2bOptions) -> Self {
+        Self::on(e2b, |_| {}).await
+    }
+
+    /// Starts one on terms that the test changes.
+    async fn on(e2b: E2bOptions, change: impl FnOnce(&mut DialectTerms)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Clients in debug mode have no key.
         let keys = if e2b.debug {
@@ -47,7 +53,11 @@ impl World {
             ..DialectsOptions::default()
         };
         Self {
-            server: Server::with(&options, keys, |terms| terms.max_upload = MAX_UPLOAD).await,
+            server: Server::with(&options, keys, |terms| {
+                terms.max_upload = MAX_UPLOAD;
+                change(terms);
+            })
+            .await,
             http: reqwest::Client::builder().tls_certs_only([]).build().unwrap(),
         }
     }

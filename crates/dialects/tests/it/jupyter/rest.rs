@@ -1,10 +1,12 @@
 //! Requests to the REST API.
 
+use cellblock_dialects::DialectsOptions;
+use cellblock_dialects::jupyter::JupyterOptions;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::server;
-use crate::support::{Ask, KEYS, Server, block_on, client};
+use crate::support::{Ask, KEYS, KeyRing, Server, block_on, bounded, client};
 
 struct Ann<'a> {
     server: &'a Server,
@@ -204,5 +206,38 @@ fn contents_are_the_files_of_kernels() {
                 .0,
             204
         );
+    });
+}
+
+#[test]
+fn a_file_beyond_the_quota_is_refused_and_not_written() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DialectsOptions {
+            jupyter: Some(JupyterOptions::default()),
+            ..DialectsOptions::default()
+        };
+        let server = Server::with(&options, KeyRing::Open, |terms| {
+            bounded(folder.path())(terms);
+            terms.max_body = 4 << 20;
+        })
+        .await;
+        let http = client();
+        let made: Value = http
+            .post(server.url("/jupyter/api/kernels"))
+            .json(&json!({"name": "python3"}))
+            .read()
+            .await;
+        let file = server.url(&format!(
+            "/jupyter/api/contents/{}/a.txt",
+            made["id"].as_str().unwrap()
+        ));
+        let content = "1".repeat(1 << 20);
+        let model = json!({"type": "file", "format": "text", "content": content});
+        let refused = http.put(&file).json(&model).sent().await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        let text = refused.text().await.unwrap();
+        assert!(text.contains("its limit is 1048576 bytes, 0 are used"), "{text}");
+        assert_eq!(http.get(&file).status().await, StatusCode::NOT_FOUND);
     });
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cellblock_dialects::{DialectsOptions, JwtKey, JwtOptions, LibreChatOptions};
+use cellblock_interpreter::hosting::uploads::UploadAllowance;
 use cellblock_interpreter::hosting::{Admission, Denied, Meter, Owner, Permit, Unmetered};
 use reqwest::multipart::{Form, Part};
 use reqwest::{RequestBuilder, StatusCode};
@@ -106,8 +107,8 @@ impl Meter for NoCellsFor {
         })
     }
 
-    fn upload<'a>(&'a self, _: &'a Owner, _: u64) -> Admission<'a, ()> {
-        Box::pin(async { Ok(()) })
+    fn upload<'a>(&'a self, _: &'a Owner, _: u64) -> Admission<'a, Box<dyn UploadAllowance>> {
+        Box::pin(async { Ok(Box::new(()) as _) })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Uploads, lists, freshness and deletions.
 
+use cellblock_testkit::UploadProbe;
 use reqwest::StatusCode;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
-use super::code_api;
-use crate::support::{Ask, block_on};
+use super::{code_api, options};
+use crate::support::{Ask, KeyRing, QUOTA, Server, block_on, bounded};
 
 #[test]
 fn a_batch_says_of_each_file_what_came_of_it() {
@@ -86,5 +87,17 @@ fn a_stored_file_says_its_time_and_is_deleted_by_both_routes() {
         assert_eq!(api.get("/download/short/id").await.0, StatusCode::BAD_REQUEST);
         assert_eq!(api.get("/health").await, (StatusCode::OK, "OK".to_owned()));
         assert_eq!(api.get("/other").await.0, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::with(&options(), KeyRing::Open, bounded(folder.path())).await;
+        for path in ["/librechat/upload", "/librechat/upload/batch"] {
+            let probe = UploadProbe::new(server.address, "POST", path, &[], folder.path());
+            probe.in_a_form(&[]).assert_bounded(QUOTA).await;
+        }
     });
 }

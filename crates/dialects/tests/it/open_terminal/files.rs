@@ -1,10 +1,13 @@
 //! Files: what models do with them, and what the file browser does.
 
+use cellblock_dialects::DialectsOptions;
+use cellblock_dialects::open_terminal::OpenTerminalOptions;
+use cellblock_testkit::UploadProbe;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Chat, server};
-use crate::support::{Ask, block_on};
+use crate::support::{Ask, KeyRing, QUOTA, Server, block_on, bounded};
 
 fn names(listing: &Value) -> Vec<&str> {
     let entries = listing["entries"].as_array().unwrap().iter();
@@ -238,5 +241,21 @@ fn files_can_be_read_while_a_cell_runs() {
         chat.done("/files/write", json!({"path": "go", "content": ""}))
             .await;
         assert!(cell.await.unwrap()["output"].as_str().unwrap().contains("went"));
+    });
+}
+
+#[test]
+fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DialectsOptions {
+            open_terminal: Some(OpenTerminalOptions::default()),
+            ..DialectsOptions::default()
+        };
+        let server = Server::with(&options, KeyRing::Open, bounded(folder.path())).await;
+        let headers = [("x-user-id", "user-1"), ("x-session-id", "chat-1")];
+        let path = "/open-terminal/files/upload?directory=/workspace";
+        let probe = UploadProbe::new(server.address, "POST", path, &headers, folder.path());
+        probe.in_a_form(&[]).assert_bounded(QUOTA).await;
     });
 }

@@ -1,5 +1,10 @@
 //! Terminals of a person, and pages of programs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cellblock_dialects::DialectsOptions;
+use cellblock_dialects::open_terminal::OpenTerminalOptions;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Method;
 use serde_json::json;
@@ -7,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use super::{Chat, server};
-use crate::support::{Ask, KEYS, Server, block_on};
+use crate::support::{Ask, KEYS, KeyRing, Server, block_on};
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
@@ -100,6 +105,29 @@ fn a_terminal_opens_only_for_whom_it_was_made() {
         assert_eq!(status, 404);
         let (status, _) = chat.delete(&format!("/api/terminals/{id}")).await;
         assert_eq!(status, 200);
+    });
+}
+
+#[test]
+fn a_terminal_closes_when_the_key_of_its_first_message_is_revoked() {
+    block_on(async {
+        let revoked = Arc::new(AtomicBool::new(false));
+        let keys = KeyRing::Until("ck_", Arc::clone(&revoked));
+        let options = DialectsOptions {
+            open_terminal: Some(OpenTerminalOptions::default()),
+            ..DialectsOptions::default()
+        };
+        let server = Server::with(&options, keys, |_| {}).await;
+        let chat = Chat::new(&server);
+        let made = chat.done("/api/terminals", json!({})).await;
+        let mut socket = connect(&server, &chat, made["id"].as_str().unwrap(), chat.key).await;
+        socket
+            .send(Message::binary(b"echo o''n\n".to_vec()))
+            .await
+            .unwrap();
+        until(&mut socket, "on").await.unwrap();
+        revoked.store(true, Ordering::Relaxed);
+        assert_eq!(until(&mut socket, "never").await, Err(4001));
     });
 }
 

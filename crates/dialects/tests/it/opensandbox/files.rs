@@ -1,11 +1,12 @@
 //! Files of a sandbox.
 
+use cellblock_testkit::UploadProbe;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Opened, open};
-use crate::support::{Ask, block_on};
+use super::{Opened, open, open_at, options};
+use crate::support::{Ask, KeyRing, QUOTA, Server, block_on, bounded};
 
 async fn upload(opened: &Opened, path: &str, content: &'static str, mode: u32) -> StatusCode {
     let metadata = json!({"path": path, "mode": mode}).to_string();
@@ -169,5 +170,22 @@ fn an_upload_beyond_the_limit_is_refused() {
             .sent()
             .await;
         assert_eq!(sent.status(), StatusCode::BAD_REQUEST);
+    });
+}
+
+#[test]
+fn an_upload_is_refused_before_and_while_it_comes_and_leaves_nothing() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::with(&options(), KeyRing::Open, bounded(folder.path())).await;
+        let opened = open_at(server).await;
+        let path = format!("/opensandbox/execd/{}/files/upload", opened.id);
+        let token = ("X-EXECD-ACCESS-TOKEN", &*opened.token);
+        let probe = UploadProbe::new(opened.served.address, "POST", &path, &[token], folder.path());
+        let metadata = json!({"path": "/workspace/a"}).to_string();
+        probe
+            .in_a_form(&[("metadata", &metadata)])
+            .assert_bounded(QUOTA)
+            .await;
     });
 }

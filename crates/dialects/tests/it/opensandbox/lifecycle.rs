@@ -129,6 +129,17 @@ fn what_a_server_does_not_have_is_refused_by_name() {
                 json!({"networkPolicy": {"defaultAction": "deny", "egress": [{"action": "allow", "target": "x"}]}}),
                 "networkPolicy.egress",
             ),
+            (
+                json!({"networkPolicy": {"defaultAction": "allow", "egress": [{"action": "allow", "target": "x"}]}}),
+                "action `allow` of `defaultAction`",
+            ),
+            (
+                json!({"networkPolicy": {"defaultAction": "deny", "dns": []}}),
+                "`dns`",
+            ),
+            (json!({"resourceLimits": {"gpu": "1"}}), "resourceLimits.gpu"),
+            (json!({"resourceRequests": {"cpu": "1"}}), "resourceRequests"),
+            (json!({"platform": {"os": "windows"}}), "platform"),
             (json!({"env": {"A=B": "c"}}), "A=B"),
         ] {
             let answer = client

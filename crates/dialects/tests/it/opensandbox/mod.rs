@@ -30,7 +30,12 @@ pub(crate) struct Opened {
 
 /// Makes a sandbox and asks for its execd, with the requests of LiteLLM.
 pub(crate) async fn open() -> Opened {
-    let (served, client) = (serve(options()).await, client());
+    open_at(serve(options()).await).await
+}
+
+/// The same at a server of the test's own.
+pub(crate) async fn open_at(served: Server) -> Opened {
+    let client = client();
     let request = json!({
         "image": {"uri": "opensandbox/code-interpreter:v1.1.0"},
         "entrypoint": ["/opt/code-interpreter/code-interpreter.sh"],

@@ -30,7 +30,11 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Makes a proxy of a policy written as JSON.
     pub(crate) fn new(policy: serde_json::Value, options: EgressOptions) -> Self {
-        let policy: EgressPolicy = serde_json::from_value(policy).unwrap();
+        Self::of(serde_json::from_value(policy).unwrap(), options)
+    }
+
+    /// Makes a proxy of a policy.
+    pub(crate) fn of(policy: EgressPolicy, options: EgressOptions) -> Self {
         let records: Arc<Mutex<Vec<EgressRecord>>> = Arc::default();
         let kept = Arc::clone(&records);
         let sink = Arc::new(move |record: &EgressRecord| kept.lock().unwrap().push(record.clone()));

@@ -9,6 +9,10 @@
 //!          └─ SQLite: the one connection of the process        Postgres: a connection of the pool
 //! ```
 
+#[cfg(feature = "postgres")]
+pub(super) mod postgres;
+#[cfg(not(feature = "postgres"))]
+#[path = "no_postgres.rs"]
 pub(super) mod postgres;
 pub(super) mod schema;
 pub(super) mod sqlite;
@@ -16,10 +20,14 @@ pub(super) mod url;
 mod value;
 
 use std::ops::Deref;
+use std::time::Duration;
 
 pub use value::{DatabaseRow, DatabaseValue, ToDatabaseValue};
 
-use postgres::PostgresSession;
+use postgres::{PostgresError, PostgresSession};
+
+/// How long work waits for a connection to a server, and for a new one.
+pub(super) const WAIT: Duration = Duration::from_secs(10);
 
 /// A result of a statement.
 pub(crate) type DatabaseResult<T> = Result<T, DatabaseError>;
@@ -59,7 +67,7 @@ pub enum DatabaseError {
     Sqlite(#[from] rusqlite::Error),
     /// Postgres reports it, or the connection to it.
     #[error(transparent)]
-    Postgres(#[from] tokio_postgres::Error),
+    Postgres(#[from] PostgresError),
     /// Postgres does not answer.
     #[error("Postgres did not answer within {0} seconds")]
     Silent(u64),
@@ -136,11 +144,11 @@ impl Database {
 
     /// Begins a transaction, which is rolled back unless it is committed.
     pub fn transaction(&mut self) -> DatabaseResult<DatabaseTransaction<'_>> {
-        self.begin("BEGIN")
-    }
-
-    fn begin(&self, sql: &str) -> DatabaseResult<DatabaseTransaction<'_>> {
-        self.batch(sql)?;
+        self.batch(match &self.0 {
+            // It waits for another process that writes. A transaction that read before it writes could not: it would fail.
+            Connected::Sqlite(_) => "BEGIN IMMEDIATE",
+            Connected::Postgres(_) => "BEGIN",
+        })?;
         Ok(DatabaseTransaction {
             database: self,
             open: true,

@@ -29,6 +29,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/homes.sql"),
     include_str!("../migrations/key_admin.sql"),
     include_str!("../migrations/stored.sql"),
+    include_str!("../migrations/stored_text.sql"),
+    include_str!("../migrations/layers.sql"),
 ];
 
 /// Words of `SQLite` in the migrations, and those of Postgres.
@@ -39,6 +41,7 @@ const WORDS: &[(&str, &str)] = &[
     ),
     ("INTEGER", "BIGINT"),
     ("BLOB", "BYTEA"),
+    (") VIRTUAL;", ") STORED;"),
     (") STRICT, WITHOUT ROWID;", ");"),
     (") STRICT;", ");"),
     ("-- postgres: ", ""),
@@ -87,7 +90,7 @@ impl Database {
     /// The same up to a version.
     pub(in crate::records) fn migrate_to(&mut self, wanted: u32) -> DatabaseResult<u32> {
         if let Connected::Sqlite(_) = &self.0 {
-            let transaction = self.begin("BEGIN IMMEDIATE")?;
+            let transaction = self.transaction()?;
             let found = transaction.version()?;
             for step in MIGRATIONS.iter().take(wanted as usize).skip(found as usize) {
                 transaction.batch(step)?;
@@ -98,7 +101,7 @@ impl Database {
             transaction.commit()?;
             return Ok(found);
         }
-        let transaction = self.begin("BEGIN")?;
+        let transaction = self.transaction()?;
         transaction.lock("schema")?;
         let found = transaction.version()?;
         if found < wanted {

@@ -1,13 +1,11 @@
 //! Values of statements, and of the rows that they return.
 
-use std::error::Error;
 use std::fmt::Display;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use tokio_postgres::types::private::BytesMut;
-use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::DatabaseResult;
+use super::postgres::{FromPostgres, PostgresIndex, PostgresRow};
 
 /// A value of a statement's placeholder.
 #[derive(Clone, Copy, Debug)]
@@ -20,17 +18,6 @@ pub enum DatabaseValue<'a> {
     Bytes(&'a [u8]),
 }
 
-impl DatabaseValue<'_> {
-    /// Its type in Postgres, which cannot always infer it from the statement.
-    pub(super) const fn kind(&self) -> Type {
-        match self {
-            Self::Text(_) => Type::TEXT,
-            Self::Integer(_) => Type::INT8,
-            Self::Bytes(_) => Type::BYTEA,
-        }
-    }
-}
-
 impl rusqlite::ToSql for DatabaseValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
@@ -40,25 +27,6 @@ impl rusqlite::ToSql for DatabaseValue<'_> {
             Self::Text(None) | Self::Integer(None) => ValueRef::Null,
         }))
     }
-}
-
-impl ToSql for DatabaseValue<'_> {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        match self {
-            Self::Text(Some(text)) => out.extend_from_slice(text.as_bytes()),
-            Self::Integer(Some(number)) => out.extend_from_slice(&number.to_be_bytes()),
-            Self::Bytes(bytes) => out.extend_from_slice(bytes),
-            Self::Text(None) | Self::Integer(None) => return Ok(IsNull::Yes),
-        }
-        Ok(IsNull::No)
-    }
-
-    fn accepts(_: &Type) -> bool {
-        // Each value is sent as the type that `kind` declares.
-        true
-    }
-
-    to_sql_checked!();
 }
 
 /// Something that a placeholder can stand for.
@@ -133,17 +101,14 @@ pub enum DatabaseRow<'a> {
     /// Of `SQLite`.
     Sqlite(&'a rusqlite::Row<'a>),
     /// Of Postgres.
-    Postgres(&'a tokio_postgres::Row),
+    Postgres(&'a PostgresRow),
 }
 
 impl DatabaseRow<'_> {
     /// Reads the value of a column, which has a place or a name: text, a 64-bit integer, bytes, or `None` for null.
-    pub fn get<T>(
-        &self,
-        column: impl rusqlite::RowIndex + tokio_postgres::row::RowIndex + Display,
-    ) -> DatabaseResult<T>
+    pub fn get<T>(&self, column: impl rusqlite::RowIndex + PostgresIndex + Display) -> DatabaseResult<T>
     where
-        T: rusqlite::types::FromSql + for<'row> tokio_postgres::types::FromSql<'row>,
+        T: rusqlite::types::FromSql + FromPostgres,
     {
         match self {
             Self::Sqlite(row) => Ok(row.get(column)?),
@@ -152,10 +117,7 @@ impl DatabaseRow<'_> {
     }
 
     /// Reads a truth value.
-    pub fn is(
-        &self,
-        column: impl rusqlite::RowIndex + tokio_postgres::row::RowIndex + Display,
-    ) -> DatabaseResult<bool> {
+    pub fn is(&self, column: impl rusqlite::RowIndex + PostgresIndex + Display) -> DatabaseResult<bool> {
         Ok(self.get::<i64>(column)? != 0)
     }
 }

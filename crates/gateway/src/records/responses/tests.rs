@@ -165,6 +165,57 @@ over_each_database! {
         .await;
     }
 
+    async fn responses_conversations_and_what_they_keep_count_as_stored_bytes(records: Records) {
+        let stored = || records.stored_bytes("ann");
+        let row = ConversationRow {
+            id: "conv".to_owned(),
+            owner: "ann".to_owned(),
+            created_at: 1000,
+            metadata: r#"{"a": "é"}"#.to_owned(),
+            container: None,
+            evidence: None,
+        };
+        let item = ItemRow { id: "i".to_owned(), body: "{}".to_owned(), items: "[1]".to_owned() };
+        records.add_conversation(row, vec![item.clone()]).await.unwrap();
+        assert_eq!(stored().await.unwrap(), 4 + 11 + 1 + 2 + 3);
+        records.annotate_conversation("ann", "conv", "{}".to_owned()).await.unwrap();
+        assert_eq!(stored().await.unwrap(), 4 + 2 + 1 + 2 + 3);
+        let left = Left {
+            conversation: "conv".to_owned(),
+            items: vec![item.clone(), ItemRow { id: "j".to_owned(), ..item }],
+            container: None,
+            evidence: Some("12345".to_owned()),
+            most: 10,
+            now: 2000,
+        };
+        let kept = Ended {
+            events: Some("events".to_owned()),
+            evidence: Some("evidence".to_owned()),
+            results: vec![KeptResult { sha256: "a".to_owned(), bytes: 100 }],
+            left: Some(left),
+            ..ended("r1", None)
+        };
+        let bytes = kept.bytes();
+        with(records.clone(), move |connection| {
+            begin(connection, &begun("r1", "ann")).unwrap();
+            update(connection, "r1", "in_progress", &"x".repeat(1000)).unwrap();
+            end(connection, &kept).unwrap();
+        })
+        .await;
+        // With the request's input; an item that the conversation has is not added again.
+        assert_eq!(stored().await.unwrap(), 12 + bytes as u64 + 100 + 2 - 6);
+        assert_eq!(records.stored_bytes("bob").await.unwrap(), 0);
+        records.remove_conversation_item("ann", "conv", "j").await.unwrap();
+        assert_eq!(stored().await.unwrap(), 12 + bytes as u64 + 100 + 2 - 6 - 6);
+        with(records.clone(), |connection| {
+            assert_eq!(sweep(connection, 1001).unwrap().0, ["r1"]);
+        })
+        .await;
+        assert_eq!(stored().await.unwrap(), 12 + 5);
+        assert_eq!(records.sweep_conversations(2001).await.unwrap(), 1);
+        assert_eq!(stored().await.unwrap(), 0);
+    }
+
     async fn old_responses_are_swept_but_not_those_that_run(records: Records) {
         with(records, |connection| {
             keep(connection, &["r1"]);

@@ -172,6 +172,12 @@ impl Containers {
         idle.into_iter().find(|live| self.registry.take_idle(live))
     }
 
+    /// Returns whether a container of this owner has a sandbox that it gives up for another once no response uses it.
+    pub(super) fn may_give_way(&self, owner: &str) -> bool {
+        let own = self.registry.of(owner);
+        own.iter().any(|live| live.auto && live.has_sandbox())
+    }
+
     /// Takes away idle ones that a single response has used, all but the latest `kept`.
     pub(crate) fn take_surplus(&self, kept: usize) -> Vec<Arc<Resident<LiveContainer>>> {
         let mut once = self

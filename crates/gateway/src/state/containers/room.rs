@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use cellblock_agent::wire::{ApiError, ErrorKind};
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use super::memory;
 use crate::options::ContainerOptions;
@@ -16,6 +17,8 @@ use crate::quotas::{ExceededQuota, SandboxPermit};
 use crate::records::RecordsError;
 use crate::state::Gateway;
 
+/// Code of the error where there are as many containers as there may be.
+pub(crate) const TOO_MANY: &str = "too_many_containers";
 /// How often a place is tried that another gateway may have given back.
 const ELSEWHERE: Duration = Duration::from_secs(2);
 
@@ -26,10 +29,13 @@ pub(super) struct Room {
     most_own: usize,
     taken: Mutex<Taken>,
     /// Code of each owner that waits, one after the other.
-    lines: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    lines: Mutex<HashMap<String, Line>>,
     /// Notified when a place is free.
     freed: Notify,
 }
+
+/// The waiting code of one owner, and since when nothing that ran here could give it a place.
+type Line = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
 #[derive(Debug, Default)]
 struct Taken {
@@ -101,7 +107,7 @@ impl Room {
         }
     }
 
-    fn line(&self, owner: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn line(&self, owner: &str) -> Line {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         // A line in which nobody stands is forgotten.
         lines.retain(|_, line| Arc::strong_count(line) > 1);
@@ -116,20 +122,37 @@ impl Drop for RoomPermit {
     }
 }
 
-/// Takes a place for a sandbox of an owner; waits until there is one.
+/// Takes a place for a sandbox of an owner. Waits until there is one, for at most `containers.wait_timeout`, and for at most
+/// `containers.quota_wait_timeout` where the owner has used up what it may have and no response of it would give a place back.
 pub(crate) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
+    let options = &gateway.options.containers;
+    let until = Instant::now() + options.wait_timeout;
     let room = &gateway.containers.room;
     let line = room.line(owner);
-    let _first = line.lock().await;
+    let Ok(mut hopeless) = timeout_at(until, line.lock()).await else {
+        return try_enter(gateway, owner).await;
+    };
     let mut idle = gateway.containers.registry.changes();
     loop {
         // Listened to before the try, so that nothing is missed between the two.
         let freed = room.freed.notified();
         let permitted = gateway.quotas.freed();
-        match attempt(gateway, owner).await {
+        let full = match attempt(gateway, owner).await {
             Ok(permit) => return Ok(permit),
             Err(Full::Broken(error)) => return Err(error.into()),
-            Err(Full::Quota(_) | Full::Own(_) | Full::All(_)) => {}
+            Err(full) => full,
+        };
+        let own = matches!(full, Full::Quota(_) | Full::Own(_));
+        let limit = if own && !gateway.containers.may_give_way(owner) {
+            // Whoever is next in the line has waited as long.
+            let since = *hopeless.get_or_insert_with(Instant::now);
+            until.min(since + options.quota_wait_timeout)
+        } else {
+            *hopeless = None;
+            until
+        };
+        if limit <= Instant::now() {
+            return Err(full.into_error(gateway, owner));
         }
         // A place that other gateways have is given back without a word here.
         let elsewhere = async {
@@ -145,18 +168,27 @@ pub(crate) async fn enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, 
             () = elsewhere => {}
             // An idle container can give way.
             _ = idle.changed() => {}
+            () = tokio::time::sleep_until(limit) => {}
         }
     }
 }
 
 /// Takes a place if there is one now, or one that an idle container can give.
 pub(crate) async fn try_enter(gateway: &Gateway, owner: &str) -> Result<RoomPermit, ApiError> {
-    attempt(gateway, owner).await.map_err(|full| match full {
-        Full::Quota(refused) => refused.of(&gateway.quotas, owner),
-        Full::Own(most) => too_many(most, "you can have"),
-        Full::All(most) => too_many(most, "this gateway can have"),
-        Full::Broken(error) => error.into(),
-    })
+    let entered = attempt(gateway, owner).await;
+    entered.map_err(|full| full.into_error(gateway, owner))
+}
+
+impl Full {
+    /// The error that says so; one of a quota is logged and counted.
+    fn into_error(self, gateway: &Gateway, owner: &str) -> ApiError {
+        match self {
+            Self::Quota(refused) => refused.of(&gateway.quotas, owner),
+            Self::Own(most) => too_many(most, "you can have"),
+            Self::All(most) => too_many(most, "this gateway can have"),
+            Self::Broken(error) => error.into(),
+        }
+    }
 }
 
 async fn attempt(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
@@ -198,7 +230,7 @@ async fn place(gateway: &Gateway, owner: &str) -> Result<RoomPermit, Full> {
 fn too_many(most: usize, who: &str) -> ApiError {
     ApiError {
         kind: ErrorKind::TooManyRequests,
-        code: Some("too_many_containers".to_owned()),
+        code: Some(TOO_MANY.to_owned()),
         message: format!(
             "there are {most} containers already, the most that {who}; delete one, or wait until one expires"
         ),

@@ -254,7 +254,11 @@ async fn of_the_containers_of_one_response_the_latest_are_kept() {
 
 #[tokio::test]
 async fn code_waits_until_a_container_is_idle_and_then_takes_its_place() {
-    let bench = bench(|options| options.containers.max_sandboxes = Some(1)).await;
+    let bench = bench(|options| {
+        options.containers.max_sandboxes = Some(1);
+        options.containers.wait_timeout = IDLE * 4;
+    })
+    .await;
     let held = bench.with_room("ann", "first", true).await;
     let mut waiting = Box::pin(enter(&bench.gateway, "bob"));
     for _ in 0..3 {
@@ -264,6 +268,28 @@ async fn code_waits_until_a_container_is_idle_and_then_takes_its_place() {
     drop(held);
     let _place = waiting.await.unwrap();
     assert_eq!(bench.gateway.containers.count(), 0);
+}
+
+#[tokio::test]
+async fn code_waits_for_a_container_in_use_and_not_for_a_quota_that_sessions_use_up() {
+    let bench = bench(|options| options.quotas.sandboxes = Some(1)).await;
+    let held = bench.with_room("ann", "busy", true).await;
+    let long = bench.gateway.options.containers.quota_wait_timeout * 5;
+    let (place, ()) = tokio::join!(enter(&bench.gateway, "ann"), async {
+        tokio::time::sleep(long).await;
+        drop(held);
+    });
+    drop(place.unwrap());
+
+    let _session = bench.gateway.quotas.sandbox("ann").await.unwrap();
+    let began = tokio::time::Instant::now();
+    let (first, second) = tokio::join!(enter(&bench.gateway, "ann"), enter(&bench.gateway, "ann"));
+    for refused in [first, second] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code.as_deref(), Some("rate_limit_exceeded"));
+        assert!(refused.message.contains("`sandboxes`"), "{}", refused.message);
+    }
+    assert!(began.elapsed() < long, "{:?}", began.elapsed());
 }
 
 #[tokio::test]

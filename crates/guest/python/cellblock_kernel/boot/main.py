@@ -14,10 +14,11 @@ from cellblock_kernel.cell.interrupt import Gate
 from cellblock_kernel.cell.kernel import Kernel
 from cellblock_kernel.cell.stdio import Streams
 from cellblock_kernel.library import broker
+from cellblock_kernel.outputs import showing
 from cellblock_kernel.rescue.checkpoint import Checkpoints
 from cellblock_kernel.rescue.standby import Standby
 
-GENERATION = 5
+GENERATION = 6
 
 Message = tuple[dict[str, Any], list[bytes]]
 
@@ -79,11 +80,11 @@ def _hello(channel: Channel) -> None:
 
 def answer(channel: Channel, gate: Gate, spare_fd: int | None = None, first: Message | None = None) -> None:
     """Answers messages until the channel is closed; the first one may have been received already."""
-    if "matplotlib" not in sys.modules:
-        os.environ.setdefault("MPLBACKEND", "module://cellblock_kernel.outputs.pyplot_backend")
+    os.environ.setdefault("MPLBACKEND", "Agg")
     if "" not in sys.path:
         sys.path.insert(0, "")
     interactive.install()
+    showing.install()
     streams = Streams()
     standby = Standby(channel, gate, streams, spare_fd, lambda: _hello(channel))
     checkpoints = Checkpoints(channel, standby)

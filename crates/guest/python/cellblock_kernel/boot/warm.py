@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from cellblock_kernel.cell import pattern
+from cellblock_kernel.cell import interactive, pattern
 
 # Parts of the standard library that cells often use and that are slow to import.
 _STANDARD = (
@@ -29,6 +29,7 @@ def warm(modules: list[str]) -> list[str]:
     if not modules:
         return []
     pattern.compile_all()
+    interactive.change_libraries()
     failed: list[str] = []
     for module in (*_STANDARD, *modules):
         try:

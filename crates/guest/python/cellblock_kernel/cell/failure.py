@@ -13,7 +13,7 @@ from typing import Any
 
 from cellblock_kernel.cell import hints, redact, source
 from cellblock_kernel.library.connector_errors import ConnectorError
-from cellblock_kernel.outputs.limits import cut, cut_middle
+from cellblock_kernel.outputs.limits import cut, cut_middle, many
 
 _FRAMES_KEPT = 50
 _CHAIN_DEPTH = 10
@@ -253,7 +253,8 @@ def _format(error: BaseException, seen: set[int], depth: int) -> list[str]:
     text: list[str] = []
     before = error.__cause__ if error.__cause__ is not None else error.__context__
     joint = _CAUSE if error.__cause__ is not None else _CONTEXT
-    shown = error.__cause__ is not None or not error.__suppress_context__
+    # Of a program that ends itself, as argparse does for a wrong argument, its own words are enough.
+    shown = error.__cause__ is not None or not (error.__suppress_context__ or isinstance(error, SystemExit))
     if before is not None and shown and id(before) not in seen and depth < _CHAIN_DEPTH and not _repeats(error, before):
         text += [*_format(before, seen, depth + 1), joint]
     entries, deeper = _user_frames(error.__traceback__)
@@ -280,7 +281,7 @@ def _stack(entries: list[FrameSummary]) -> list[str]:
     text: list[str] = []
     for number, part in enumerate(parts):
         if number:
-            text.append(f"  … {len(entries) - _FRAMES_KEPT} frames left out …\n")
+            text.append(f"  … {many(len(entries) - _FRAMES_KEPT, 'frame')} left out …\n")
         text += map(redact.source, StackSummary.from_list(part).format())
     return text
 
@@ -303,5 +304,5 @@ def _group(group: Any, seen: set[int], depth: int) -> list[str]:
         for part in _format(member, seen, depth + 1):
             text += ["  " + line for line in part.splitlines(keepends=True)]
     if len(group.exceptions) > _GROUP_WIDTH:
-        text.append(f"  … and {len(group.exceptions) - _GROUP_WIDTH} more exceptions\n")
+        text.append(f"  … and {many(len(group.exceptions) - _GROUP_WIDTH, 'more exception')}\n")
     return text

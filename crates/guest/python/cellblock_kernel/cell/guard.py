@@ -35,7 +35,7 @@ _ENVIRON = "os.environ access is blocked in agent code (secrets are not in scope
 _GETENV = "os.getenv is blocked in agent code (secrets are not in scope)"
 _PROC = "reading a process's environment from /proc is blocked in agent code (secrets are not in scope)"
 # A file below /proc, not any path with these words: `data/processed/environment.csv` is ordinary.
-_PROC_ENVIRON = re.compile(r"(?<!\w)/proc(?:/|$)(?:.*/)?environ\b", re.DOTALL)
+_PROC_FOLDER, _ENVIRON_FILE = re.compile(r"(?<!\w)/proc(?=/)"), re.compile(r"/environ\b")
 # What to do instead.
 STRICT_NAMES = {
     "eval": "write the expression itself, or read data with json.loads or ast.literal_eval",
@@ -237,7 +237,9 @@ def blocked_attribute(name: str) -> str:
 
 
 def _proc(node: AST) -> list[tuple[str, str]]:
-    return [("proc.environ", _PROC)] if _PROC_ENVIRON.search(_text(node, _DEPTH)) else []
+    text = _text(node, _DEPTH)
+    folder = _PROC_FOLDER.search(text)
+    return [("proc.environ", _PROC)] if folder and _ENVIRON_FILE.search(text, folder.end()) else []
 
 
 def _text(node: AST, depth: int) -> str:

@@ -1,10 +1,11 @@
-"""Hints for exceptions that need explaining inside a sandbox: there is no network, and nothing can be
-installed."""
+"""Hints for exceptions that need explaining inside a sandbox: there is no network or only a proxy, and nothing can
+be installed."""
 
 from __future__ import annotations
 
 import _socket
 import errno
+import os
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +15,11 @@ from cellblock_kernel.notebook.names import REQUIREMENTS
 NO_NETWORK = (
     "this sandbox has no network, so nothing can be downloaded from inside; have the data bound as an input or written to a file"
     " of the session, then read it from there"
+)
+# With the network policy `egress`.
+ONLY_PROXY = (
+    "this sandbox reaches the network only through the proxy that `HTTPS_PROXY` names, and only the hosts on its allow-list: use an"
+    " HTTP client that heeds it, such as `urllib.request`, and a host that is allowed"
 )
 NO_INSTALLER = f"packages cannot be installed from inside of the sandbox: {REQUIREMENTS}"
 
@@ -31,7 +37,7 @@ def of(error: BaseException) -> str | None:
     while one is not None and id(one) not in seen and len(seen) < _DEPTH:
         seen.add(id(one))
         if _needs_network(one):
-            return NO_NETWORK
+            return ONLY_PROXY if "CELLBLOCK_EGRESS" in os.environ else NO_NETWORK
         if _installs(one):
             return NO_INSTALLER
         reason = getattr(one, "reason", None)

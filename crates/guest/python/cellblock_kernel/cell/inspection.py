@@ -6,35 +6,10 @@ none.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
 from typing import Any
 
 from cellblock_kernel.cell import source
-
-_NAME = "inspect"
-
-
-class _Finder:
-    """Finds `inspect` where Python finds it, and changes it once it is loaded."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Leaves all other modules to the next finder."""
-        spec = PathFinder.find_spec(name, path) if name == _NAME else None
-        loader: Any = None if spec is None else spec.loader
-        if loader is not None:
-            loader.exec_module = _then_change(loader.exec_module)
-        return spec
-
-
-def _then_change(load: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
-    def exec_module(module: ModuleType) -> None:
-        load(module)
-        _change(module)
-
-    return exec_module
+from cellblock_kernel.cell.on_import import on_import
 
 
 def _change(module: Any) -> None:
@@ -50,12 +25,6 @@ def _change(module: Any) -> None:
     module.getfile = getfile
 
 
-_finder = _Finder()
-
-
 def install() -> None:
     """Changes `inspect`, now or when it is imported."""
-    if _NAME in sys.modules:
-        _change(sys.modules[_NAME])
-    elif _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)
+    on_import("inspect", _change)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 import threading
 import warnings
 from typing import Any, NoReturn
 
-from cellblock_kernel.cell import failure, inspection
+from cellblock_kernel.cell import failure, forking, inspection
+from cellblock_kernel.library import open_document
 from cellblock_kernel.notebook import modules
+from cellblock_kernel.outputs import drawn, fonts, style
 
 _CHARS = 20_000
+_CELLS = os.path.dirname(__file__)
 
 
 def _input(prompt: object = "", /) -> NoReturn:
@@ -54,7 +58,8 @@ def _format_warning(message: Warning | str, category: type[Warning], filename: s
     if line:
         text += f"  {line.strip()}\n"
     if filename.startswith(failure._OWN):
-        return text
+        # Of code that a cell runs with too high a `stacklevel`; others are about our own conversions.
+        return text if filename.startswith(_CELLS) else ""
     if failure.is_user_file(filename):
         return f"{filename}:{lineno}: {text}"
     return f"{failure.short_path(filename)}:{lineno}: {text}"
@@ -84,7 +89,15 @@ def install() -> None:
     names["quit"] = _Exit("quit")
     modules.install()
     inspection.install()
+    forking.install()
+    change_libraries()
     sys.breakpointhook = _breakpoint
     sys.excepthook = _on_exception
     threading.excepthook = _on_thread_exception
     warnings.formatwarning = _format_warning
+
+
+def change_libraries() -> None:
+    """Changes libraries, now or when they are imported, so that they suit a place without a person and without a system's fonts."""
+    for module in (drawn, fonts, style, open_document):
+        module.install()

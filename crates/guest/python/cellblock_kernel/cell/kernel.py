@@ -30,6 +30,7 @@ from cellblock_kernel.outputs import plot, registry
 from cellblock_kernel.outputs.display import Display
 from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.rescue import databases
 from cellblock_kernel.rescue.standby import Standby
 
 # Directories in which the host looks for files after a cell.
@@ -53,8 +54,8 @@ class Kernel:
         self._standby = standby
         self._limits = Limits()
         self._guard = "off"
-        self._display = Display(channel, streams, self._limits)
         self._broker = Broker(channel)
+        self._display = Display(channel, self._broker, streams, self._limits)
         self._runner = Runner()
         standby.loop_descriptors = self._runner.descriptors
         standby.reopen_loop = self._runner.reopen
@@ -246,9 +247,10 @@ class Kernel:
             from cellblock_kernel.cell.lineage import NameReport
 
             self._name_report = NameReport(names, tree, (program.body, program.last), store)
-        self._script.begin(name, names)
+        self._script.begin(name, message.get("argv"), names)
         spawning.prepare(code)
         self._inputs.refer(message.get("references") or [], code, names)
+        databases.resume()
         try:
             value = self._runner.run(program, names)
             if program.last is not None:
@@ -259,21 +261,32 @@ class Kernel:
                     # What follows writes nothing, except exit handlers, which may also never return, and `%time`.
                     self._display.echo(value, program.last_name, not message.get("last") and not shell.is_timing)
         except BaseException:
-            if self._is_mine():
-                plot.capture(self._display, failing=True)
+            self._end_code(message, True)
             raise
+        self._end_code(message, False)
+
+    def _end_code(self, message: Message, failing: bool) -> None:
+        """Shows the figures and writes the files that code left open; after the last cell, also those of its exit handlers."""
+        shell.finish()
+        if not self._is_mine():
+            return
+        try:
+            self._show_figures(failing)
         finally:
-            shell.finish()
-            if self._is_mine():
+            self._open_files.flush(self._channel.release_held)
+            if message.get("last"):
+                # Like the end of a script. Errors of a handler go to stderr. A handler may also
+                # write, and may never return.
+                plot.outlive_exit()
+                _run_exit_handlers()
                 self._open_files.flush(self._channel.release_held)
-                if message.get("last"):
-                    # Like the end of a script. Errors of a handler go to stderr. A handler may also
-                    # write, and may never return.
-                    _run_exit_handlers()
-                    self._open_files.flush(self._channel.release_held)
-        if plot.has_figures() and self._is_mine():
+        if message.get("last") and self._is_mine():
+            self._show_figures(failing)
+
+    def _show_figures(self, failing: bool) -> None:
+        if plot.has_figures():
             self._channel.release_held()
-            plot.capture(self._display, failing=False)
+            plot.capture(self._display, failing)
 
     def _execute_other(self, message: Message) -> None:
         """Runs code of another language, which no guard can check."""

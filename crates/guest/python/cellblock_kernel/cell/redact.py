@@ -2,14 +2,17 @@
 
 import re
 
-_NAME = r"[\w.-]*(?:token|api[_-]?key|apikey|access[_-]?key|secret|passw(?:or)?d|pwd|signature|credential)[\w-]*"
-_QUERY = re.compile(rf"([?&](?:{_NAME}|key|sig|auth)=)[^&#\s'\"<>)]+", re.IGNORECASE)
-_USER = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^/\s:@]*:)[^@/\s]+(?=@)", re.IGNORECASE)
+# Whatever stands before and after a secret is kept, so no pattern looks for where its name begins: one that did would read a
+# text of many short words again from each of them. Only the end of a name is looked for, within bounds.
+_WORD = r"(?:token|api[_-]?key|apikey|access[_-]?key|secret|passw(?:or)?d|pwd|signature|credential)"
+_QUERY = re.compile(rf"([?&](?:[\w.-]*{_WORD}[\w-]{{0,64}}|key|sig|auth)=)[^&#\s'\"<>)]+", re.IGNORECASE)
+_USER = re.compile(r"((?<=[a-z0-9+.-])://[^/\s:@]*:)[^@/\s]+(?=@)", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
-_LAST = _NAME.removesuffix(r"[\w-]*")
-_PAIR = re.compile(rf"(\b{_LAST}(?:=[\"']?|[\"']\s?:\s?[\"']))[^\s&'\",;)]+", re.IGNORECASE)
+_PAIR = re.compile(rf"({_WORD}(?:=[\"']?|[\"']\s?:\s?[\"']))[^\s&'\",;)]+", re.IGNORECASE)
 
 _MASK = "[redacted]"
+# Characters that are read; no output shows as many.
+_CHARS = 4_000_000
 
 
 def source(text: str) -> str:
@@ -18,7 +21,9 @@ def source(text: str) -> str:
 
 
 def message(text: str) -> str:
-    """Redacts a message, in which a bare `password=hunter2` is also a secret."""
+    """Redacts a message, in which a bare `password=hunter2` is also a secret, and leaves the middle out of one too long to read."""
+    if len(text) > _CHARS:
+        text = text[: _CHARS // 2] + text[-_CHARS // 2 :]
     return _PAIR.sub(_mask, source(text))
 
 

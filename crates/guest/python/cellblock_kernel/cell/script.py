@@ -16,15 +16,17 @@ class Script:
 
     def __init__(self) -> None:
         self._name: str | None = None
+        self._argv: list[str] = []
 
-    def begin(self, name: str, names: dict[str, Any]) -> None:
-        """Starts a cell named after a file, or in angle brackets. A cell's changes to `sys.argv` persist for
-        its file."""
+    def begin(self, name: str, argv: list[str] | None, names: dict[str, Any]) -> None:
+        """Starts a cell named after a file, or in angle brackets, with the arguments it was given. A cell's changes to
+        `sys.argv` persist for its file."""
         name = "" if name.startswith("<") else name
         if name:
             names["__file__"] = os.path.join(places.real("/workspace"), name)
         elif self._name:
             names.pop("__file__", None)
-        if name != self._name:
-            self._name = name
-            _module.argv = [name]
+        argv = argv or [name]
+        if name != self._name or argv != self._argv:
+            self._name, self._argv = name, argv
+            _module.argv = argv.copy()

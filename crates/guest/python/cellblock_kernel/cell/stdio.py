@@ -45,9 +45,13 @@ def _unread(fd: int) -> int:
 
 
 def _writer(fd: int) -> TextIO:
-    raw = _BufferedWriter(_FileIO(fd, "w", closefd=False))
+    file: Any = _FileIO(fd, "w", closefd=False)
+    file.name = "<stdout>" if fd == 1 else "<stderr>"
+    raw = _BufferedWriter(file)
     # Lines are written at once, so that a crash does not lose a cell's earlier output.
-    return _TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    # As Python in the sandbox's locale: bytes of file names are printed unchanged, and other half pairs are an error.
+    errors = "surrogateescape" if fd == 1 else "backslashreplace"
+    return _TextIOWrapper(raw, encoding="utf-8", errors=errors, line_buffering=True)
 
 
 class Streams:
@@ -62,6 +66,7 @@ class Streams:
         module.stdout = module.__stdout__ = self.out
         module.stderr = module.__stderr__ = self.err
         module.stdin = module.__stdin__ = open(0, closefd=False, encoding="utf-8", errors="replace")  # noqa: SIM115
+        module.stdin.buffer.raw.name = "<stdin>"
 
     def release(self) -> None:
         """Closes the copies of the descriptors that a cell has not closed."""

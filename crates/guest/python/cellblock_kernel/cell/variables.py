@@ -5,6 +5,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from cellblock_kernel.cell.failure import module_name, type_name
+from cellblock_kernel.outputs.limits import many
 
 _CHARS = 80
 _VARIABLES = 5000
@@ -30,9 +31,9 @@ def _summary(value: Any) -> str:
         text = repr(value[:_CHARS])
         return text if len(value) <= _CHARS else f"{text}… ({len(value)} in all)"
     if kind in (list, tuple, dict, set, frozenset):
-        return "1 item" if len(value) == 1 else f"{len(value)} items"
+        return many(len(value), "item")
     if kind is FunctionType:
-        return f"function of {value.__code__.co_argcount} arguments"
+        return f"function of {many(value.__code__.co_argcount, 'argument')}"
     if kind is type:
         return f"class {type_name(value)}"
     return _array(value)
@@ -48,7 +49,7 @@ def _array(value: Any) -> str:
         shape = value.shape
         dtype = getattr(value, "dtype", None)
         if len(shape) == 2 and dtype is None:
-            return f"{shape[0]} rows × {shape[1]} columns"
+            return f"{many(shape[0], 'row')} × {many(shape[1], 'column')}"
         return f"shape {tuple(shape)}, {dtype}"
     except Exception:
         return ""

@@ -8,7 +8,8 @@ from typing import Any
 
 from cellblock_kernel.datasets import other_frames, pandas_frames
 from cellblock_kernel.datasets.form import NotPublishable, arrow, packed_schema, unpacked_schema
-from cellblock_kernel.library.reading import installed, parquet_table
+from cellblock_kernel.library.reading import parquet_table
+from cellblock_kernel.library.source import installed
 
 _dumps = json.dumps
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
+
+from cellblock_kernel.outputs import artists, drawn
+from cellblock_kernel.outputs.positions import converter_name, frequency, shown, spelled
 
 _UNIT = re.compile(r"\s\((.*?)\)|\[(.*?)\]")
 _DIGITS = 8
@@ -34,22 +38,41 @@ def _of_axes(axes: Any) -> Chart:
 
 
 def _kind(axes: Any) -> str:
-    drawn = [(_class(artist), artist) for artist in axes._children]
-    drawn = [(name, artist) for name, artist in drawn if name != "Text"]
-    if all(name == "Line2D" for name, _ in drawn):
+    kinds = [_class(artist) for artist in _drawn(axes)]
+    if "Line2D" in kinds:
+        # Bands below lines, and areas with an edge.
+        kinds = [kind for kind in kinds if kind != "PolyCollection"]
+    if any(kind == "Box" for kind in kinds):
+        return "box_and_whisker" if all(kind in ("Box", "Line2D") for kind in kinds) else "unknown"
+    if all(kind in ("Line2D", "PolyCollection") for kind in kinds):
         return "line"
-    if all(name in ("PathPatch", "Line2D") for name, _ in drawn):
-        return "box_and_whisker"
-    rest = {name for name, artist in drawn if not (name == "Line2D" and _is_grid(artist))}
+    rest = {_class(artist) for artist in _drawn(axes) if not (_class(artist) == "Line2D" and _is_grid(artist))}
     if len(rest) != 1:
         return "unknown"
     return {"PathCollection": "scatter", "Wedge": "pie", "Rectangle": "bar"}.get(rest.pop(), "unknown")
 
 
+def _drawn(axes: Any) -> list[Any]:
+    """Returns what shows data: not error bars, texts, or the empty lines of a legend."""
+    parts, whiskers = artists.Parts(axes), artists.whiskers_of(axes)
+    return [
+        artist
+        for artist in axes._children
+        if _class(artist) != "Text"
+        and id(artist) not in parts.hidden
+        and id(artist) not in whiskers
+        and not (_class(artist) == "Line2D" and not len(artist.get_xdata()) and drawn.numbers_of(artist) is None)
+        and not (_class(artist) == "Rectangle" and not artist.get_width() and not artist.get_height())
+    ]
+
+
 def _class(artist: Any) -> str:
     # Subclasses of these count as they do.
-    known = ("Text", "Line2D", "PathPatch", "PathCollection", "Wedge", "Rectangle")
-    return next((base.__name__ for base in type(artist).__mro__ if base.__name__ in known), type(artist).__name__)
+    if (drawn.numbers_of(artist) or {}).get("kind") == "box":
+        return "Box"
+    known = ("Text", "Line2D", "PathCollection", "Wedge", "Rectangle", "PolyCollection")
+    kind = next((base.__name__ for base in type(artist).__mro__ if base.__name__ in known), type(artist).__name__)
+    return "Raster" if kind == "PolyCollection" and artist.get_array() is not None else kind
 
 
 def _labels(axes: Any) -> Chart:
@@ -73,80 +96,83 @@ def _wedge(wedge: Any) -> Chart:
 
 def _fill_lines(axes: Any, chart: Chart) -> None:
     chart.update(_scales(axes))
-    for line in axes.get_lines():
-        if not _is_grid(line):
-            points = [[_point(x), _point(y)] for x, y in zip(line.get_xdata(), line.get_ydata())]
-            chart["elements"].append({"label": _named(line.get_label(), "_child", "Line"), "points": points})
+    parts, whiskers = artists.Parts(axes), artists.whiskers_of(axes)
+    readings = list(artists.lines(axes, parts, whiskers)) or list(artists.areas(axes, parts))
+    is_reading = {id(line) for line in axes.get_lines() if _is_grid(line)}
+    for reading in readings:
+        if id(reading["artist"]) not in is_reading:
+            label = reading["label"] or _named(reading["artist"].get_label(), "_child", "Line")
+            x, y = _shown(axes.xaxis, reading["x"]), _shown(axes.yaxis, reading["y"])
+            chart["elements"].append({"label": label, "points": [[_point(one), _point(other)] for one, other in zip(x, y)]})
 
 
 def _fill_scatter(axes: Any, chart: Chart) -> None:
     chart.update(_scales(axes))
+    parts = artists.Parts(axes)
     for collection in axes.collections:
-        points = [[float(x), float(y)] for x, y in collection.get_offsets()]
-        chart["elements"].append({"label": collection.get_label(), "points": points})
+        places = collection.get_offsets()
+        x, y = _shown(axes.xaxis, list(places[:, 0])), _shown(axes.yaxis, list(places[:, 1]))
+        label = parts.name(collection, collection.get_label()) or collection.get_label()
+        chart["elements"].append({"label": label, "points": [[_point(one), _point(other)] for one, other in zip(x, y)]})
 
 
 def _fill_bars(axes: Any, chart: Chart) -> None:
+    parts = artists.Parts(axes)
     for container in axes.containers:
-        group = _named(container.get_label(), "_container", "Group")
-        is_lying = getattr(container, "orientation", "vertical") == "horizontal"
-        axis = axes.yaxis if is_lying else axes.xaxis
-        values = [bar.get_width() if is_lying else bar.get_height() for bar in container]
-        labels = [label.get_text() for label in axis.get_ticklabels()]
-        for label, value in zip(labels, values):
-            chart["elements"].append({"label": label, "group": group, "value": float(value)})
+        bars = list(getattr(container, "patches", ()))
+        if not bars:
+            continue
+        group = parts.name(bars[0], artists.label_of_bars(container)) or _named(container.get_label(), "_container", "Group")
+        is_lying = container.orientation == "horizontal"
+        places = [bar.get_y() + bar.get_height() / 2 if is_lying else bar.get_x() + bar.get_width() / 2 for bar in bars]
+        labels = spelled(shown(axes.yaxis if is_lying else axes.xaxis, places, near=True))
+        for label, bar in zip(labels, bars):
+            name = label if isinstance(label, str) else f"{float(label):g}"
+            chart["elements"].append(
+                {"label": name, "group": group, "value": float(bar.get_width() if is_lying else bar.get_height())}
+            )
     if any(getattr(container, "orientation", "vertical") == "horizontal" for container in axes.containers):
         _turn(chart)
 
 
 def _fill_boxes(axes: Any, chart: Chart) -> None:
-    boxes = [_Box(patch) for patch in axes.patches]
-    # Boxes that stand have the same width; E2B turns those whose heights are equal.
-    is_lying = len({box.height for box in boxes}) == 1
-    axis = axes.yaxis if is_lying else axes.xaxis
-    if is_lying:
-        _turn(chart)
-    lines = [([_round(x) for x in line.get_xdata()], [_round(y) for y in line.get_ydata()]) for line in axes.lines]
-    for box, label in zip(boxes, axis.get_ticklabels()):
-        chart["elements"].append({"label": label.get_text(), **box.summary(lines, is_lying)})
+    seen: set[int] = set()
+    for artist in (*axes.patches, *axes.lines):
+        numbers = drawn.numbers_of(artist)
+        if numbers is None or id(numbers) in seen:
+            continue
+        seen.add(id(numbers))
+        if numbers["lying"] and len(seen) == 1:
+            _turn(chart)
+        names = shown(axes.yaxis if numbers["lying"] else axes.xaxis, numbers["places"], near=True)
+        keys = {"min": "whislo", "first_quartile": "q1", "median": "med", "third_quartile": "q3", "max": "whishi"}
+        for name, box in zip(names, numbers["boxes"]):
+            summary: Chart = {"label": name if isinstance(name, str) else f"{float(name):g}"}
+            summary.update({key: _round(box[source]) for key, source in keys.items()})
+            summary["outliers"] = [_round(flier) for flier in box.get("fliers", ())]
+            chart["elements"].append(summary)
 
 
-class _Box:
-    """The box of a box plot: where it is across the axis of values, and its quartiles along it."""
-
-    def __init__(self, patch: Any) -> None:
-        vertices = patch.get_path().vertices
-        self._x, self._y = [_round(x) for x in vertices[:, 0]], [_round(y) for y in vertices[:, 1]]
-        self.height = _round(max(self._y) - min(self._y))
-
-    def summary(self, lines: list[tuple[list[float], list[float]]], is_lying: bool) -> Chart:
-        """Returns the numbers of the box, which it finds among the lines of the plot."""
-        across, along = (self._y, self._x) if is_lying else (self._x, self._y)
-        first, third = min(along), max(along)
-        found: Chart = {"min": first, "first_quartile": first, "median": first, "third_quartile": third, "max": third}
-        found["outliers"] = []
-        for x, y in lines:
-            place, value = (y, x) if is_lying else (x, y)
-            if not place or not all(min(across) <= one <= max(across) for one in place):
-                continue
-            if len(place) == 1 or len(value) > 2:
-                found["outliers"].extend(value)
-            elif len(value) == 2 and value[0] == value[1]:
-                if first <= value[0] <= third:
-                    found["median"] = value[0]
-            elif len(value) == 2 and max(value) == first:
-                found["min"] = min(value)
-            elif len(value) == 2 and min(value) == third:
-                found["max"] = max(value)
-        return found
+def _shown(axis: Any, values: list[Any]) -> list[Any]:
+    """Returns dates as such, in points: a period starts with one."""
+    if not values or (not isinstance(values[0], (int, float)) and not hasattr(values[0], "item")):
+        return values
+    freq = frequency(axis)
+    if freq is not None:
+        pandas: Any = sys.modules["pandas"]
+        return [pandas.Period(ordinal=round(float(value)), freq=freq).start_time for value in values]
+    if _is_date(axis) and getattr(getattr(values[0], "dtype", None), "kind", "") != "M":
+        dates: Any = sys.modules["matplotlib.dates"]
+        return [moment.replace(tzinfo=None) for moment in dates.num2date(values)]
+    return values
 
 
 def _scales(axes: Any) -> Chart:
     scales: Chart = {}
     for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         labels = [label.get_text() for label in axis.get_ticklabels()]
-        is_date = _is_date(axis)
-        ticks = [_date(tick) if is_date else float(tick) for tick in axis.get_ticklocs()]
+        is_date = _is_date(axis) or frequency(axis) is not None
+        ticks = [_date(axis, tick) if is_date else float(tick) for tick in axis.get_ticklocs()]
         scale = "datetime" if is_date else axis.get_scale()
         numbered = list(enumerate(zip(ticks, labels)))
         if scale == "linear" and numbered and all(tick == at and label != str(at) for at, (tick, label) in numbered):
@@ -156,13 +182,13 @@ def _scales(axes: Any) -> Chart:
 
 
 def _is_date(axis: Any) -> bool:
-    converter = axis.get_converter() if hasattr(axis, "get_converter") else axis.converter
-    return "Date" in type(converter).__name__
+    return "Date" in converter_name(axis)
 
 
-def _date(tick: Any) -> str:
-    from matplotlib import dates
-
+def _date(axis: Any, tick: Any) -> str:
+    if frequency(axis) is not None:
+        return str(_shown(axis, [float(tick)])[0].isoformat())
+    dates: Any = sys.modules["matplotlib.dates"]
     return str(dates.num2date(tick).isoformat())
 
 

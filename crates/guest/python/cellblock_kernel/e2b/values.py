@@ -10,7 +10,7 @@ from typing import Any
 from cellblock_kernel.notebook import display as notebook
 from cellblock_kernel.outputs import altair, frame, image, plot, registry, rich
 from cellblock_kernel.outputs.limits import Limits
-from cellblock_kernel.outputs.primitive import EXACT, text_of
+from cellblock_kernel.outputs.primitive import EXACT, repr_is_default, text_of
 
 # Tells the host that a value has no text.
 _NO_TEXT = "e2b/no-text"
@@ -51,7 +51,7 @@ def _convert(value: Any) -> Any:
 
 
 def _figure(value: Any) -> Any:
-    figure = plot._figure_of(value)
+    figure = plot.figure_of(value)
     # Only here, because it takes long to import.
     from cellblock_kernel.e2b import charts
 
@@ -63,7 +63,6 @@ def _figure(value: Any) -> Any:
         chart = None
     if chart is not None:
         forms["e2b/chart"] = _dumped(chart)
-    plot._cell.shown.add(id(figure))
     return _Forms(forms)
 
 
@@ -76,7 +75,7 @@ def _table(value: Any) -> Any:
     pandas: Any = sys.modules.get("pandas")
     if pandas is not None and isinstance(value, pandas.DataFrame):
         forms["e2b/data"] = _dumped({str(name): list(column) for name, column in value.to_dict(orient="list").items()})
-    return _Forms(forms) if len(forms) > 1 else value
+    return _Forms(forms) if len(forms) > 1 else forms["text/plain"]
 
 
 def _json(value: Any) -> Any:
@@ -116,7 +115,7 @@ def _plain(value: Any) -> Any:
     for method in ("isoformat", "item", "tolist"):
         if hasattr(value, method):
             return getattr(value, method)()
-    return str(value)
+    return text_of(value) if repr_is_default(value) else str(value)
 
 
 def _show_pictures(display: Any) -> None:

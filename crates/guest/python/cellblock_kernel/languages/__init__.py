@@ -24,7 +24,9 @@ def run(show: Show, message: dict[str, Any]) -> None:
         _running[language] = kind(show)
     name = message.get("name") or "<cell>"
     grace = message.get("grace_ms", 500) / 1000
-    _running[language].run(message["code"], name, message.get("echo", True), bool(message.get("last")), grace)
+    _running[language].run(
+        message["code"], name, message.get("argv") or [], message.get("echo", True), bool(message.get("last")), grace
+    )
 
 
 def close() -> None:

@@ -1,6 +1,7 @@
 """Cells of bash: one interactive shell, because only such a shell goes on after an interrupt."""
 
 import os
+import shlex
 import subprocess
 
 from cellblock_kernel.cell.failure import CellFailure
@@ -24,6 +25,7 @@ class Bash(Companion):
     def __init__(self, show: Show) -> None:
         super().__init__(show)
         self._line_of_cell = b""
+        self._argv: list[str] = []
 
     def _start(self) -> "subprocess.Popen[bytes]":
         # Its position is the shell's as well.
@@ -42,11 +44,12 @@ class Bash(Companion):
         finally:
             for descriptor in (commands, answers, stderr):
                 os.close(descriptor)
+        self._argv = []
         self._line_of_cell = _CELL.format(code=code, answers=answers).encode()
         os.write(self._pipes["commands"], _BEGIN.format(stderr=stderr).encode())
         return process
 
-    def _send(self, code: str, name: str, echo: bool, last: bool) -> None:
+    def _send(self, code: str, name: str, argv: list[str], echo: bool, last: bool) -> None:
         if "\0" in code:
             self._busy = False
             raise CellFailure("SyntaxError", "the code contains a null character")
@@ -54,7 +57,14 @@ class Bash(Companion):
         os.ftruncate(file, 0)
         os.pwrite(file, code.encode("utf-8", "surrogateescape"), 0)
         os.lseek(file, 0, os.SEEK_SET)
-        os.write(self._pipes["commands"], self._line_of_cell)
+        # A cell's own `set --` stays for the next one.
+        given = b""
+        if argv != self._argv:
+            self._argv = argv
+            given = f"builtin set -- {shlex.join(argv[1:])}\n".encode("utf-8", "surrogateescape")
+        line = given + self._line_of_cell
+        while line:
+            line = line[os.write(self._pipes["commands"], line) :]
 
     def _answer(self, line: bytes) -> bool:
         status = int(line)

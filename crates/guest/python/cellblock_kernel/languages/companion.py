@@ -53,8 +53,8 @@ class Companion(ABC):
         """Starts the process."""
 
     @abstractmethod
-    def _send(self, code: str, name: str, echo: bool, last: bool) -> None:
-        """Sends a cell."""
+    def _send(self, code: str, name: str, argv: list[str], echo: bool, last: bool) -> None:
+        """Sends a cell. Its arguments begin with the script's name, if it has any."""
 
     @abstractmethod
     def _answer(self, line: bytes) -> bool:
@@ -66,13 +66,13 @@ class Companion(ABC):
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, SIGINT)
 
-    def run(self, code: str, name: str, echo: bool, last: bool, grace: float) -> None:
+    def run(self, code: str, name: str, argv: list[str], echo: bool, last: bool, grace: float) -> None:
         """Runs a cell and shows its values. Raises a `CellFailure`, or `KeyboardInterrupt` if it was interrupted: `grace` seconds
         after that the host ends the kernel."""
         self._prepare()
         self._busy = True
         try:
-            self._send(code, name, echo, last)
+            self._send(code, name, argv, echo, last)
             self._finish(None)
         except KeyboardInterrupt:
             self._interrupt(grace * _STOP)

@@ -4,18 +4,21 @@
 
 const { readSync, writeSync } = require('node:fs');
 const { Session } = require('node:inspector');
-const { createRequire, isBuiltin } = require('node:module');
+const { createRequire, isBuiltin, syncBuiltinESMExports } = require('node:module');
 const { Socket } = require('node:net');
+const os = require('node:os');
 const { createInterface } = require('node:readline');
 const { pathToFileURL } = require('node:url');
 const { inspect } = require('node:util');
 const { Worker } = require('node:worker_threads');
 
-const [REQUESTS, ANSWERS, SEEN, STOPS] = process.argv.slice(2).map(Number);
+const [REQUESTS, ANSWERS, SEEN, STOPS] = process.argv.splice(1).slice(1).map(Number);
 // How long the main thread may take to notice that it has to stop, before what it runs is terminated.
 const PATIENCE_MS = 50;
 // The inspector keeps what it answers with until its group is released.
 const GROUP = 'cell';
+// Longest text of a value that is sent; of a longer one, the kernel would keep its beginning only.
+const LONGEST = 16 << 20;
 const PICTURES = {
   'image/png': [0x89, 0x50, 0x4e, 0x47],
   'image/jpeg': [0xff, 0xd8, 0xff],
@@ -34,16 +37,19 @@ function display(value) {
 }
 
 function described(value) {
-  if (value instanceof Uint8Array) {
+  if (value instanceof Uint8Array && value.length <= 4 * LONGEST) {
     const starts = (start) => start.every((byte, at) => value[at] === byte);
     const picture = Object.keys(PICTURES).find((mime) => starts(PICTURES[mime]));
     if (picture) return { mime: picture, base64: Buffer.from(value).toString('base64') };
   }
+  if (typeof value === 'string') return { json: JSON.stringify(value.slice(0, LONGEST)) };
   try {
-    return { json: JSON.stringify(value, plain) };
+    const json = JSON.stringify(value, plain);
+    if (json.length <= LONGEST) return { json };
   } catch {
-    return { text: inspect(value) };
+    // Not JSON, or longer than any string.
   }
+  return { text: inspect(value).slice(0, LONGEST) };
 }
 
 // Throws for what JSON would leave out or change.
@@ -168,7 +174,13 @@ watcher.on('message', () => {
 });
 watcher.unref();
 
+// The arguments of the last cell: what a cell does to them stays for the next one.
+let given = '[]';
+
 async function run(request) {
+  const argv = JSON.stringify(request.argv);
+  if (argv !== given) process.argv.splice(1, process.argv.length, ...request.argv);
+  given = argv;
   const stopped = new Promise((resolve) => { ended = resolve; });
   const answer = await Promise.race([evaluate(request).catch(broken), stopped]);
   session.post('Runtime.releaseObjectGroup', { objectGroup: GROUP });
@@ -187,6 +199,17 @@ process.on('unhandledRejection', late);
 for (const [name, value] of Object.entries({ display, importModule })) {
   Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 }
+// Without a network, Node.js cannot list interfaces and throws. There are none.
+const { networkInterfaces } = os;
+os.networkInterfaces = () => {
+  try {
+    return networkInterfaces();
+  } catch (error) {
+    if (error.code === 'ERR_SYSTEM_ERROR') return {};
+    throw error;
+  }
+};
+syncBuiltinESMExports();
 globalThis.require = createRequire(`${process.cwd()}/cell`);
 const input = new Socket({ fd: REQUESTS, readable: true, writable: false });
 const requests = createInterface({ input });

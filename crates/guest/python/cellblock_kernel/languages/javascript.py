@@ -43,11 +43,11 @@ class JavaScript(Companion):
             for descriptor in given:
                 os.close(descriptor)
 
-    def _send(self, code: str, name: str, echo: bool, last: bool) -> None:
+    def _send(self, code: str, name: str, argv: list[str], echo: bool, last: bool) -> None:
         self._done = self._stopping = False
         # The driver looks for it in stacks.
         file = _UNUSUAL.sub("-", name.strip("<>")) or "cell"
-        request = json.dumps({"code": code, "name": file, "echo": echo, "last": last}).encode() + b"\n"
+        request = json.dumps({"code": code, "name": file, "argv": argv, "echo": echo, "last": last}).encode() + b"\n"
         while request:
             request = request[os.write(self._pipes["requests"], request) :]
 

@@ -44,8 +44,11 @@ class R(Companion):
             for descriptor in pipes:
                 os.close(descriptor)
 
-    def _send(self, code: str, name: str, echo: bool, last: bool) -> None:
+    def _send(self, code: str, name: str, argv: list[str], echo: bool, last: bool) -> None:
         self._failure = None
+        if len(argv) > 1:
+            self._busy = False
+            raise CellFailure("ArgumentError", "cells of R cannot be given arguments; assign them in the code")
         file = self._pipes["code"]
         os.ftruncate(file, 0)
         os.pwrite(file, code.encode("utf-8", "surrogateescape"), 0)

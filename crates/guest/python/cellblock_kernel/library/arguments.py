@@ -8,6 +8,7 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from cellblock_kernel.library.connector_errors import InvalidParameterError
+from cellblock_kernel.outputs.primitive import with_article
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -131,4 +132,5 @@ def _plain(value: Any, place: str, level: int) -> Any:
     kind = type(value)
     if kind.__module__ == "numpy" and getattr(value, "shape", None) == ():
         return _plain(value.item(), place, level + 1)
-    raise InvalidParameterError(f"`{place}` is a {kind.__name__}, which is not JSON; pass numbers, text, lists and dicts")
+    found = with_article(kind.__name__)
+    raise InvalidParameterError(f"`{place}` is {found}, which is not JSON; pass numbers, text, lists and dicts")

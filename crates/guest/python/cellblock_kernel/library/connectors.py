@@ -12,6 +12,7 @@ from cellblock_kernel.library import broker, connector_errors, missing, public
 from cellblock_kernel.library.arguments import Parameters
 from cellblock_kernel.library.broker import BrokerError
 from cellblock_kernel.library.connector_errors import InvalidParameterError
+from cellblock_kernel.outputs.primitive import with_article
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -79,7 +80,9 @@ class Function:
         calls = []
         for at, arguments in enumerate(many):
             if not isinstance(arguments, dict):
-                raise InvalidParameterError(f"item {at} is a {type(arguments).__name__}; pass a list of dicts of arguments")
+                found = with_article(type(arguments).__name__)
+                raise InvalidParameterError(f"item {at} is {found}; pass a list of dicts of arguments")
+
             calls.append(self._params((), arguments))
         try:
             return [_value(answer) for answer in broker.call_many("fetch", calls, _AT_ONCE)]

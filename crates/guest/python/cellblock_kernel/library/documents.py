@@ -11,12 +11,16 @@ import sys
 from os import PathLike
 from typing import IO, Any, Union
 
+from cellblock_kernel.outputs.limits import many
+
 Document = Union[str, PathLike[str], bytes, bytearray, memoryview, IO[bytes]]
 
+# Maximum depth of a form's fields.
+_DEPTH = 32
 # Maximum number of formulas without values that a note names.
 _NAMED = 5
-# First bytes of old and encrypted Office files; new ones are ZIP archives.
-_COMPOUND = b"\xd0\xcf\x11\xe0"
+# Options that say where a table is, and nothing of its types.
+_LAYOUT = frozenset({"header", "names", "usecols", "skiprows", "nrows", "skipfooter", "engine"})
 
 
 def _library(module: str, package: str, reader: str) -> Any:
@@ -32,19 +36,85 @@ def _source(document: Document) -> Any:
 
 
 def read_pdf_text(path: Document, *, max_pages: int | None = None) -> str:
-    """Returns the text of a PDF, its pages separated by blank lines."""
+    """Returns the text of a PDF, its pages separated by blank lines. The values of a filled form follow the text of their page,
+    as `label: value`."""
+    if max_pages is not None and max_pages < 1:
+        raise ValueError(f"read_pdf_text: max_pages must be at least 1, not {max_pages}; leave it out to read all pages")
     pypdf = _library("pypdf", "pypdf", "read_pdf_text")
     reader = pypdf.PdfReader(_source(path))
     if reader.is_encrypted and not _opens(reader):
         raise ValueError("read_pdf_text: the PDF is encrypted and needs a password; request a copy without one")
     pages = reader.pages if max_pages is None else reader.pages[:max_pages]
     texts = [(page.extract_text() or "").strip() for page in pages]
+    for at, page in enumerate(pages):
+        texts[at] = "\n".join(part for part in [texts[at], *_entries(page)] if part)
     if not any(texts) and any(map(_has_picture, pages)):
         raise ValueError(
-            f"read_pdf_text: none of the {len(texts)} pages has any text, so the PDF is probably a scan: its pages are pictures, "
+            f"read_pdf_text: no text on {many(len(texts), 'page')}, so the PDF is probably a scan: its pages are pictures, "
             "which need to be recognized (OCR) before they can be read"
         )
+    empty = [at for at, text in enumerate(texts) if not text]
+    if empty:
+        scanned = " (pictures, perhaps scans that need OCR)" if any(_has_picture(pages[at]) for at in empty) else ""
+        print(f"note: read_pdf_text: no text on {_listed([at + 1 for at in empty])}{scanned}", file=sys.stderr)
     return "\n\n".join(texts)
+
+
+def _listed(numbers: list[int]) -> str:
+    """Returns pages as text, such as `page 3` or `pages 2-5, 9`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    shown = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+    return f"{'page' if len(numbers) == 1 else 'pages'} {shown}"
+
+
+def _entries(page: Any) -> list[str]:
+    """Returns the filled fields of a page's form, one line each."""
+    lines: list[str] = []
+    annotations = page.get("/Annots")
+    for annotation in (annotations.get_object() if annotations is not None else None) or ():
+        widget = annotation.get_object()
+        if widget.get("/Subtype") != "/Widget":
+            continue
+        value, kind = _inherited(widget, "/V"), _inherited(widget, "/FT")
+        text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+        if kind == "/Btn":
+            # Each button of a group has the group's value; the pressed one is in that state.
+            if text in ("", "/Off") or widget.get("/AS", value) != value:
+                continue
+            text = text.lstrip("/")
+        if kind not in ("/Tx", "/Ch", "/Btn") or not text.strip():
+            continue
+        line = f"{_inherited(widget, '/TU') or _field_name(widget)}: {text.strip()}"
+        # A field that is shown twice has one value.
+        if line not in lines:
+            lines.append(line)
+    return lines
+
+
+def _inherited(widget: Any, key: str) -> Any:
+    for _ in range(_DEPTH):
+        if key in widget:
+            return widget[key].get_object() if hasattr(widget[key], "get_object") else widget[key]
+        if "/Parent" not in widget:
+            return None
+        widget = widget["/Parent"].get_object()
+    return None
+
+
+def _field_name(widget: Any) -> str:
+    names: list[str] = []
+    for _ in range(_DEPTH):
+        if "/T" in widget:
+            names.insert(0, str(widget["/T"]))
+        if "/Parent" not in widget:
+            break
+        widget = widget["/Parent"].get_object()
+    return ".".join(names)
 
 
 def _has_picture(page: Any) -> bool:
@@ -68,12 +138,27 @@ def _opens(reader: Any) -> bool:
 def read_excel(path: Document, sheet_name: str | int | list[str | int] | None = 0, **options: Any) -> Any:
     """Returns a sheet as a data frame; `sheet_name=None` returns a dict of all sheets."""
     pandas = _library("pandas", "pandas", "read_excel")
-    openpyxl = _library("openpyxl", "openpyxl", "read_excel")
     content = _content(path)
-    if content.startswith(_COMPOUND):
-        raise ValueError("read_excel: the workbook is encrypted, or in the old .xls format; save it as .xlsx without a password")
-    frame = pandas.read_excel(io.BytesIO(content), sheet_name=sheet_name, **{"engine": "openpyxl", **options})
-    empty = _without_values(openpyxl, content, sheet_name)
+    from cellblock_kernel.library import workbooks
+
+    try:
+        engine = workbooks.engine(content)
+    except workbooks.NotReadable as error:
+        raise ValueError(f"read_excel: {error}") from None
+    if engine is None:
+        raise ValueError("read_excel: not a workbook; read a web page with pd.read_html, and text with pd.read_csv")
+    package = workbooks.PACKAGES[engine]
+    library = _library(engine, package, "read_excel")
+    # With other options, the caller chooses the types.
+    is_typed = not options.keys() - _LAYOUT
+    if is_typed:
+        options["dtype"] = object
+    frame = pandas.read_excel(io.BytesIO(content), sheet_name=sheet_name, **{"engine": engine, **options})
+    for sheet in (frame.values() if isinstance(frame, dict) else [frame]) if is_typed else []:
+        texts = workbooks.typed(pandas, sheet)
+        if texts:
+            print(f"note: read_excel: {workbooks.text_note(texts)}", file=sys.stderr)
+    empty = _without_values(library, content, sheet_name) if engine == "openpyxl" else []
     if empty:
         more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
         print(

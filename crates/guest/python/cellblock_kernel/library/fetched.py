@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from cellblock_kernel.library import findings
 from cellblock_kernel.library.connector_errors import ParseError
-from cellblock_kernel.library.reading import installed, read_arrow
+from cellblock_kernel.library.reading import read_arrow
+from cellblock_kernel.library.source import installed
+from cellblock_kernel.outputs.limits import many
+from cellblock_kernel.outputs.primitive import with_article
 
 
 def frame(stream: bytes) -> Any:
     """Returns an Arrow IPC stream as a data frame."""
     pyarrow = installed("pyarrow")
     if pyarrow is not None:
-        return read_arrow(pyarrow.BufferReader(stream))
+        notes: list[str] = []
+        value = read_arrow(pyarrow.BufferReader(stream), keep_dates=False, notes=notes)
+        for note in notes:
+            findings.add("infinity_to_missing", note)
+        return value
     polars = installed("polars")
     if polars is not None:
         return polars.read_ipc_stream(stream)
@@ -55,10 +63,10 @@ class Fetched:
                 raise ParseError("the image has neither pandas nor polars; use `.data`")
             return library.DataFrame(data)
         if isinstance(data, (dict, list, str, int, float, type(None))):
-            raise ParseError(f"the answer is a {type(data).__name__}, not a table; use `.data`")
+            raise ParseError(f"the answer is {with_article(type(data).__name__)}, not a table; use `.data`")
         return data
 
     def __repr__(self) -> str:
         call = f"{self.provenance['connector']}.{self.provenance['function']}"
-        rows = f", {self.row_count} rows" if self.row_count is not None else ""
+        rows = f", {many(self.row_count, 'row')}" if self.row_count is not None else ""
         return f"<fetched from {call}{rows}{', cached' if self.cached else ''}>"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cellblock_kernel.cell import places
-from cellblock_kernel.library import reading
+from cellblock_kernel.library import findings, reading
 
 _RESERVED = frozenset({"display", "inputs"})
 _WORD = re.compile(r"\w+")
@@ -78,14 +78,17 @@ class Inputs(Mapping[str, Any]):
             names[name] = self[name]
 
     def bind(self, name: str, kind: str, path: str | None, blob: bytes | None) -> Any:
-        """Reads a value and stores it under its name."""
+        """Reads a value and stores it under its name. Findings say what was detected of it."""
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(
                 f"input {name!r}: the name is not a valid Python identifier; use letters, digits and _, and no keyword"
             )
         if name in _RESERVED or hasattr(builtins, name):
             raise ValueError(f"input {name!r}: the name is taken by a Python builtin or by the kernel; choose another one")
-        value = reading.read(name, kind, path, blob)
+        notes: list[str] = []
+        value = reading.read(name, kind, path, blob, notes)
+        for note in notes:
+            findings.add("input", note, name)
         self._values[name] = value
         self._origins[name] = (kind, path, blob)
         return value

@@ -25,7 +25,9 @@ def display(*values: Any, **options: Any) -> Any:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    raise ImportError(f"`IPython.display.{name}` is not available in the sandbox; available: {', '.join(NAMES)}")
+    from cellblock_kernel.notebook import media
+
+    raise ImportError(f"`IPython.display.{name}` is not available in the sandbox; available: {', '.join((*NAMES, *media.NAMES))}")
 
 
 class DisplayObject:
@@ -185,16 +187,21 @@ class FileLink(Pretty):
 
 
 class DisplayHandle:
-    """Shows another value in place of the first one; here, after it."""
+    """Shows values under one id, and replaces what it shows."""
 
     def __init__(self, display_id: str | None = None) -> None:
-        self.display_id = display_id or "display"
+        self.display_id = display_id or os.urandom(16).hex()
 
-    def display(self, value: Any, **_options: Any) -> None:
-        """Shows a value."""
-        display(value)
+    def __repr__(self) -> str:
+        return f"<DisplayHandle display_id={self.display_id}>"
 
-    update = display
+    def display(self, value: Any, **options: Any) -> None:
+        """Shows a value, which later updates replace."""
+        display(value, display_id=self.display_id, **options)
+
+    def update(self, value: Any, **options: Any) -> None:
+        """Replaces what was shown under the id."""
+        update_display(value, display_id=self.display_id, **options)
 
 
 class Bundle:
@@ -210,18 +217,23 @@ class Bundle:
         return self._bundle
 
 
-def update_display(value: Any, *, display_id: str, **_options: Any) -> None:
-    """Shows a value again."""
-    display(value)
+def update_display(value: Any, *, display_id: str, **options: Any) -> None:
+    """Replaces what was shown under an id."""
+    display(value, display_id=display_id, update=True, **options)
 
 
 def clear_output(wait: bool = False) -> None:
-    """Does nothing: outputs that a cell has shown are already sent."""
+    """Removes what the cell has shown and printed: now, or when it shows or prints something again."""
+    clear = getattr(_screen, "clear", None)
+    if clear is not None:
+        clear(wait)
 
 
-def publish_display_data(data: dict[str, Any], metadata: Any = None, **_options: Any) -> None:
+def publish_display_data(
+    data: dict[str, Any], metadata: Any = None, source: Any = None, *, transient: Any = None, update: bool = False, **_options: Any
+) -> None:
     """Shows a dict of MIME types."""
-    display(Bundle(data))
+    display(Bundle(data), transient=transient, update=update)
 
 
 def display_html(*values: Any, raw: bool = False, **_options: Any) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from cellblock_kernel.notebook import display, shell
 
-_PACKAGES = frozenset({"IPython", "IPython.core"})
-_DISPLAYS = frozenset({"IPython.display", "IPython.core.display", "IPython.core.display_functions"})
+_PACKAGES = frozenset({"IPython", "IPython.core", "IPython.lib"})
+_DISPLAYS = frozenset({"IPython.display", "IPython.core.display", "IPython.core.display_functions", "IPython.lib.display"})
 
 
 class _Modules:
@@ -37,7 +37,11 @@ class _Modules:
         """Fills a module."""
         names = module.__dict__
         if module.__name__ in _DISPLAYS:
+            # Only here, because few cells need them.
+            from cellblock_kernel.notebook import media
+
             names.update({name: getattr(display, name) for name in display.NAMES})
+            names.update({name: getattr(media, name) for name in media.NAMES})
             names["__getattr__"] = display.__getattr__
             return
         names["get_ipython"] = shell.get_ipython

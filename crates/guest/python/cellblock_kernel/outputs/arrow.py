@@ -14,6 +14,7 @@ from cellblock_kernel.outputs.primitive import text_of
 BATCH_ROWS = 65_536
 
 _dumps = json.dumps
+_default_repr = object.__repr__
 _BytesIO = io.BytesIO
 
 
@@ -49,7 +50,10 @@ def plain(array: Any) -> Any:
     kind = array.type
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        return plain(_storage(array))
+        name = getattr(kind, "extension_name", "")
+        if name == "arrow.uuid":
+            return _uuids(array)
+        return _storage(array).cast(pa.bool_()) if name == "arrow.bool8" else plain(_storage(array))
     if types.is_dictionary(kind):
         return plain(array.cast(kind.value_type))
     if types.is_null(kind):
@@ -66,7 +70,57 @@ def plain(array: Any) -> Any:
         return plain(compute.run_end_decode(array))
     if types.is_union(kind) or types.is_interval(kind):
         return texts(array.to_pylist())
+    if types.is_nested(kind):
+        wanted = _plain_type(kind)
+        if wanted == kind:
+            return array
+        if wanted is None:
+            return texts(array.to_pylist())
+        if "list_view" in str(kind):
+            return pa.array(array.to_pylist(), wanted)  # some versions of pyarrow cast them to broken arrays
+        try:
+            return array.cast(wanted)
+        except pa.ArrowException:
+            return texts(array.to_pylist())
     return array
+
+
+def _plain_type(kind: Any) -> Any:
+    """Returns the type with items of plain types; None where these have no cast."""
+    pa = library()
+    types = pa.types
+    if types.is_struct(kind):
+        fields = [kind.field(number) for number in range(kind.num_fields)]
+        found = [_plain_type(field.type) for field in fields]
+        return None if None in found else pa.struct([field.with_type(one) for field, one in zip(fields, found)])
+    if types.is_map(kind):
+        key, item = _plain_type(kind.key_type), _plain_type(kind.item_type)
+        return None if key is None or item is None else pa.map_(key, kind.item_field.with_type(item))
+    views = (getattr(types, name, _never)(kind) for name in ("is_list_view", "is_large_list_view"))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or any(views):
+        item = _plain_type(kind.value_type)
+        if item is None:
+            return None
+        field = kind.value_field.with_type(item)
+        if types.is_fixed_size_list(kind):
+            return pa.list_(field, kind.list_size)
+        return pa.large_list(field) if types.is_large_list(kind) else pa.list_(field)
+    if types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if types.is_null(kind):
+        return pa.string()
+    if types.is_float16(kind):
+        return pa.float32()
+    if getattr(types, "is_string_view", _never)(kind):
+        return pa.large_string()
+    if getattr(types, "is_binary_view", _never)(kind):
+        return pa.large_binary()
+    unknown = isinstance(kind, pa.BaseExtensionType) or types.is_nested(kind) or types.is_interval(kind)
+    return None if unknown or getattr(types, "is_run_end_encoded", _never)(kind) else kind
+
+
+def _uuids(array: Any) -> Any:
+    return library().array([None if value is None else str(value) for value in array.to_pylist()], library().string())
 
 
 def _never(_kind: object) -> bool:
@@ -96,7 +150,8 @@ def _text(value: Any) -> str | None:
         except (TypeError, ValueError, RecursionError):
             return text_of(value)
     try:
-        return str(value)
+        text = str(value)
+        return text_of(value) if text == _default_repr(value) else text
     except Exception:
         return text_of(value)
 

@@ -1,4 +1,4 @@
-"""Data frames and series of pandas, polars and pyarrow as Arrow.
+"""Data frames and series of pandas, polars and pyarrow, and tables of all libraries that hand out Arrow streams, as Arrow.
 
 A table that would exceed the limit is cut to its first and last rows before it is serialized: its size is
 estimated first. The user's own frame is never changed.
@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from cellblock_kernel.cell.channel import Buffer
 from cellblock_kernel.cell.failure import module_name, type_name
-from cellblock_kernel.outputs import arrow, pandas_frame, polars_frame, pyarrow_frame
+from cellblock_kernel.outputs import arrow, arrow_stream, pandas_frame, polars_frame, pyarrow_frame
+from cellblock_kernel.outputs.arrow_stream import ArrowStream
 from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.primitive import describe_text
@@ -42,7 +43,7 @@ class Table(Protocol):
         """Serializes it."""
 
 
-def table_of(value: Any) -> Table | None:
+def table_of(value: Any) -> Table | ArrowStream | None:
     """Wraps a value in the table that its library needs."""
     kind = type(value)
     roots = {module_name(base).split(".")[0] for base in kind.__mro__}
@@ -52,7 +53,7 @@ def table_of(value: Any) -> Table | None:
         return polars_frame.wrap(value, polars)
     if "pyarrow" in roots and (pyarrow := sys.modules.get("pyarrow")) is not None:
         return pyarrow_frame.wrap(value, pyarrow)
-    return None
+    return None if roots & {"pandas", "polars", "pyarrow"} else arrow_stream.wrap(value)
 
 
 def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
@@ -61,7 +62,10 @@ def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
     if table is None or (table.library != "polars" and arrow.library() is None):
         return None
     try:
-        return _describe(table, name, limits)
+        if not isinstance(table, ArrowStream):
+            return _describe(table, name, limits)
+        read = table.read(limits)
+        return None if read is None else _describe(read, name, limits)
     except Exception as error:
         output = describe_text(value, name, limits)
         output.header["note"] = f"this table can not be written as Arrow: {type_name(type(error))}: {error}"[:500]

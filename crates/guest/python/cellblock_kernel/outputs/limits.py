@@ -1,6 +1,11 @@
 """The limits of one cell's outputs, as the host configures them."""
 
+from __future__ import annotations
+
 from typing import Any
+
+# Characters of the longest mark in place of a text's middle.
+_MARK = 48
 
 
 class Limits:
@@ -23,6 +28,11 @@ class Limits:
                 setattr(self, name, value)
 
 
+def many(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 def cut(text: str, chars: int) -> tuple[str, bool]:
     """Cuts text to its first `chars` characters."""
     return (text, False) if len(text) <= chars else (text[:chars], True)
@@ -32,6 +42,6 @@ def cut_middle(text: str, chars: int) -> str:
     """Cuts the middle out of a text: the ends of a traceback say most."""
     if len(text) <= chars:
         return text
-    mark = f"\n… {len(text) - chars} characters left out …\n"
-    half = max(0, chars - len(mark)) // 2
+    half = max(0, chars - _MARK) // 2
+    mark = f"\n… {many(len(text) - 2 * half, 'character')} left out …\n"
     return (text[:half] + mark + (text[-half:] if half else ""))[: max(chars, len(mark))]

@@ -1,5 +1,6 @@
 """pandas frames and series, column by column, so that one odd column does not spoil a table."""
 
+from datetime import time
 from typing import Any
 
 from cellblock_kernel.cell.channel import Buffer
@@ -31,7 +32,8 @@ class PandasTable:
         index = frame.index
         self._levels: list[Any] = []
         self._level_names: list[object] = []
-        if not _is_plain_range(index, pandas):
+        # A table without columns has no Parquet form, and would lose its rows.
+        if not _is_plain_range(index, pandas) or not len(frame.columns):
             count = index.nlevels
             self._levels = [index] if count == 1 else [index.get_level_values(level) for level in range(count)]
             self._level_names = [
@@ -133,9 +135,21 @@ def _array(column: Any, pandas: Any) -> Any:
         made = arrow.plain(pa.array(column, from_pandas=True))
         if pa.types.is_struct(made.type):
             raise pa.ArrowTypeError  # structs of a mixed column would invent fields
+        if _has_times(made.type, pa) and any(map(_has_zone, column)):
+            raise pa.ArrowTypeError  # Arrow has no times with a zone
         return made
     except (pa.ArrowException, ValueError, TypeError, OverflowError, UnicodeError):
         return arrow.texts([_value(value, pandas) for value in column])
+
+
+def _has_times(kind: Any, pa: Any) -> bool:
+    return pa.types.is_time(kind) or (pa.types.is_nested(kind) and "time" in str(kind))
+
+
+def _has_zone(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_zone, value))
+    return isinstance(value, time) and value.tzinfo is not None
 
 
 def _castable(column: Any, dtype: Any) -> bool:

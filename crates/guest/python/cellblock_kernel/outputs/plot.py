@@ -6,13 +6,17 @@ margins are cut to the drawing (`bbox_inches="tight"`), so that labels outside t
 
 from __future__ import annotations
 
+import atexit
 import io
 import sys
+import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from cellblock_kernel.cell.failure import module_name, type_name
-from cellblock_kernel.outputs import series
+from cellblock_kernel.cell.on_import import on_import
+from cellblock_kernel.outputs import series, style
 from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 
@@ -20,6 +24,7 @@ _MIN_DPI, _MAX_DPI = 100, 200
 _MAX_SIDE = 6000
 _PADDING = 0.1
 _BytesIO = io.BytesIO
+_unregister = atexit.unregister
 
 
 class Screen(Protocol):
@@ -38,7 +43,7 @@ class _Cell:
     def __init__(self) -> None:
         self.screen: Screen | None = None
         self.mine: Callable[[], bool] = bool
-        self.shown: set[int] = set()
+        self.shown: weakref.WeakSet[Any] = weakref.WeakSet()
         self.count = 0
 
 
@@ -46,16 +51,22 @@ _cell = _Cell()
 
 
 def hook(screen: Screen, mine: Callable[[], bool]) -> None:
-    """Starts a cell: forgets shown figures, and makes `plt.show` capture figures if pyplot is already
-    imported."""
+    """Starts a cell: forgets shown figures, and makes `plt.show` capture figures, now or once pyplot is imported."""
     _cell.screen = screen
     _cell.mine = mine
     if _cell.shown:
-        _cell.shown = set()
+        _cell.shown.clear()
     _cell.count = 0
-    pyplot: Any = sys.modules.get("matplotlib.pyplot")
-    if pyplot is not None and pyplot.__dict__.get("show") is not show:
-        pyplot.show = show
+    on_import("matplotlib.pyplot", _take_over)
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        # A cell before may have replaced it.
+        _take_over(pyplot)
+
+
+def _take_over(pyplot: Any) -> None:
+    # Whatever the backend: code may choose another one that is not interactive.
+    pyplot.show = show
 
 
 def show(*_arguments: Any, **_options: Any) -> None:
@@ -81,6 +92,13 @@ def has_figures() -> bool:
     return _managers() is not None
 
 
+def outlive_exit() -> None:
+    """Removes matplotlib's exit handler, which would close the figures that other exit handlers draw."""
+    helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
+    if helpers is not None:
+        _unregister(helpers.Gcf.destroy_all)
+
+
 def close() -> None:
     """Closes every figure."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
@@ -93,8 +111,13 @@ def discard(value: Any) -> None:
     figure = _figure_of(value)
     if figure is not None:
         sys.modules["matplotlib.pyplot"].close(figure)
-        # Another figure may reuse its number.
-        _cell.shown.discard(id(figure))
+
+
+def note_shown(value: Any) -> None:
+    """Notes that the figure of a value was shown, so that the end of the cell does not show it again."""
+    figure = _figure_of(value)
+    if figure is not None:
+        _cell.shown.add(figure)
 
 
 def is_blank(value: Any) -> bool:
@@ -111,18 +134,20 @@ def _managers() -> list[Any] | None:
 
 
 def _capture(screen: Screen) -> None:
-    managers = _managers()
-    if managers is None:
-        return
+    broken: Exception | None = None
     try:
-        for manager in managers:
+        for manager in _managers() or ():
             figure = manager.canvas.figure
-            if id(figure) not in _cell.shown and _has_content(figure):
-                # As any value, because code may have registered a converter for figures.
-                screen.show(figure)
-                _cell.shown.discard(id(figure))
+            if figure not in _cell.shown and _has_content(figure):
+                try:
+                    # As any value, because code may have registered a converter for figures.
+                    screen.show(figure)
+                except Exception as error:
+                    broken = broken or error
     finally:
         close()
+    if broken is not None:
+        raise broken
 
 
 def _has_content(figure: Any) -> bool:
@@ -131,16 +156,30 @@ def _has_content(figure: Any) -> bool:
 
 def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
     """Describes a figure, or the figure of axes."""
-    figure = _figure_of(value)
+    figure = figure_of(value)
     if figure is None:
         return None
-    _cell.shown.add(id(figure))
+    _cell.shown.add(figure)
     return _figure(figure, name)
 
 
 def is_figure(value: Any) -> bool:
-    """Returns whether a value is a figure, or axes of one."""
-    return _figure_of(value) is not None
+    """Returns whether a value is a figure, or axes of one, or draws one."""
+    return _figure_of(value) is not None or _is_plan(value)
+
+
+def figure_of(value: Any) -> Any:
+    """Returns the figure of a value; what describes one, as of `seaborn.objects`, is drawn. None if there is none."""
+    if not _is_plan(value):
+        return _figure_of(value)
+    plotter = value.plot() if hasattr(value, "plot") else value
+    # It has no public name. Where it has another one, the value has its picture in `_repr_png_`.
+    return getattr(plotter, "_figure", None)
+
+
+def _is_plan(value: Any) -> bool:
+    module: Any = sys.modules.get("seaborn._core.plot")
+    return module is not None and isinstance(value, (module.Plot, module.Plotter))
 
 
 def _figure_of(value: Any) -> Any:
@@ -152,6 +191,11 @@ def _figure_of(value: Any) -> Any:
     if isinstance(value, sys.modules["matplotlib.axes"].Axes):
         figure = value.figure
         return figure if isinstance(figure, module.Figure) else figure.figure
+    animation: Any = sys.modules.get("matplotlib.animation")
+    if animation is not None and isinstance(value, animation.Animation):
+        # Its first picture, unless code has chosen a form in which it moves.
+        moves = sys.modules["matplotlib"].rcParams["animation.html"] != "none"
+        return None if moves else getattr(value, "_fig", None)
     # seaborn's grids
     figure = getattr(value, "figure", None) if module_name(type(value)).startswith("seaborn.") else None
     return figure if isinstance(figure, module.Figure) else None
@@ -162,7 +206,8 @@ def is_noise(value: Any) -> bool:
     anyway."""
     if _managers() is None:
         return False
-    return _is_artist(value) or (_figure_of(value) is not None and _is_open(_figure_of(value)))
+    figure = _figure_of(value)
+    return _is_artist(value) if figure is None else _is_open(figure)
 
 
 def _is_open(figure: Any) -> bool:
@@ -174,7 +219,8 @@ def _is_artist(value: Any) -> bool:
     if isinstance(value, artist.Artist):
         return not hasattr(value, "canvas")
     if module_name(type(value)).startswith("matplotlib."):
-        return True  # containers of bars, wedges, error bars
+        # Containers of bars, wedges, error bars; color maps and animations have a form of their own.
+        return not hasattr(type(value), "_repr_html_")
     if isinstance(value, (list, tuple)) and value:
         return any(_is_artist(item) or _figure_of(item) is not None for item in value[:50])
     if isinstance(value, dict) and value:
@@ -208,15 +254,20 @@ def _png(figure: Any) -> memoryview:
     dpi = min(max(float(figure.dpi), _MIN_DPI), _MAX_DPI, _MAX_SIDE / inches)
     buffer = _BytesIO()
     try:
-        figure.draw_without_rendering()
-        box = figure.get_tightbbox().padded(_PADDING)
-        if not 0 < max(box.width, box.height) * dpi <= _MAX_SIDE:
-            box = None  # an artist far outside the figure: use the figure's own bounds
-        figure.savefig(buffer, format="png", dpi=dpi, bbox_inches=box)
+        with warnings.catch_warnings(record=True) as caught:
+            style.finish(figure)
+            box = figure.get_tightbbox().padded(_PADDING)
+            if not 0 < max(box.width, box.height) * dpi <= _MAX_SIDE:
+                box = None  # an artist far outside the figure: use the figure's own bounds
+            figure.savefig(buffer, format="png", dpi=dpi, bbox_inches=box)
     except MemoryError:
         raise
     except Exception as error:
         raise RuntimeError(f"the figure can not be drawn: {type_name(type(error))}: {error}") from error
+    # It was drawn several times, and each time may have warned of the same.
+    # No line of the cell has drawn it, so there is none to name.
+    for text in dict.fromkeys(f"{type_name(one.category)}: {one.message}" for one in caught):
+        print(text, file=sys.stderr)
     return buffer.getbuffer()
 
 

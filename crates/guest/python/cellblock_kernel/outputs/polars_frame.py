@@ -56,9 +56,8 @@ class PolarsTable:
         frame = self._plain()
         pa = arrow.library()
         if pa is not None:
-            table = frame.to_arrow(compat_level=oldest)
-            arrays = [arrow.plain(column) for column in table.columns]
-            return arrow.stream(pa.Table.from_arrays(arrays, names=table.column_names) if arrays else table)
+            arrays = [_array(column, oldest) for column in frame.get_columns()]
+            return arrow.stream(pa.Table.from_arrays(arrays, names=frame.columns))
         height = max(1, frame.height)
         slices = [frame.slice(start, arrow.BATCH_ROWS) for start in range(0, height, arrow.BATCH_ROWS)]
         buffer = _BytesIO()
@@ -70,11 +69,38 @@ class PolarsTable:
         polars = self._polars
         columns = []
         for column in self._frame.get_columns():
-            kind = type(column.dtype).__name__ if not isinstance(column.dtype, type) else column.dtype.__name__
-            if kind == "Object":
+            if _name(column.dtype) == "Object":
                 texts = [None if value is None else str(value) for value in column]
                 column = polars.Series(column.name, texts, dtype=polars.String)
-            elif kind in ("Categorical", "Enum", "Int128", "UInt128"):
-                column = column.cast(polars.String)
+            else:
+                wanted = _plain_type(column.dtype, polars)
+                column = column if wanted == column.dtype else column.cast(wanted)
             columns.append(column)
         return polars.DataFrame(columns) if columns else self._frame
+
+
+def _name(dtype: Any) -> str:
+    return dtype.__name__ if isinstance(dtype, type) else type(dtype).__name__
+
+
+def _plain_type(dtype: Any, polars: Any) -> Any:
+    """Returns a type that has a plain Arrow form, as have all of its parts."""
+    kind = _name(dtype)
+    if kind in ("Categorical", "Enum", "Int128", "UInt128"):
+        return polars.String
+    if kind == "List":
+        return polars.List(_plain_type(dtype.inner, polars))
+    if kind == "Array":
+        return polars.Array(_plain_type(dtype.inner, polars), dtype.size)
+    if kind == "Struct":
+        return polars.Struct({field.name: _plain_type(field.dtype, polars) for field in dtype.fields})
+    return dtype
+
+
+def _array(column: Any, oldest: Any) -> Any:
+    """Converts one column; one that Arrow lacks becomes text."""
+    pa = arrow.library()
+    try:
+        return arrow.plain(column.to_arrow(compat_level=oldest))
+    except (pa.ArrowException, ValueError, TypeError):
+        return arrow.texts(column.to_list())

@@ -8,29 +8,34 @@ from itertools import islice
 from typing import Any
 
 from cellblock_kernel.cell.failure import module_name, type_name
-from cellblock_kernel.outputs.limits import Limits, cut
+from cellblock_kernel.cell.pattern import pattern
+from cellblock_kernel.outputs.limits import Limits, cut_middle, many
 from cellblock_kernel.outputs.output import Output
 
 EXACT = frozenset({int, float, bool, str, type(None)})
+_default_repr: Any = object.__repr__
 _SAFE = 2**53
 _DIGITS = 4000
 _WIDTH = 100
 _ITEMS = 1000
 _CONTAINERS = (list, tuple, dict, set, frozenset)
+_ADDRESS = pattern(r" at 0x[0-9a-fA-F]{4,}(?=[>,;:)])")
+_BARE = pattern(r"<[\w.<>]+(?: object)? at 0x[0-9a-fA-F]+>")
+# What a `repr` of these libraries shows is data.
+_OF_DATA = frozenset({"numpy", "pandas", "polars", "pyarrow", "duckdb"})
 
 
 def describe(value: int | float | bool | str | None, name: str | None, limits: Limits) -> Output:
     """Describes a scalar whose type is exactly one of `EXACT`."""
     shown: int | float | bool | str | None = value
-    truncated = False
     if type(value) is str:
-        shown, truncated = cut(value, limits.text_chars)
-    elif type(value) is int:
+        return _text_output(value, "str", name, limits)
+    if type(value) is int:
         if not -_SAFE <= value <= _SAFE:
-            shown, truncated = cut(_digits(value), limits.text_chars)
+            return _text_output(_digits(value), "int", name, limits)
     elif type(value) is float and not math.isfinite(value):
         shown = repr(value)
-    return _output(shown, type(value).__name__, name, truncated)
+    return _output(shown, type(value).__name__, name)
 
 
 def describe_numpy(value: Any, name: str | None, limits: Limits) -> Output | None:
@@ -48,8 +53,7 @@ def describe_numpy(value: Any, name: str | None, limits: Limits) -> Output | Non
 
 def describe_text(value: Any, name: str | None, limits: Limits) -> Output:
     """Describes anything by its text."""
-    text, truncated = cut(text_of(value), limits.text_chars)
-    return _output(text, qualified(value), name, truncated)
+    return _text_output(text_of(value), qualified(value), name, limits)
 
 
 def qualified(value: Any) -> str:
@@ -60,16 +64,56 @@ def qualified(value: Any) -> str:
     return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
 
 
+def with_article(name: str) -> str:
+    """Returns the name of a type after `a` or `an`."""
+    return f"{'an' if name[:1].lower() in tuple('aeiou') else 'a'} {name}"
+
+
 def text_of(value: Any) -> str:
-    """Returns the `repr` of a value; containers span several lines, and an error in `repr` is named."""
+    """Returns the `repr` of a value without addresses, which differ in every run; containers span several lines, and an error
+    in `repr` is named."""
     try:
         if type(value) in _CONTAINERS:
-            return _container(value)
-        return str(repr(value))
+            text = _container(value)
+            # Only those of its items: a text in it may have one, too.
+            return _ADDRESS.sub(_keeper(_addresses(value)), text) if " at 0x" in text else text
+        text = str(repr(value))
+        return _ADDRESS.sub("", text) if " at 0x" in text and _describes_itself(value) else text
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         return f"<{qualified(value)} object whose __repr__ raised {type_name(type(error))}>"
+
+
+def repr_is_default(value: Any) -> bool:
+    """Returns whether the `repr` of a value only names its class and address."""
+    try:
+        return type(value).__repr__ is _default_repr or _BARE.fullmatch(repr(value)) is not None
+    except Exception:
+        return False
+
+
+def _describes_itself(value: Any) -> bool:
+    """Returns whether the `repr` of a value is about it, and has no texts that the value contains."""
+    return module_name(type(value)).split(".")[0] not in _OF_DATA or repr_is_default(value)
+
+
+def _addresses(value: Any, depth: int = 3) -> set[str]:
+    """Returns the addresses of a container's items, as their `repr` has them."""
+    found: set[str] = set()
+    for item in islice([*value.keys(), *value.values()] if isinstance(value, dict) else value, 2 * _ITEMS):
+        if type(item) in _CONTAINERS:
+            if depth:
+                found |= _addresses(item, depth - 1)
+        elif not isinstance(item, (str, bytes, int, float)):
+            found.add(f" at {hex(id(item))}")
+            found.add(f" at {hex(id(getattr(item, '__self__', None)))}")
+    return found
+
+
+def _keeper(known: set[str]) -> Any:
+    # Pillow writes addresses with capital letters.
+    return lambda found: "" if found[0].lower() in known else found[0]
 
 
 def _container(value: Any) -> str:
@@ -84,7 +128,7 @@ def _container(value: Any) -> str:
     if more > 0:
         kept: Any = islice(value.items() if isinstance(value, dict) else value, _ITEMS)
         text = pformat(dict(kept) if isinstance(value, dict) else list(kept), width=_WIDTH, compact=True, sort_dicts=False)
-        return f"{text}\n… and {more} more items ({qualified(value)} of {len(value)})"
+        return f"{text}\n… and {many(more, 'more item')} ({qualified(value)} of {len(value)})"
     return pformat(value, width=_WIDTH, compact=True, sort_dicts=False)
 
 
@@ -95,8 +139,14 @@ def _digits(value: int) -> str:
     return hex(value)
 
 
-def _output(value: Any, kind: str, name: str | None, truncated: bool) -> Output:
-    header = {"type": "primitive", "name": name, "value": value, "python_type": kind}
-    if truncated:
-        header["truncated"] = True
-    return Output(header)
+def _text_output(text: str, kind: str, name: str | None, limits: Limits) -> Output:
+    """Describes a text, of one that is too long its beginning and its end."""
+    output = _output(cut_middle(text, limits.text_chars), kind, name)
+    if len(text) > limits.text_chars:
+        output.header["truncated"] = True
+        output.header["note"] = f"only the beginning and the end are shown: this text has {many(len(text), 'character')}"
+    return output
+
+
+def _output(value: Any, kind: str, name: str | None) -> Output:
+    return Output({"type": "primitive", "name": name, "value": value, "python_type": kind})

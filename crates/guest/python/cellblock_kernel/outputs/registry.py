@@ -20,6 +20,7 @@ from cellblock_kernel.library import findings
 from cellblock_kernel.outputs import altair, exception, frame, image, plot, primitive, rich
 from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
+from cellblock_kernel.outputs.plotly import figure as plotly_figure
 
 Describer = Callable[[Any, Optional[str], Limits], Optional[Output]]
 
@@ -29,6 +30,7 @@ _describers: list[Describer] = [
     plot.describe,
     altair.describe,
     image.describe,
+    plotly_figure.describe,
     primitive.describe_numpy,
     rich.describe,
 ]
@@ -75,7 +77,12 @@ def forget() -> None:
 def is_picture_or_table(value: Any) -> bool:
     """Returns whether a value is a data frame or a chart."""
     table = frame.table_of(value)
-    return (table is not None and not table.series) or plot.is_figure(value) or altair.is_chart(value)
+    return (
+        (table is not None and not table.series)
+        or plot.is_figure(value)
+        or altair.is_chart(value)
+        or plotly_figure.is_figure(value)
+    )
 
 
 def _find(kind: type, used: tuple[type, ...]) -> tuple[type, Converter] | None:
@@ -110,7 +117,9 @@ def describe(value: Any, name: str | None, limits: Limits, used: tuple[type, ...
     if found is not None:
         kind, convert = found
         try:
-            return describe(convert(value), name, limits, (*used, kind))
+            converted = describe(convert(value), name, limits, (*used, kind))
+            plot.note_shown(value)
+            return converted
         except Exception as error:
             findings.add(
                 "output_not_converted",

@@ -7,9 +7,10 @@ from base64 import b64decode
 from typing import Any
 
 from cellblock_kernel.cell.channel import Buffer
+from cellblock_kernel.cell.pattern import pattern
 from cellblock_kernel.outputs.limits import Limits, cut
 from cellblock_kernel.outputs.output import Output
-from cellblock_kernel.outputs.primitive import text_of
+from cellblock_kernel.outputs.primitive import repr_is_default, text_of
 
 _METHODS = (
     ("_repr_html_", "text/html"),
@@ -21,6 +22,9 @@ _METHODS = (
     ("_repr_json_", "application/json"),
 )
 _dumps = json.dumps
+_default_repr = object.__repr__
+# In an element, or the first one of matplotlib's animations. Other scripts may contain pictures that are not shown.
+_PICTURE = pattern(r"(?:<img\b[^>]*?\ssrc=[\"']|\bframes\[0\] = \")data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\\\s]+)")
 
 
 class Bundle:
@@ -53,6 +57,7 @@ def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
     text = bundle.pop("text/plain", None)
     if not bundle:
         return None
+    _add_picture(bundle)
     mimes: list[str] = []
     blobs: list[Buffer] = []
     for mime, data in bundle.items():
@@ -60,11 +65,38 @@ def describe(value: Any, name: str | None, limits: Limits) -> Output | None:
         if blob is not None:
             mimes.append(mime)
             blobs.append(blob)
-    shown, truncated = cut(text if isinstance(text, str) else text_of(value), limits.text_chars)
+    if not isinstance(text, str) or text == _default_repr(value):
+        text = _text(value, bundle)
+    shown, truncated = cut(text, limits.text_chars)
     header: dict[str, Any] = {"type": "rich", "name": name, "mimes": mimes, "text": shown}
     if truncated:
         header["truncated"] = True
     return Output(header, blobs)
+
+
+def _add_picture(bundle: dict[str, Any]) -> None:
+    """Adds the first picture that HTML contains, for readers who see pictures and not HTML."""
+    html = bundle.get("text/html")
+    if isinstance(html, str) and not any(mime.startswith("image/") for mime in bundle):
+        found = _PICTURE.search(html)
+        if found is not None:
+            bundle[found[1]] = found[2]
+
+
+def _text(value: Any, bundle: dict[str, Any]) -> str:
+    """Returns the text of a value that names none itself: its `repr`, or else what its other forms say."""
+    if repr_is_default(value):
+        for mime in ("text/markdown", "text/latex"):
+            if isinstance(bundle.get(mime), str):
+                return str(bundle[mime])
+        if isinstance(bundle.get("text/html"), str):
+            # Only here, because few cells need it and it takes long to import.
+            from cellblock_kernel.notebook import html_text
+
+            text = html_text.of(bundle["text/html"])
+            if text:
+                return text
+    return text_of(value)
 
 
 def _call(method: Any, value: Any, **arguments: Any) -> Any:

@@ -1,7 +1,7 @@
 """Says whether a copy of this process, made by forking its one thread, could replace it; and if not, why.
 
 A fork copies memory and descriptors, but no other thread, child or lock. Pools that can be stopped and that
-restart by themselves (OpenBLAS, OpenMP) are stopped first; anything else that the copy would lack is an
+restart by themselves (OpenBLAS, OpenMP), and those of databases, are stopped first; anything else that the copy would lack is an
 obstacle.
 """
 
@@ -15,6 +15,8 @@ import sys
 import time
 from typing import Any
 
+from cellblock_kernel.rescue import databases, owners
+
 _listdir, _fstat, _lseek, _open, _read, _close = os.listdir, os.fstat, os.lseek, os.open, os.read, os.close
 _getpid, _sleep = os.getpid, time.sleep
 _getrlimit, _setrlimit, _NPROC = resource.getrlimit, resource.setrlimit, resource.RLIMIT_NPROC
@@ -23,8 +25,6 @@ _frames = sys._current_frames
 # Stopped threads may stay in the list for a moment.
 _LOOKS, _PAUSE = 20, 0.0005
 _PAUSE_HARD = 2
-# Names of libraries' threads, by prefix.
-_OWNERS = (("polars", "polars"), ("tokio", "a Rust runtime"), ("V8", "vl-convert"), ("jemalloc", "pyarrow"))
 
 _libc: Any = ctypes.PyDLL(None, use_errno=True)
 
@@ -90,35 +90,14 @@ def thread_obstacle() -> str | None:
     if known and known <= found:
         return reason
     stop_pools()
+    databases.pause()
     for _ in range(_LOOKS):
         found = frozenset(threads())
         if len(found) == 1:
             return None
         _sleep(_PAUSE)
-    _stubborn = (found, f"threads ({', '.join(_owners())})")
+    _stubborn = (found, f"threads ({', '.join(owners.owners(threads()))})")
     return _stubborn[1]
-
-
-def _owners() -> list[str]:
-    owners = set()
-    main = str(_getpid())
-    unnamed = 0
-    for thread in threads():
-        if thread == main:
-            continue
-        try:
-            with open(f"/proc/self/task/{thread}/comm") as file:
-                name = file.read().strip()
-        except OSError:
-            continue
-        owner = next((owner for start, owner in _OWNERS if name.startswith(start)), None)
-        if owner is None:
-            unnamed += 1
-        else:
-            owners.add(owner)
-    if unnamed and not owners - {"pyarrow"}:
-        owners.add("pyarrow" if "pyarrow" in sys.modules else "a library's")
-    return sorted(owners) or ["a library's"]
 
 
 def child_obstacle() -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from cellblock_kernel.outputs.limits import many
 from cellblock_kernel.timeseries.duplicates import Policy
 from cellblock_kernel.timeseries.merge import HOW, index_of
 from cellblock_kernel.timeseries.prepare import Freq, TimeColumn, note_coverage, prepare
@@ -109,7 +110,7 @@ def _filled(
     if count:
         quality.note(
             "filled_gaps",
-            f"{label}: {count} values are no samples, gaps were filled by {fill!r}",
+            f"{label}: filled {many(count, 'value')} in gaps by {fill!r}",
             series=name or label,
             values=count,
             fill=fill,

@@ -10,7 +10,11 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
+from cellblock_kernel.outputs.primitive import with_article
+from cellblock_kernel.timeseries import offsets
+
 _MICROS = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "D": 86400 * 10**6}
+DAY = _MICROS["D"]
 _WORDS = {
     "second": "s", "sec": "s", "minute": "min", "minutely": "min", "hour": "h", "hourly": "h", "hr": "h", "day": "D", "daily": "D",
     "week": "W", "weekly": "W", "month": "M", "monthly": "M", "quarter": "Q", "quarterly": "Q", "year": "Y", "yearly": "Y",
@@ -23,6 +27,8 @@ _SIGNS = {
 }  # fmt: skip
 _CALENDAR = {"W": "W-SUN", "M": "M", "Q": "Q-DEC", "Y": "Y-DEC"}
 _DAYS = {"W": 7, "M": 31, "Q": 92, "Y": 366}
+# From this number of buckets on, a gap's length is not exact if clocks change in it.
+_LONG_GAP = 10_000
 _EXAMPLES = '"15min", "h", "4h", "D", "W", "M", "Q" or "Y"'
 # Steps that divide a day, the longest last: the usual sampling steps of sources.
 _USUAL = [
@@ -51,22 +57,16 @@ class Bucket:
     @property
     def longest(self) -> int:
         """Returns the maximum length in microseconds."""
-        return self.micros or _DAYS[self.unit] * _MICROS["D"]
+        return self.micros or _DAYS[self.unit] * DAY
 
     def floor(self, times: pd.DatetimeIndex) -> pd.DatetimeIndex:
         """Returns the start of each time's bucket, by the clock of the times' own zone."""
-        if self.unit in _CALENDAR:
+        if self.micros is None:
             walls = times.tz_localize(None).to_period(_CALENDAR[self.unit]).start_time.as_unit(times.unit)
-            return walls.tz_localize(times.tz, ambiguous=np.ones(len(walls), dtype=bool), nonexistent="shift_forward")
+            return offsets.localize(walls, times.tz)
         if times.tz is None or str(times.tz) == "UTC":
             return times.floor(str(self))
-        # In the hour that a clock shows twice, a bucket starts in the half that contains the time;
-        # a day starts with the first.
-        first = np.ones(len(times), dtype=bool)
-        if self.unit != "D":
-            walls = times.tz_localize(None)
-            first = np.asarray(walls.tz_localize(times.tz, ambiguous=first, nonexistent="shift_forward") == times)
-        return times.floor(str(self), ambiguous=first, nonexistent="shift_forward")
+        return offsets.floor(times, str(self), self.micros)
 
     def whole(self, buckets: pd.DatetimeIndex, most: int) -> pd.DatetimeIndex:
         """Returns every bucket from the first to the last of an index, without gaps."""
@@ -76,13 +76,25 @@ class Bucket:
         first, last = buckets[0].tz_localize(None), buckets[-1].tz_localize(None)
         if self.micros is not None and (last - first) / datetime.timedelta(microseconds=self.micros) > most:
             raise ValueError(f"there are more than {most:,} buckets of {self} from {first} to {last}; choose a coarser freq=")
-        if self.micros is not None and self.unit != "D":
-            # By length, not by the clock: an hour that a clock skips or repeats is not a gap.
-            full = pd.date_range(buckets[0], buckets[-1], freq=str(self), unit=unit)
-            return self.floor(full).unique()
-        alias = {"W": "W-MON", "M": "MS", "Q": "QS", "Y": "YS"}.get(self.unit, str(self))
-        walls = pd.date_range(first.normalize(), last, freq=alias, unit=unit)
-        return walls.tz_localize(zone, ambiguous=np.ones(len(walls), dtype=bool), nonexistent="shift_forward")
+        if self.micros is not None:
+            # By the clock, which starts every bucket but those of the second pass over times that it shows
+            # twice; and by length, as those have it.
+            by_clock = pd.date_range(first.floor(str(self)), last, freq=str(self), unit=unit)
+            by_length = pd.date_range(buckets[0], buckets[-1], freq=datetime.timedelta(microseconds=self.micros), unit=unit)
+            return self.floor(offsets.localize(by_clock, zone).union(by_length)).unique()
+        alias = {"W": "W-MON", "M": "MS", "Q": "QS", "Y": "YS"}[self.unit]
+        return offsets.localize(pd.date_range(first.normalize(), last, freq=alias, unit=unit), zone)
+
+    def missing(self, buckets: pd.DatetimeIndex) -> np.ndarray:
+        """Returns how many buckets of a fixed length lie between neighbors of an index."""
+        micros = self.micros or self.longest
+        by_length: np.ndarray = np.rint(np.diff(buckets.as_unit("us").asi8) / micros).astype(np.int64)
+        by_clock = np.diff(buckets.tz_localize(None).as_unit("us").asi8 // micros)
+        # The two differ where clocks change. In a long gap, that does not matter.
+        for at in np.flatnonzero((by_length != by_clock) & (by_length < _LONG_GAP)):
+            by_length[at] = len(self.whole(buckets[at : at + 2], _LONG_GAP)) - 1
+        missing: np.ndarray = np.maximum(by_length - 1, 0)
+        return missing
 
 
 def parse(freq: str | datetime.timedelta | Bucket) -> Bucket:
@@ -117,7 +129,7 @@ def zone(tz: str | datetime.tzinfo | None) -> datetime.tzinfo | None:
             raise ValueError(f'tz {tz!r} is not a valid time zone; expected for example "UTC" or "Europe/Berlin"') from None
     if tz is None or isinstance(tz, datetime.tzinfo):
         return tz
-    raise TypeError(f'tz is a {type(tz).__name__}; expected a name such as "UTC", or None')
+    raise TypeError(f'tz is {with_article(type(tz).__name__)}; expected a name such as "UTC", or None')
 
 
 def step(gaps: np.ndarray) -> int | None:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cellblock_kernel.outputs.limits import many
 from cellblock_kernel.timeseries import events
 from cellblock_kernel.timeseries.flows import Flows, flows
 from cellblock_kernel.timeseries.matrix import Matrix, read
 from cellblock_kernel.timeseries.prepare import Freq
-from cellblock_kernel.timeseries.quality import Quality, listed, many
+from cellblock_kernel.timeseries.quality import Quality, listed
 
 _TOTALS = frozenset({"total", "sum", "all", "aggregate", "overall", "grand_total", "grand total"})
 
@@ -69,8 +70,8 @@ def derive_change_series(
     `change` (the same with its sign in `coverage_change`), `previous_value` (the entity's last value before the period) and
     `next_value` (its first one in or after it). `.attrs["coverage_event_count"]` counts all of them by kind,
     `.attrs["selected_entities"]` lists the selected. `.attrs["data_quality"]` and the execution's findings have the diagnostics:
-    `coverage_events`, `slower_entities`, `duplicate_buckets`, `buckets_inferred`, `missing_periods`, `unobserved_periods`,
-    `unobserved_entities`,
+    `coverage_events`, `slower_entities`, `duplicate_buckets`, `buckets_inferred`, `midnights_of_another_zone`, `missing_periods`,
+    `unobserved_periods`, `unobserved_entities`,
     `infinite_values` (infinite values count as not observed), `ignored_columns`, `numbers_from_text` and others.
 
     Raises `ValueError` (with the problem, its location and the valid choices) or `TypeError` (for invalid data).
@@ -175,19 +176,15 @@ def _note(found: Flows, matrix: Matrix, quality: Quality) -> None:
             count=len(never),
         )
     _note_total_among_entities(found, matrix, quality)
-    micros = matrix.bucket.micros if matrix.bucket else None
-    if micros and len(matrix.periods) > 1:
-        distances = np.diff(matrix.periods.as_unit("us").asi8)
-        # By the rounded number of buckets: a day on which clocks change is an hour shorter or
-        # longer.
-        missing = np.rint(distances / micros).astype(np.int64) - 1
-        if (missing > 0).any():
-            first = matrix.periods[int(np.flatnonzero(missing > 0)[0]) + 1]
+    if matrix.bucket and matrix.bucket.micros and len(matrix.periods) > 1:
+        missing = matrix.bucket.missing(matrix.periods)
+        if missing.any():
+            first = matrix.periods[int(np.flatnonzero(missing)[0]) + 1]
             quality.note(
                 "missing_periods",
-                f"the data lack {many(int(missing[missing > 0].sum()), 'period')} of {matrix.bucket} between first and last; "
+                f"the data lack {many(int(missing.sum()), 'period')} of {matrix.bucket} between first and last; "
                 f"the change after such a gap is over more than one period, first at {first}",
-                count=int(missing[missing > 0].sum()),
+                count=int(missing.sum()),
                 first=first,
             )
 

@@ -6,7 +6,8 @@ from typing import Union
 import numpy as np
 import pandas as pd
 
-from cellblock_kernel.timeseries.quality import Quality, listed, many
+from cellblock_kernel.outputs.limits import many
+from cellblock_kernel.timeseries.quality import Quality, listed
 
 POLICIES = ("last", "first", "sum", "mean", "max", "min", "error")
 Policy = Union[str, Mapping[str, str]]

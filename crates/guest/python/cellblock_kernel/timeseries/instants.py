@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cellblock_kernel.outputs.limits import many
 from cellblock_kernel.timeseries.quality import Quality, clipped
 
 _EPOCH_TEXT = r"[+-]?\d{9,}(?:\.\d+)?"
@@ -49,7 +50,7 @@ def read(values: pd.Series, label: str, column: str, errors: str, quality: Quali
         )
     quality.note(
         "unreadable_times",
-        f"{label}: {bad.size} of {len(values)} rows were left out because {column!r} holds no time, first in row {first}: {shown}",
+        f"{label}: {many(bad.size, 'row')} of {len(values)} left out: {column!r} holds no time, first in row {first}: {shown}",
         series=column,
         rows=int(bad.size),
         first_row=first,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cellblock_kernel.outputs.limits import many
+from cellblock_kernel.outputs.primitive import with_article
 from cellblock_kernel.timeseries import buckets, duplicates, prepare
 from cellblock_kernel.timeseries.kinds import is_number, long_columns, measured, of_kind
 from cellblock_kernel.timeseries.prepare import Freq, Timed
@@ -50,7 +52,7 @@ def read(
 ) -> Matrix:
     """Reads wide tables and long rows."""
     if not isinstance(policy, str):
-        raise TypeError(f"duplicates is a {type(policy).__name__}; expected one of {', '.join(duplicates.POLICIES)}")
+        raise TypeError(f"duplicates is {with_article(type(policy).__name__)}; expected one of {', '.join(duplicates.POLICIES)}")
     duplicates.check(policy)
     whole = table(data, _LABEL)
     for column in (entity_col, value_col):
@@ -103,15 +105,17 @@ def _long(source: Timed, entity_col: Any, value_col: Any, freq: Freq | None, pol
     codes, entities = pd.factorize(source.table[entity_col].to_numpy(), use_na_sentinel=True)
     nameless = np.flatnonzero(codes < 0)
     if nameless.size:
-        message = f"{nameless.size} of {len(codes)} rows have no {entity_col!r}, the first is row {nameless[0]}"
+        message = f"{many(nameless.size, 'row')} of {len(codes)} without {entity_col!r}, the first is row {nameless[0]}"
         if errors == "raise":
             raise ValueError(f'{message}; repair them, or pass errors="coerce" to exclude them')
         quality.note("unnamed_rows", f"{message}; they were excluded", rows=int(nameless.size))
     values = _without_infinities(_numbers(source.table[value_col], value_col, quality)[:, None], [value_col], quality)[:, 0]
     named = codes >= 0
-    codes, values, times = codes[named], values[named], source.times[named]
-    samples = [_samples_of_rows(codes, times, values)]
-    bucket = _grid(Timed(source.table, times, source.name), freq, list(entities), samples, quality)
+    codes, values = codes[named], values[named]
+    rest = replace(source, times=source.times[named], written=source.written[named])
+    samples = [_samples_of_rows(codes, rest.times, values)]
+    bucket = _grid(rest, freq, list(entities), samples, quality)
+    times = rest.times
     floored = bucket.floor(times) if bucket else times
     rows, periods = pd.factorize(floored, sort=True)
     if len(periods) * len(entities) > _MOST_CELLS:

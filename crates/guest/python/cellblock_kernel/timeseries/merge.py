@@ -44,12 +44,13 @@ def safe_merge_timeseries(
         dict by column (the others: `last`). A null never counts as a sample; columns without numbers are not summed but
         take the last.
     tz: the zone in which days begin and of the result's index; `None` for UTC without a zone. Times without one are UTC. Numbers
-        are epochs in seconds, milliseconds, microseconds or nanoseconds, by their magnitude.
+        are epochs in seconds, milliseconds, microseconds or nanoseconds, by their magnitude. In buckets of days and longer, a
+        source whose times are all midnights of its own zone, or dates, keeps its dates.
     errors: a row without a readable time is an error (`raise`), or left out (`coerce`).
 
     Diagnostics are in `.attrs["data_quality"]`, a list of dicts with `code`, `message`, `series` and `details`, and among the
-    execution's findings: `duplicate_buckets`, `buckets_inferred`, `source_coverage`, `colliding_columns`, `unreadable_times`,
-    `mixed_epoch_units`, `times_guessed`, `empty_source`.
+    execution's findings: `duplicate_buckets`, `buckets_inferred`, `midnights_of_another_zone`, `source_coverage`,
+    `colliding_columns`, `unreadable_times`, `mixed_epoch_units`, `times_guessed`, `empty_source`.
 
     Raises `ValueError` (with the problem, its location and the valid choices) or `TypeError` (for an invalid source).
     """
@@ -102,12 +103,15 @@ def _columns(sources: list[Source], tables: list[pd.DataFrame], quality: Quality
     if named:
         # An alias that equals another source's prefixed column would not be unique, so it is left
         # out.
-        columns += [
-            (column, number, column)
-            for number, one in enumerate(tables)
-            for column in one.columns
-            if owners[column] == 1 and column not in taken
-        ]
+        aliases = [(column, number) for number, one in enumerate(tables) for column in one.columns if owners[column] == 1]
+        columns += [(column, number, column) for column, number in aliases if column not in taken]
+        hidden = [column for column, _ in aliases if column in taken]
+        if shared or hidden:
+            quality.note(
+                "colliding_columns",
+                f"{listed(shared + hidden)} can mean several columns, so only the prefixed columns exist",
+                columns=shared + hidden,
+            )
     elif shared:
         quality.note(
             "colliding_columns",

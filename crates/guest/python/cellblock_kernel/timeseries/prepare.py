@@ -10,7 +10,8 @@ from typing import Optional, Union
 import numpy as np
 import pandas as pd
 
-from cellblock_kernel.timeseries import buckets, clock, duplicates, instants
+from cellblock_kernel.outputs.limits import many
+from cellblock_kernel.timeseries import buckets, clock, duplicates, instants, midnights
 from cellblock_kernel.timeseries.buckets import Bucket
 from cellblock_kernel.timeseries.duplicates import Policy
 from cellblock_kernel.timeseries.quality import Quality, listed
@@ -29,6 +30,9 @@ class Timed:
     table: pd.DataFrame
     times: pd.DatetimeIndex
     name: str
+    label: str
+    written: pd.Series
+    """The times as they were passed."""
 
     def gaps(self) -> np.ndarray:
         """Returns the distances between its samples, in microseconds."""
@@ -61,8 +65,8 @@ def timed(
     times = instants.read(values, label, name, errors, quality)
     known = times.notna()
     if not known.all():
-        times, rest = times[known], rest[known]
-    return Timed(rest, times.tz_convert(zone or datetime.timezone.utc), name)
+        times, rest, values = times[known], rest[known], values[known]
+    return Timed(rest, times.tz_convert(zone or datetime.timezone.utc), name, label, values)
 
 
 def _without_rows(table: pd.DataFrame, time_col: str | None, label: str, zone: datetime.tzinfo | None) -> Timed:
@@ -70,13 +74,19 @@ def _without_rows(table: pd.DataFrame, time_col: str | None, label: str, zone: d
         _, name, rest = clock.find(table, time_col, label)
     except ValueError:
         name, rest = time_col or "time", table
-    return Timed(rest, pd.DatetimeIndex([], dtype="datetime64[us, UTC]").tz_convert(zone or datetime.timezone.utc), name)
+    times = pd.DatetimeIndex([], dtype="datetime64[us, UTC]").tz_convert(zone or datetime.timezone.utc)
+    return Timed(rest, times, name, label, pd.Series(times))
 
 
 def grid(sources: list[Timed], freq: Freq | None, steps: list[int], quality: Quality) -> Bucket | None:
-    """Returns the requested bucket, or the common one of the sources by their steps."""
-    if freq is not None:
-        return buckets.parse(freq)
+    """Returns the requested bucket, or the common one of the sources by their steps. In buckets of days, times that
+    are dates become days of the buckets' zone."""
+    bucket = buckets.parse(freq) if freq is not None else buckets.common(steps, [one.times for one in sources])
+    if bucket is not None and bucket.longest % buckets.DAY == 0:
+        for one in sources:
+            one.times = midnights.as_dates(one.written, one.times, bucket, one.label, quality)
+    if freq is not None or bucket is None:
+        return bucket
     bucket = buckets.common(steps, [one.times for one in sources])
     if bucket is not None:
         moved = sum(int((bucket.floor(one.times) != one.times).sum()) for one in sources)
@@ -149,7 +159,8 @@ def _time_columns(time_col: TimeColumn | None, sources: list[Source]) -> list[st
             raise ValueError(f"time_col names {listed(sorted(unknown))}, which is not a source")
         return [time_col.get(one.name) if one.name is not None else None for one in sources]
     if len(time_col) != len(sources):
-        raise ValueError(f"time_col has {len(time_col)} entries for {len(sources)} sources; give one name, or one per source")
+        given = f"time_col has {many(len(time_col), 'entry', 'entries')} for {many(len(sources), 'source')}"
+        raise ValueError(f"{given}; give one name, or one per source")
     return list(time_col)
 
 

@@ -78,11 +78,6 @@ def clipped(text: str, most: int = 120) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def many(count: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def listed(names: Any, most: int = 8) -> str:
     """Returns names for a message: the first few, and the number of others."""
     names = [clipped(repr(name), 60) for name in names]

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from cellblock_kernel.outputs.limits import many
+from cellblock_kernel.outputs.primitive import with_article
 from cellblock_kernel.timeseries.quality import listed
 
 # Keys under which APIs return their rows. A dict with only one of these is one source, not a source
@@ -71,7 +73,7 @@ def table(given: Any, label: str = "data") -> pd.DataFrame:
     elif isinstance(given, (list, tuple)):
         given = _rows(given, label)
     if not isinstance(given, pd.DataFrame):
-        raise TypeError(f"{label} is a {type(given).__name__}; expected {_SHAPES}")
+        raise TypeError(f"{label} is {with_article(type(given).__name__)}; expected {_SHAPES}")
     repeated = given.columns[given.columns.duplicated()].unique()
     if len(repeated):
         raise ValueError(f"{label} has several columns named {listed(repeated)}; rename them first")
@@ -91,7 +93,7 @@ def _rows(rows: Sequence[Any], label: str) -> pd.DataFrame:
         return pd.DataFrame([tuple(pair) for pair in rows], columns=["time", "value"])
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise TypeError(f"row {number} of {label} is a {type(row).__name__}; expected {_SHAPES}")
+            raise TypeError(f"row {number} of {label} is {with_article(type(row).__name__)}; expected {_SHAPES}")
     return pd.DataFrame(list(rows))
 
 
@@ -163,7 +165,7 @@ def _names(names: Sequence[str], count: int) -> list[str]:
     if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
         raise TypeError(f"names must be a list of non-empty strings, one per source, not {names!r}")
     if len(names) != count:
-        raise ValueError(f"names has {len(names)} entries for {count} sources; give one per source")
+        raise ValueError(f"names has {many(len(names), 'entry', 'entries')} for {many(count, 'source')}; give one per source")
     if len(set(names)) != len(names):
         raise ValueError(f"names must differ from each other: {listed(names)}")
     return list(names)

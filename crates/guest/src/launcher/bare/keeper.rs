@@ -301,6 +301,9 @@ impl<'a> Keeper<'a> {
             let mut open = vec![theirs.as_raw_fd(), channel.as_raw_fd()];
             open.extend(doors.iter().map(AsRawFd::as_raw_fd));
             fds::close_all_but(&open)?;
+            if !self.launch.walled {
+                self.trees.give_way(None);
+            }
             let flock = Flock {
                 place,
                 user,

@@ -236,7 +236,7 @@ async fn a_root_filesystem_moves_to_another_store_as_one_file() {
 #[tokio::test]
 async fn packages_are_not_added_to_a_root_filesystem() {
     let (_home, image) = Layout::new().import();
-    let error = layer::resolve_layer(&image.unwrap(), &["six".to_owned()], Sink::silent())
+    let error = layer::resolve_layer(&image.unwrap(), &["six".to_owned()], u64::MAX, Sink::silent())
         .await
         .unwrap_err();
     assert!(matches!(error, LayerError::RootFilesystem { .. }), "{error}");

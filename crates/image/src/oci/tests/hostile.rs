@@ -122,7 +122,7 @@ fn devices_pipes_and_sparse_files_are_named() {
         .import();
     let image = image.unwrap();
     assert!(!image.tree().join("dev/sda").exists());
-    assert_eq!(image.manifest().notes, ["1 devices below its /dev were left out"]);
+    assert_eq!(image.manifest().notes, ["1 device below its /dev was left out"]);
 }
 
 #[test]

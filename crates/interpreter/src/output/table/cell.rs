@@ -8,6 +8,7 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
+use cellblock_protocol::text::counted;
 use serde_json::{Map, Number, Value};
 
 /// Number of characters that all shown cells of a table share.
@@ -129,7 +130,7 @@ fn clip(text: &str, room: Room) -> String {
 }
 
 fn bytes(bytes: &[u8]) -> Value {
-    format!("<{} bytes>", bytes.len()).into()
+    format!("<{}>", counted(bytes.len(), "byte")).into()
 }
 
 fn list(items: &dyn Array, room: Room) -> Value {

@@ -10,9 +10,11 @@ use super::parquet::Writer;
 use super::stream::Batches;
 use crate::output::{DecodingLimits, OutputError};
 
-/// Writes the table of a stream as Parquet; the inner error says why there is no such form.
+/// Writes the table of a stream as Parquet; the inner error says why there is no such form. Without `types`, the columns are described
+/// by those of Arrow.
 pub(crate) fn stream_to_parquet<W: Write + Send>(
     blob: &Blob,
+    types: Option<impl Iterator<Item = String>>,
     rows: u64,
     limits: &DecodingLimits,
     into: W,
@@ -22,6 +24,9 @@ pub(crate) fn stream_to_parquet<W: Write + Send>(
         Err(why) => return Ok(Err(why)),
     };
     let schema = SchemaRef::clone(&batches.schema);
+    if let Some(types) = types {
+        return batches_to_parquet(&schema, types, rows, batches, into);
+    }
     let types = schema.fields().iter().map(|it| it.data_type().to_string());
     batches_to_parquet(&schema, types, rows, batches, into)
 }
@@ -54,7 +59,10 @@ pub(crate) fn batches_to_parquet<W: Write + Send>(
         Err(why) => return Ok(Err(why)),
     };
     for batch in batches {
-        writer.write(&batch?)?;
+        match writer.storable(&batch?) {
+            Ok(stored) => writer.write(&stored)?,
+            Err(why) => return Ok(Err(why)),
+        }
     }
     Ok(Ok(writer.finish()?))
 }

@@ -9,12 +9,15 @@ mod digest;
 pub(crate) mod fetched;
 mod message;
 mod order;
+pub(crate) mod order_cache;
 mod parquet;
 pub(crate) mod published;
 mod repetition;
 mod rows;
 mod schema;
 mod slice;
+mod sort_keys;
+mod storage;
 pub(crate) mod stream;
 
 use std::io::Write;
@@ -49,6 +52,19 @@ pub(super) struct Table<W> {
     pub(super) tail: Vec<Vec<Value>>,
 }
 
+impl Table<std::io::Sink> {
+    /// Returns the table without a file.
+    pub(super) fn without_file<W>(self) -> Table<W> {
+        Table {
+            file: Err(String::new()),
+            arrow_types: self.arrow_types,
+            nulls: self.nulls,
+            head: self.head,
+            tail: self.tail,
+        }
+    }
+}
+
 /// Reads a table, checks it against what the kernel says of it, and writes it.
 pub(super) fn store<W: Write + Send>(
     announced: &protocol::Dataframe,
@@ -64,8 +80,8 @@ pub(super) fn store<W: Write + Send>(
     compare(announced, &schema)?;
     let stored = stored_rows(announced)?;
     let columns = schema.fields().len();
-    let mut writer = match Writer::new(into, announced, &schema, None) {
-        Ok(writer) => writer,
+    let mut writer: Result<_, String> = match Writer::new(into, announced, &schema, None) {
+        Ok(writer) => Ok(writer),
         Err(why) => return Ok(unsupported(announced, why)),
     };
     let mut nulls = vec![0_u64; columns];
@@ -76,11 +92,25 @@ pub(super) fn store<W: Write + Send>(
                 "it has more than the {stored} rows that were announced"
             )));
         }
+        let stored = match &writer {
+            Ok(writer) => writer.storable(&batch),
+            Err(why) => Err(why.clone()),
+        };
         for (count, column) in nulls.iter_mut().zip(batch.columns()) {
             *count += column.logical_null_count() as u64;
         }
-        ends.take(&batch);
-        writer.write(&batch)?;
+        match stored {
+            Ok(stored) => {
+                ends.take(&stored);
+                if let Ok(writer) = &mut writer {
+                    writer.write(&stored)?;
+                }
+            }
+            Err(why) => {
+                ends.take(&batch);
+                writer = Err(why);
+            }
+        }
     }
     if batches.rows != stored {
         return Err(OutputError::table(format!(
@@ -95,7 +125,10 @@ pub(super) fn store<W: Write + Send>(
         .map(|field| field.data_type().to_string())
         .collect();
     Ok(Table {
-        file: Ok(writer.finish()?),
+        file: match writer {
+            Ok(writer) => Ok(writer.finish()?),
+            Err(why) => Err(why),
+        },
         arrow_types,
         nulls,
         head,

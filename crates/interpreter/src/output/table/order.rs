@@ -1,25 +1,23 @@
 //! Rows of a stored table in the order of one of its columns, of which no other column is read as a whole.
 
 use std::fs::File;
+use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow_ord::ord::make_comparator;
-use arrow_ord::sort::SortOptions;
-use arrow_select::concat::{concat, concat_batches};
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
-use parquet::arrow::ProjectionMask;
+use cellblock_artifact::ArtifactId;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 use parquet::file::metadata::PageIndexPolicy;
 
+use super::order_cache;
+use super::sort_keys::SortKeys;
 use crate::output::OutputError;
 
-/// Maximum size of the column's values in memory.
-const BYTES: usize = 512 << 20;
-
 /// An order of rows. Those with equal values keep theirs, those without a value are last.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowOrder {
     /// Index of the column, from 0.
     pub(crate) column: u32,
@@ -27,9 +25,10 @@ pub(crate) struct RowOrder {
 }
 
 impl RowOrder {
-    /// Reads so many rows, beginning with a row of this order. Returns also the number of rows of the whole table.
+    /// Reads so many rows of a stored table, beginning with a row of this order. Returns also the number of rows of the whole table.
     pub(super) fn read(
         self,
+        table: ArtifactId,
         file: File,
         first_row: u64,
         rows: u32,
@@ -39,18 +38,14 @@ impl RowOrder {
         let metadata = ArrowReaderMetadata::load(&file, options)?;
         let schema = metadata.schema();
         let total = metadata.metadata().file_metadata().num_rows();
-        let values = self.values(
-            file.try_clone().map_err(parquet::errors::ParquetError::from)?,
-            &metadata,
-        )?;
-        let chosen = self.choose(&values, first_row, rows)?;
+        let chosen = self.choose(table, &file, &metadata, (first_row, rows))?;
         if chosen.is_empty() {
             return Ok((RecordBatch::new_empty(schema.clone()), total));
         }
         let mut ascending = chosen.clone();
         ascending.sort_unstable();
         let ranges = ascending.iter().map(|row| *row as usize..*row as usize + 1);
-        let selection = RowSelection::from_consecutive_ranges(ranges, values.len());
+        let selection = RowSelection::from_consecutive_ranges(ranges, usize::try_from(total).unwrap_or(0));
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
             .with_row_selection(selection)
             .build()?;
@@ -59,72 +54,31 @@ impl RowOrder {
         let places = chosen
             .iter()
             .map(|row| ascending.partition_point(|other| other < row));
-        let places = UInt32Array::from_iter_values(places.filter_map(|place| u32::try_from(place).ok()));
+        let places =
+            arrow_array::UInt32Array::from_iter_values(places.filter_map(|place| u32::try_from(place).ok()));
         Ok((take_record_batch(&found, &places)?, total))
     }
 
-    /// Reads the column.
-    fn values(self, file: File, metadata: &ArrowReaderMetadata) -> Result<ArrayRef, OutputError> {
-        let columns = metadata.schema().fields().len();
-        let column = self.column as usize;
-        let field = metadata.schema().fields().get(column).ok_or_else(|| {
-            unordered(format!(
-                "it is {column}, but the table has {columns} columns; the first is 0"
-            ))
-        })?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
-        let only = ProjectionMask::roots(builder.parquet_schema(), [column]);
-        let (mut parts, mut bytes) = (Vec::new(), 0);
-        for batch in builder.with_projection(only).build()? {
-            let part = ArrayRef::clone(batch?.column(0));
-            bytes += part.get_array_memory_size();
-            if bytes > BYTES {
-                let reason = format!(
-                    "the column `{}` has more than {} MiB of values; sort the table in a cell and show it",
-                    field.name(),
-                    BYTES >> 20
-                );
-                return Err(unordered(reason));
-            }
-            parts.push(part);
-        }
-        if parts.is_empty() {
-            return Ok(arrow_array::new_empty_array(field.data_type()));
-        }
-        let parts: Vec<_> = parts.iter().map(AsRef::as_ref).collect();
-        Ok(concat(&parts)?)
-    }
-
-    /// Returns the numbers of the rows in this order. It sorts no more than these.
-    fn choose(self, values: &ArrayRef, first_row: u64, rows: u32) -> Result<Vec<u32>, OutputError> {
-        let options = SortOptions {
-            descending: self.descending,
-            nulls_first: false,
-        };
-        let compare = make_comparator(values, values, options)
-            .map_err(|_| unordered(format!("values of the type {} have no order", values.data_type())))?;
-        let order = |a: &u32, b: &u32| compare(*a as usize, *b as usize).then(a.cmp(b));
-        let count = u32::try_from(values.len())
-            .map_err(|_| unordered(format!("{} rows are too many to be sorted", values.len())))?;
-        let mut all: Vec<u32> = (0..count).collect();
+    /// Returns the numbers of so many rows in this order. An order that is small enough is kept for the next page; of a larger one, only
+    /// these rows are sorted.
+    fn choose(
+        self,
+        table: ArtifactId,
+        file: &File,
+        metadata: &ArrowReaderMetadata,
+        (first_row, rows): (u64, u32),
+    ) -> Result<Vec<u32>, OutputError> {
         let first = usize::try_from(first_row).unwrap_or(usize::MAX);
-        if first >= all.len() {
-            return Ok(Vec::new());
+        let page = |order: &[u32]| order.iter().skip(first).take(rows as usize).copied().collect();
+        if let Some(order) = order_cache::find(table, self) {
+            return Ok(page(&order));
         }
-        if first > 0 {
-            all.select_nth_unstable_by(first, order);
+        let keys = SortKeys::read(self, file, metadata)?;
+        if !order_cache::has_room(keys.rows()) {
+            return Ok(keys.sorted(first, rows as usize));
         }
-        let rest = &mut all[first..];
-        let wanted = rest.len().min(rows as usize);
-        if wanted < rest.len() {
-            rest.select_nth_unstable_by(wanted, order);
-        }
-        let chosen = &mut rest[..wanted];
-        chosen.sort_unstable_by(order);
-        Ok(chosen.to_vec())
+        let order = Arc::new(keys.sorted(0, usize::MAX));
+        order_cache::keep(table, self, Arc::clone(&order));
+        Ok(page(&order))
     }
-}
-
-fn unordered(reason: String) -> OutputError {
-    OutputError::Order { reason }
 }

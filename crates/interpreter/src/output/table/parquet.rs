@@ -1,16 +1,16 @@
 //! Tables as Parquet, the same bytes for the same table.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 use std::thread::{self, JoinHandle};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use cellblock_protocol as protocol;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
+use parquet::arrow::{ArrowWriter, encode_arrow_schema};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
@@ -18,8 +18,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use serde_json::json;
 
-use super::repetition;
 use super::schema::PANDAS;
+use super::{repetition, storage};
 use crate::output::OutputError;
 
 /// The rows of a row group, which is also how many rows a kernel sends at a time.
@@ -32,6 +32,8 @@ const MOST_THREADS: usize = 4;
 const DESCRIPTION: &str = "cellblock";
 /// The annotation by which a kernel restores a frame of a dataset.
 const FRAME: &str = "cellblock.frame";
+/// The annotation with the types of a table of which Parquet lacks some, by which a kernel restores their units.
+const TYPES: &str = "cellblock.schema";
 
 type Encoded = Result<Vec<ArrowColumnChunk>, OutputError>;
 
@@ -80,12 +82,11 @@ impl<W: Write + Send> Writer<W> {
         // It tells pandas how many rows there are, which is not so for a part of them.
         let pandas = schema.metadata().get(PANDAS).filter(|_| !announced.truncated);
         annotations.extend(pandas.map(|value| KeyValue::new(PANDAS.to_owned(), value.clone())));
-        let schema = SchemaRef::new(
-            schema
-                .as_ref()
-                .clone()
-                .with_metadata(std::collections::HashMap::new()),
-        );
+        let given = schema.as_ref().clone().with_metadata(HashMap::new());
+        let schema = storage::schema(&given);
+        if *schema != given {
+            annotations.push(KeyValue::new(TYPES.to_owned(), encode_arrow_schema(&given)));
+        }
         let properties = properties().set_key_value_metadata(Some(annotations)).build();
         let begun = ArrowWriter::try_new(into, SchemaRef::clone(&schema), Some(properties));
         match begun.and_then(ArrowWriter::into_serialized_writer) {
@@ -99,6 +100,11 @@ impl<W: Write + Send> Writer<W> {
             }),
             Err(error) => Err(format!("this table has no Parquet form: {error}")),
         }
+    }
+
+    /// Converts a batch to the types that are written; the error says why Parquet has no such column.
+    pub(super) fn storable(&self, batch: &RecordBatch) -> Result<RecordBatch, String> {
+        storage::batch(batch, &self.schema)
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {

@@ -40,7 +40,10 @@ pub(crate) fn to_parquet<W: Write + Send>(
     let mut digest = TableDigest::new(&schema);
     while let Some(batch) = batches.next().transpose()? {
         digest.take(&batch);
-        writer.write(&batch)?;
+        match writer.storable(&batch) {
+            Ok(stored) => writer.write(&stored)?,
+            Err(why) => return Ok(Err(why)),
+        }
     }
     if batches.rows != announced.rows {
         return Err(OutputError::table(format!(

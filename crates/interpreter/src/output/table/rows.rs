@@ -4,6 +4,7 @@ use std::fs::File;
 
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
+use cellblock_artifact::ArtifactId;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::reader::ChunkReader;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -66,12 +67,13 @@ impl SelectedRows {
 
     /// The same in an order.
     pub(super) fn in_order(
+        table: ArtifactId,
         file: File,
         order: RowOrder,
         first_row: u64,
         rows: u32,
     ) -> Result<Self, OutputError> {
-        let (batch, total) = order.read(file, first_row, rows)?;
+        let (batch, total) = order.read(table, file, first_row, rows)?;
         let schema = batch.schema();
         Ok(Self {
             total,
@@ -81,14 +83,19 @@ impl SelectedRows {
         })
     }
 
-    /// Reads them in the form of `head`.
-    pub(super) fn values(self) -> Result<Vec<Vec<Value>>, OutputError> {
-        let mut all = Vec::new();
-        for batch in self.batches {
-            let batch = batch?;
-            all.extend((0..batch.num_rows()).map(|row| cell::row(&batch, row, self.room)));
-        }
-        Ok(all)
+    /// Reads them in the form of `head`, one at a time.
+    pub(super) fn values(self) -> impl Iterator<Item = Result<Vec<Value>, OutputError>> {
+        let room = self.room;
+        self.batches.flat_map(move |batch| {
+            let (batch, failed) = match batch {
+                Ok(batch) => (Some(batch), None),
+                Err(error) => (None, Some(Err(error.into()))),
+            };
+            let rows = batch.into_iter().flat_map(move |batch| {
+                (0..batch.num_rows()).map(move |row| Ok(cell::row(&batch, row, room)))
+            });
+            failed.into_iter().chain(rows)
+        })
     }
 }
 
@@ -103,5 +110,5 @@ pub(crate) fn rows(
     first_row: u64,
     rows: u32,
 ) -> Result<Vec<Vec<Value>>, OutputError> {
-    SelectedRows::of(file, first_row, rows)?.values()
+    SelectedRows::of(file, first_row, rows)?.values().collect()
 }

@@ -197,6 +197,18 @@ impl<'a> Calls<'a> {
         true
     }
 
+    /// Answers a call that the cell itself has served, which counts against no limit but that of [`begin`](Self::begin).
+    #[must_use]
+    pub(super) fn confirm(&mut self, number: u64) -> bool {
+        let message = ToKernel::Answer {
+            call: number,
+            value: Value::Null,
+            value_in_blob: false,
+            error: None,
+        };
+        self.outbox.len() <= self.limits.calls as usize && self.outbox.push(&message, Vec::new()).is_ok()
+    }
+
     fn admit(&mut self, number: u64, call: HostCall) {
         let CallLimits {
             calls,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cellblock_sandbox::backend::{KeptKernel, Kernel};
 
 use super::{Checkpoint, CheckpointError};
+use crate::base::HeldLayer;
 use crate::checkpoint_error::MAX_NAME;
 use crate::lineage::Ledger;
 use crate::session::files::Collected;
@@ -50,7 +51,7 @@ pub(in crate::session) struct State {
     pub(in crate::session) standby: Standby,
     pub(in crate::session) lineage: Ledger,
     pub(in crate::session) collected: Collected,
-    pub(in crate::session) layers: Vec<String>,
+    pub(in crate::session) layers: Vec<HeldLayer>,
     pub(in crate::session) chain: ChainState,
     /// Names of the inputs.
     pub(in crate::session) inputs: Vec<String>,

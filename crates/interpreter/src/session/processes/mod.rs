@@ -35,7 +35,7 @@ pub(super) use table::Table;
 use refused::refused;
 
 /// Maximum number of ended processes of a session whose output is kept; the oldest are dropped first.
-pub const MAX_ENDED: usize = 16;
+pub const MAX_ENDED: usize = 64;
 /// Maximum number of bytes of output in one answer.
 pub const MAX_OUTPUT: u64 = 1 << 20;
 /// Maximum duration for which one request waits for output, or for a process to end.

@@ -13,6 +13,7 @@ use super::{
     MAX_ENDED, MAX_RUNNING, ProcessError, ProcessOrder, ProcessReport, ProcessSignal, ProcessState,
     output_file, signal,
 };
+use crate::base::HeldLayer;
 use crate::checkpoint_error::CheckpointError;
 use crate::error::Result;
 
@@ -28,7 +29,7 @@ struct Rows {
     /// The way to the sandbox that is there.
     link: Option<GuestLink>,
     /// Layers of packages that processes find.
-    layers: Vec<String>,
+    layers: Vec<HeldLayer>,
     /// Variables that name the proxy of the session, if it has one.
     way_out: BTreeMap<String, String>,
     entries: BTreeMap<u64, Entry>,
@@ -86,7 +87,7 @@ impl Default for Table {
 
 impl Table {
     /// Takes the way to the sandbox that is there, and what it has.
-    pub(super) fn attach(&self, link: GuestLink, layers: &[String], way_out: &BTreeMap<String, String>) {
+    pub(super) fn attach(&self, link: GuestLink, layers: &[HeldLayer], way_out: &BTreeMap<String, String>) {
         let mut rows = self.rows();
         rows.link = Some(link);
         rows.layers = layers.to_vec();

@@ -6,7 +6,7 @@ use cellblock_protocol::{Frame, FromKernel, KernelOutcome, Output, Primitive, Sc
 use cellblock_sandbox::backend::{BoxFuture, Ending, Kernel, Signal};
 use cellblock_sandbox::channel::{FrameReader, write_frame};
 use cellblock_sandbox::incoming::split;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -22,6 +22,10 @@ pub(in crate::session) enum Step {
     Stderr(Vec<u8>),
     /// An output of the cell.
     Show(i64),
+    /// An output under an ID, or one that replaces it.
+    Display(&'static str, i64, bool),
+    /// The removal of what was shown.
+    Clear(bool),
     /// An output and the end of another cell.
     Stray(i64),
     /// A call with this number to a method, with its number as the parameter.
@@ -46,6 +50,9 @@ pub(in crate::session) enum Last {
     /// Its process exits while a child holds its channel and pipes open.
     Exits,
 }
+
+/// Number of the calls that clear, each of which is answered before the next.
+const CLEARED: u64 = 1 << 40;
 
 /// Signals that were sent to a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +125,36 @@ impl Player {
                 Step::Show(value) => write_frame(&mut channel, &shown(NUMBER, value), &[])
                     .await
                     .unwrap(),
+                Step::Display(id, value, replaces) => {
+                    let mut message = shown(NUMBER, value);
+                    if let FromKernel::Output {
+                        display_id, update, ..
+                    } = &mut message
+                    {
+                        (*display_id, *update) = (Some(id.to_owned()), replaces);
+                    }
+                    write_frame(&mut channel, &message, &[]).await.unwrap();
+                }
+                Step::Clear(wait) => {
+                    let message = FromKernel::Call {
+                        call: CLEARED,
+                        method: "clear".to_owned(),
+                        params: json!({"wait": wait}),
+                    };
+                    write_frame(&mut channel, &message, &[]).await.unwrap();
+                    let answer = requests.next().await.unwrap().unwrap().message;
+                    assert!(
+                        matches!(
+                            answer,
+                            ToKernel::Answer {
+                                call: CLEARED,
+                                error: None,
+                                ..
+                            }
+                        ),
+                        "{answer:?}"
+                    );
+                }
                 Step::Stray(value) => {
                     let other = NUMBER - 1;
                     write_frame(&mut channel, &shown(other, value), &[])
@@ -202,6 +239,8 @@ fn shown(cell: u64, value: i64) -> FromKernel {
     FromKernel::Output {
         cell,
         index: 0,
+        display_id: None,
+        update: false,
         output: Output::Primitive(Primitive {
             name: None,
             value: Scalar::Integer(value),

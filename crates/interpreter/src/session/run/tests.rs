@@ -10,6 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::scripted::{Last, NUMBER, Sent, Step, start};
 use super::*;
+use crate::execution::UnsentOutputs;
 use crate::session::calls::BuiltIn;
 use crate::session::interrupts::interrupts;
 
@@ -156,6 +157,7 @@ fn check(steps: &[Step], last: Last, most: usize, ran: Ran, events: &[Event], se
             Event::Stdout(bytes) => told.0.extend_from_slice(bytes),
             Event::Stderr(bytes) => told.1.extend_from_slice(bytes),
             Event::Output(output) => told.2.push(output),
+            Event::Display(_) | Event::Clear { .. } => panic!("{event:?}"),
         }
     }
     assert_eq!(values(told.2), values(&ran.outputs));
@@ -216,9 +218,89 @@ fn a_cell_that_writes_more_than_it_may_is_interrupted_and_its_output_is_kept_wit
         .iter()
         .map(|event| match event {
             Event::Stdout(bytes) | Event::Stderr(bytes) => bytes.len(),
-            Event::Output(_) => 0,
+            Event::Output(_) | Event::Display(_) | Event::Clear { .. } => 0,
         })
         .sum();
     assert!(told <= 200, "{told} bytes were told");
     assert!(ran.stdout.finish().truncated);
+}
+
+/// Returns the outputs and the text at the end of a cell, and the outputs that a reader gets that cannot take one back.
+fn at_the_end(steps: &[Step]) -> (Vec<i64>, String, Vec<i64>) {
+    let (ran, events, _) = block_on(play(steps, Last::Done, &limits(), LONG));
+    assert_eq!(ran.outputs_dropped, 0);
+    let mut unsent = UnsentOutputs::default();
+    let sent = events.into_iter().filter_map(|event| match unsent.pass(event)? {
+        Event::Output(output) => Some(output),
+        _ => None,
+    });
+    let sent: Vec<_> = sent.collect();
+    let rest = unsent.rest(&ran.outputs);
+    let read = values(sent.iter().chain(rest));
+    (values(&ran.outputs), ran.stdout.finish().text, read)
+}
+
+#[test]
+fn a_display_is_shown_once_with_its_last_value() {
+    let steps = [
+        Step::Show(1),
+        Step::Display("a", 2, false),
+        Step::Show(3),
+        Step::Display("a", 4, false),
+        Step::Display("a", 5, true),
+        Step::Display("of an earlier cell", 6, true),
+        Step::Display("of an earlier cell", 7, true),
+    ];
+    let (shown, _, read) = at_the_end(&steps);
+    assert_eq!(shown, [1, 5, 3, 5, 7]);
+    assert_eq!(read, shown);
+}
+
+#[test]
+fn what_is_cleared_is_gone_at_once_or_with_the_next_thing() {
+    let print = |text: &str| Step::Stdout(text.as_bytes().to_vec());
+    let steps = [
+        print("a"),
+        Step::Display("d", 1, false),
+        Step::Clear(false),
+        print("b"),
+        // It was removed, so that there is nothing to replace.
+        Step::Display("d", 2, true),
+        Step::Show(3),
+    ];
+    let (shown, text, read) = at_the_end(&steps);
+    assert_eq!((shown, text.as_str(), read), (vec![3], "b", vec![3]));
+    let steps = [Step::Show(1), print("a"), Step::Clear(true)];
+    let (shown, text, read) = at_the_end(&steps);
+    assert_eq!((shown, text.as_str(), read), (vec![1], "a", vec![1]));
+    for next in [Step::Show(2), print("b")] {
+        let steps = [
+            Step::Clear(true),
+            Step::Show(1),
+            print("a"),
+            Step::Clear(true),
+            next,
+        ];
+        let (shown, text, read) = at_the_end(&steps);
+        assert!(!shown.contains(&1) && !text.contains('a'), "{shown:?} {text}");
+        assert_eq!(read, shown);
+    }
+}
+
+#[test]
+fn more_than_the_limit_may_be_shown_in_place_of_others() {
+    let limits = Limits {
+        outputs: 2,
+        ..limits()
+    };
+    let updates = (0..20).flat_map(|value| {
+        [
+            Step::Display("a", value, value > 0),
+            Step::Clear(true),
+            Step::Display("b", value, false),
+        ]
+    });
+    let steps: Vec<_> = updates.collect();
+    let (ran, ..) = block_on(play(&steps, Last::Done, &limits, LONG));
+    assert_eq!((values(&ran.outputs), ran.outputs_dropped), (vec![19], 0));
 }

@@ -28,7 +28,7 @@ pub(super) fn findings(emitted: &Emitted<'_>, policy: &DerivationPolicy) -> Vec<
         match artifact {
             Artifact::Image(figure, ..) => lines.extend(of_figure(figure)),
             // What was decoded is right, so this reads again what can be read.
-            Artifact::Chart(chart, rows) => {
+            Artifact::Chart(chart, _, rows) => {
                 if let Ok(chart) = chart::from_json(&chart.spec, rows, None, None, None) {
                     of_charts.extend(of_chart(&chart));
                 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cellblock_artifact::{ArtifactEnvelope, ArtifactId};
+use cellblock_protocol::text::counted;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use crate::execution::{Execution, Outcome};
 use crate::finding::Finding;
 use crate::output::Output;
 use crate::rejection::Rejection;
+use crate::render::redraw::redrawn;
 
 /// What came of a call.
 #[derive(Clone, Debug)]
@@ -59,8 +61,11 @@ impl Derived {
 
     /// What faces print and send.
     pub fn envelope(&self) -> Envelope {
-        let stdout = self.execution.as_ref().map(|it| it.stdout.text.as_str());
-        let stderr = self.execution.as_ref().map(|it| it.stderr.text.clone());
+        let stdout = self.execution.as_ref().map(|it| redrawn(&it.stdout.text));
+        let stderr = self
+            .execution
+            .as_ref()
+            .map(|it| redrawn(&it.stderr.text).into_owned());
         Envelope {
             ok: self.ok(),
             outcome: self.outcome.name(),
@@ -132,8 +137,13 @@ impl Derived {
     fn attempts(&self) -> String {
         match self.attempts_left {
             0 => "No attempts are left: answer without this tool, and say what is missing".to_owned(),
-            1 => "Repair the call and try again: 1 attempt is left".to_owned(),
-            left => format!("Repair the call and try again: {left} attempts are left"),
+            left => {
+                let verb = if left == 1 { "is" } else { "are" };
+                format!(
+                    "Repair the call and try again: {} {verb} left",
+                    counted(left, "attempt")
+                )
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Emitted<'a> {
     pub(super) artifacts: Vec<Artifact<'a>>,
     /// Figures that were drawn and not saved.
     pub(super) unsaved: usize,
+    /// Kinds of emissions that could not be stored; the note of the cell reports them.
+    unkept: Vec<ArtifactKind>,
 }
 
 /// One emission with its bytes.
@@ -23,8 +25,8 @@ pub(super) struct Emitted<'a> {
 pub(super) enum Artifact<'a> {
     /// A figure that was saved, with its words and its picture.
     Image(&'a Figure, &'a str, &'a ArtifactRef),
-    /// A chart, with its rows.
-    Chart(&'a Chart, Value),
+    /// A chart, with its document and rows.
+    Chart(&'a Chart, &'a ArtifactRef, Value),
 }
 
 impl<'a> Emitted<'a> {
@@ -36,12 +38,17 @@ impl<'a> Emitted<'a> {
                 Output::Result(answer) => found.result = Some(&answer.value),
                 Output::Figure(figure) => match (&figure.alt, &figure.image) {
                     (Some(alt), Some(image)) => found.artifacts.push(Artifact::Image(figure, alt, image)),
+                    // Its bytes were read, and could not be stored.
+                    (Some(_), None) if figure.width.is_some() => found.unkept.push(ArtifactKind::Image),
                     _ => found.unsaved += 1,
                 },
-                Output::Chart(chart) => {
-                    let rows = rows(chart, store).await?;
-                    found.artifacts.push(Artifact::Chart(chart, rows));
-                }
+                Output::Chart(chart) => match &chart.document {
+                    Some(document) => {
+                        let rows = rows(document, store).await?;
+                        found.artifacts.push(Artifact::Chart(chart, document, rows));
+                    }
+                    None => found.unkept.push(ArtifactKind::Chart),
+                },
                 _ => {}
             }
         }
@@ -53,14 +60,14 @@ impl<'a> Emitted<'a> {
             Artifact::Image(..) => ArtifactKind::Image,
             Artifact::Chart(..) => ArtifactKind::Chart,
         });
-        kinds.collect()
+        kinds.chain(self.unkept.iter().copied()).collect()
     }
 
     /// Says where it can be had, in the order of emission.
     pub(super) fn envelopes(&self, urls: &Urls) -> Vec<ArtifactEnvelope> {
         let envelopes = self.artifacts.iter().map(|artifact| match artifact {
             Artifact::Image(figure, alt, image) => envelope_of_image(figure, alt, image, urls),
-            Artifact::Chart(chart, rows) => envelope_of_chart(chart, rows.clone(), urls),
+            Artifact::Chart(chart, document, rows) => envelope_of_chart(chart, document, rows.clone(), urls),
         });
         envelopes.collect()
     }
@@ -74,8 +81,7 @@ fn envelope_of_image(figure: &Figure, alt: &str, image: &ArtifactRef, urls: &Url
     ArtifactEnvelope::Image(envelope)
 }
 
-fn envelope_of_chart(chart: &Chart, rows: Value, urls: &Urls) -> ArtifactEnvelope {
-    let document = &chart.document;
+fn envelope_of_chart(chart: &Chart, document: &ArtifactRef, rows: Value, urls: &Urls) -> ArtifactEnvelope {
     let mut envelope =
         ArtifactEnvelope::chart(urls, document.sha256, document.bytes, chart.spec.clone(), rows);
     envelope.alt.clone_from(&chart.alt);
@@ -93,8 +99,8 @@ fn envelope_of_chart(chart: &Chart, rows: Value, urls: &Urls) -> ArtifactEnvelop
 }
 
 /// The rows of a chart, from its document.
-async fn rows(chart: &Chart, store: &Store) -> Result<Value> {
-    let document = store.get(chart.document.sha256).await?;
+async fn rows(document: &ArtifactRef, store: &Store) -> Result<Value> {
+    let document = store.get(document.sha256).await?;
     let mut document: Value = serde_json::from_slice(&document).map_err(crate::output::OutputError::from)?;
     Ok(document.get_mut("data").map(Value::take).unwrap_or_default())
 }

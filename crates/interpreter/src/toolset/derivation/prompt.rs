@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cellblock_image::Manifest;
+use cellblock_image::{ImageSpec, Manifest};
 
 use super::policy::DerivationPolicy;
 use super::tools::{CODE_INTERPRETER, RENDER_CHART};
@@ -16,6 +16,21 @@ use crate::render::CHARS_PER_TOKEN;
 use crate::render::plain::line;
 
 mod text;
+
+/// Packages whose modules have other names.
+const IMPORTED_AS: [(&str, &str); 11] = [
+    ("beautifulsoup4", "bs4"),
+    ("fonttools", "fontTools"),
+    ("odfpy", "odf"),
+    ("pillow", "PIL"),
+    ("python-calamine", "python_calamine"),
+    ("python-dateutil", "dateutil"),
+    ("python-docx", "docx"),
+    ("python-pptx", "pptx"),
+    ("pyyaml", "yaml"),
+    ("scikit-learn", "sklearn"),
+    ("vl-convert-python", "vl_convert"),
+];
 
 /// Characters of one alias' summary.
 const SUMMARY: usize = 200;
@@ -85,29 +100,47 @@ pub fn lines(aliases: &AliasStore) -> Vec<AliasLine> {
     aliases.aliases().into_iter().map(line).collect()
 }
 
-/// What an image's cells may import, as `import` names it: what it loads beforehand, or where it loads nothing, its packages. Network
-/// clients are left out even where an image's policy lets them in.
+/// What an image's cells may import, as `import` names it: what it loads beforehand, and its packages; of a shipped image, those that
+/// it is made for. Network clients are left out even where an image's policy lets them in.
 pub fn libraries(manifest: &Manifest) -> Vec<String> {
-    let names: Vec<_> = if manifest.preload.is_empty() {
-        manifest.packages.iter().map(|it| it.name.as_str()).collect()
-    } else {
-        manifest.preload.iter().map(String::as_str).collect()
+    let made_for = ImageSpec::shipped(&manifest.name).ok().flatten();
+    let is_meant = |package: &str| {
+        let requirements = made_for.as_ref().map(|spec| spec.requirements.as_str());
+        requirements.is_none_or(|lines| lines.lines().any(|line| named(line) == package))
     };
+    let packages = manifest.packages.iter().map(|it| it.name.as_str());
+    let packages = packages.filter(|name| is_meant(name)).map(imported_as);
+    let preloaded = manifest.preload.iter().map(|module| {
+        let top = module.split('.').next().unwrap_or(module);
+        top.to_owned()
+    });
     let mut libraries = Vec::new();
-    for name in names {
-        let top = name.split('.').next().unwrap_or(name).to_owned();
-        if !is_client(manifest, &top) && !libraries.contains(&top) {
-            libraries.push(top);
+    for name in preloaded.chain(packages) {
+        if !is_client(manifest, &name) && !libraries.contains(&name) {
+            libraries.push(name);
         }
     }
     libraries
+}
+
+/// Returns the package that a line of requirements names.
+fn named(line: &str) -> &str {
+    let end = line.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
+    &line[..end.unwrap_or(line.len())]
+}
+
+/// Returns the name by which code imports a package.
+fn imported_as(package: &str) -> String {
+    let other = IMPORTED_AS.iter().find(|(name, _)| *name == package);
+    other.map_or_else(|| package.replace('-', "_"), |(_, module)| (*module).to_owned())
 }
 
 /// Whether the image's audit found a network client of this name, by its distribution or by its module.
 fn is_client(manifest: &Manifest, name: &str) -> bool {
     manifest.audit.findings.iter().any(|found| {
         let module = Path::new(&found.path).file_stem();
-        found.client.replace('-', "_") == name || module.is_some_and(|module| module == name)
+        found.client.replace('-', "_").eq_ignore_ascii_case(name)
+            || module.is_some_and(|module| module == name)
     })
 }
 

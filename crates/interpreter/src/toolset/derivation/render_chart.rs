@@ -2,6 +2,7 @@
 
 use cellblock_artifact::{About, ArtifactEnvelope, CHART, ChartArtifact, Kind, Picture};
 use cellblock_protocol::InputFormat;
+use cellblock_protocol::text::counted;
 use serde_json::Value;
 
 use super::coverage;
@@ -222,7 +223,9 @@ impl Derivation {
 fn of_error(error: ChartError) -> Vec<Rejection> {
     let mut found: Vec<_> = error.problems.into_iter().map(of_problem).collect();
     if let (Some(last), more @ 1..) = (found.last_mut(), error.more) {
-        last.message = format!("{} ({more} more problems are not listed)", last.message);
+        let verb = if more == 1 { "is" } else { "are" };
+        let more = counted(more, "more problem");
+        last.message = format!("{} ({more} {verb} not listed)", last.message);
     }
     found
 }

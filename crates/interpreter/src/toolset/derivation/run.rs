@@ -19,6 +19,7 @@ use crate::contract::{
 use crate::error::{Error, Result};
 use crate::execution::{Event, Execution, Outcome};
 use crate::finding::Finding;
+use crate::output::why_unkept;
 use crate::rejection::Rejection;
 use crate::session::Session;
 use crate::shared::Shared;
@@ -204,7 +205,7 @@ impl Derivation {
             let emitted = Emitted::read(&execution.outputs, &self.shared.store).await?;
             self.judge(contract, &emitted, &mut derived);
             if derived.ok() {
-                self.accept(&emitted, &mut derived).await?;
+                self.accept(&emitted, &mut derived).await;
             }
         }
         execution.outcome = derived.outcome.clone();
@@ -230,19 +231,17 @@ impl Derivation {
     }
 
     /// Takes over what was emitted, and records the result as one that later calls can derive from.
-    async fn accept(&self, emitted: &Emitted<'_>, derived: &mut Derived) -> Result<()> {
+    async fn accept(&self, emitted: &Emitted<'_>, derived: &mut Derived) {
         derived.artifacts = emitted.envelopes(&self.policy.urls);
         let Some(result) = emitted.result else {
-            return Ok(());
+            return;
         };
         derived.result = Some(result.clone());
         match self.aliases.record(TOOL, result).await {
             Ok(entry) => derived.output_alias = Some(entry.alias.clone()),
             // The call has its result; only later calls cannot derive from it.
-            Err(error) if error.code().is_some() => derived.findings.push(not_recorded(&error)),
-            Err(error) => return Err(error.into()),
+            Err(error) => derived.findings.push(not_recorded(&error)),
         }
-        Ok(())
     }
 
     /// What the call said that it derives from.
@@ -307,6 +306,16 @@ impl Derivation {
 }
 
 fn not_recorded(error: &AliasError) -> Finding {
+    // What is not the caller's to repair may name the host's paths.
+    let error = if error.code().is_some() {
+        error.to_string()
+    } else {
+        tracing::warn!(
+            error = error as &dyn std::error::Error,
+            "could not record a result"
+        );
+        why_unkept(error).to_owned()
+    };
     Finding {
         code: "result_not_recorded".to_owned(),
         message: format!("the result has no alias, so that later calls cannot derive from it: {error}"),

@@ -126,6 +126,33 @@ fn chart() -> Value {
         },
         "required": ["key"],
     });
+    let side = json!({"type": "string", "enum": ["left", "right"]});
+    let place = json!({"type": ["string", "number"]});
+    let color = json!({"type": "string", "description": "#rgb, #rrggbb, #rrggbbaa or a CSS color name."});
+    let line = json!({
+        "type": "object",
+        "description": "A line across the chart at one value: give x or y.",
+        "properties": {
+            "x": place.clone(),
+            "y": {"type": "number"},
+            "label": {"type": "string"},
+            "color": color.clone(),
+            "yAxis": side.clone(),
+        },
+    });
+    let area = json!({
+        "type": "object",
+        "description": "A span of the chart: give x1 and x2, or y1 and y2, or all.",
+        "properties": {
+            "x1": place.clone(),
+            "x2": place,
+            "y1": {"type": "number"},
+            "y2": {"type": "number"},
+            "label": {"type": "string"},
+            "color": color,
+            "yAxis": side,
+        },
+    });
     let kinds = [
         "line",
         "bar",
@@ -156,8 +183,8 @@ fn chart() -> Value {
             "legend": {"type": "boolean"},
             "stacked": {"type": "boolean"},
             "brush": {"type": "boolean"},
-            "referenceLines": {"type": "array", "items": {"type": "object"}},
-            "referenceAreas": {"type": "array", "items": {"type": "object"}},
+            "referenceLines": {"type": "array", "items": line},
+            "referenceAreas": {"type": "array", "items": area},
             "ohlc": {
                 "type": "object",
                 "description": "The columns of a candlestick chart.",

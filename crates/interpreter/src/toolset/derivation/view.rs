@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use cellblock_artifact::ArtifactEnvelope;
+use cellblock_protocol::text::counted;
 
 use super::derived::Derived;
 use crate::render::{self, Block, CHARS_PER_TOKEN};
@@ -31,7 +32,11 @@ impl Derived {
             let _ = write!(text, "\nfinding {}: {}", finding.code, finding.message);
         }
         if self.findings.len() > FINDINGS {
-            let _ = write!(text, "\n({} more findings)", self.findings.len() - FINDINGS);
+            let _ = write!(
+                text,
+                "\n({})",
+                counted(self.findings.len() - FINDINGS, "more finding")
+            );
         }
         let left = tokens.saturating_sub(text.chars().count() / CHARS_PER_TOKEN);
         self.ran(&mut text, left.max(LEAST));

@@ -16,6 +16,9 @@ pub(crate) const MAX_CONTENT: u64 = 5 * 1024 * 1024;
 /// The most bytes of a command with its arguments. Longer ones have no room in a frame, nor in Linux' own limits.
 const MAX_COMMAND: usize = 512 * 1024;
 
+/// Maximum number of packages that a command names.
+const MAX_PACKAGES: usize = 50;
+
 /// Arguments of `sandbox_exec`.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -26,6 +29,9 @@ pub struct ExecArgs {
     /// Seconds after which it is killed with everything that it has started.
     #[schemars(default = "default_timeout", range(max = 300), extend("exclusiveMinimum" = 0))]
     pub timeout: f64,
+    /// Packages that commands need in addition to those of the image, such as `six==1.17.0`. The session keeps them.
+    #[schemars(default, length(max = 50))]
+    pub requirements: Vec<String>,
     /// Why the call is made; it changes nothing.
     #[schemars(default)]
     pub reasoning_trace: Option<String>,
@@ -88,6 +94,7 @@ impl ExecArgs {
         Self {
             command: command.into_iter().map(Into::into).collect(),
             timeout: default_timeout(),
+            requirements: Vec::new(),
             reasoning_trace: None,
         }
     }
@@ -103,25 +110,25 @@ impl ExecArgs {
                 &command,
             ));
         };
-        let command = command
-            .into_iter()
-            .map(|part| match part {
-                Value::String(part) => Ok(part),
-                other => Err(wrong("command", "a list of texts", &other)),
-            })
-            .collect::<Result<_, _>>()?;
+        let command = texts("command", command)?;
         let timeout = match fields.optional("timeout") {
             None => default_timeout().min(longest.as_secs_f64()),
             Some(value) => value
                 .as_f64()
                 .ok_or_else(|| wrong("timeout", "a number of seconds", &value))?,
         };
+        let requirements = match fields.optional("requirements") {
+            None => Vec::new(),
+            Some(Value::Array(packages)) => texts("requirements", packages)?,
+            Some(other) => return Err(wrong("requirements", "a list of texts", &other)),
+        };
         let args = Self {
             command,
             timeout,
+            requirements,
             reasoning_trace: fields.optional_text("reasoning_trace")?,
         };
-        fields.finish(&["command", "timeout", "reasoning_trace"])?;
+        fields.finish(&["command", "timeout", "requirements", "reasoning_trace"])?;
         Ok(args)
     }
 
@@ -137,6 +144,12 @@ impl ExecArgs {
         if bytes > MAX_COMMAND {
             return Err(format!(
                 "`command` has {bytes} bytes (max {MAX_COMMAND}): write a file with sandbox_write_file and name it instead"
+            ));
+        }
+        if self.requirements.len() > MAX_PACKAGES {
+            let packages = self.requirements.len();
+            return Err(format!(
+                "`requirements` has {packages} packages, the limit is {MAX_PACKAGES}"
             ));
         }
         let maximum = longest.as_secs_f64();
@@ -248,7 +261,20 @@ impl Fields {
     }
 
     fn take(&mut self, name: &str) -> Result<Value, String> {
-        self.optional(name).ok_or_else(|| format!("`{name}` is missing"))
+        self.optional(name).ok_or_else(|| {
+            // Some models send the whole call as the arguments.
+            let wrapper = ["parameters", "arguments", "input"].into_iter().find(|wrapper| {
+                self.0
+                    .get(*wrapper)
+                    .is_some_and(|inner| inner.get(name).is_some())
+            });
+            match wrapper {
+                Some(wrapper) => {
+                    format!("`{name}` is inside `{wrapper}`; pass what `{wrapper}` holds as the arguments")
+                }
+                None => format!("`{name}` is missing"),
+            }
+        })
     }
 
     fn text(&mut self, name: &str) -> Result<String, String> {
@@ -276,6 +302,14 @@ impl Fields {
             )),
         }
     }
+}
+
+fn texts(name: &str, values: Vec<Value>) -> Result<Vec<String>, String> {
+    let texts = values.into_iter().map(|value| match value {
+        Value::String(text) => Ok(text),
+        other => Err(wrong(name, "a list of texts", &other)),
+    });
+    texts.collect()
 }
 
 fn wrong(name: &str, wanted: &str, found: &Value) -> String {
@@ -313,6 +347,10 @@ mod tests {
     fn a_complaint_names_the_field() {
         for (args, told) in [
             (json!({}), "`command` is missing"),
+            (
+                json!({"tool": "sandbox_exec", "parameters": {"command": ["ls"]}}),
+                "`command` is inside `parameters`; pass what `parameters` holds as the arguments",
+            ),
             (json!([]), "the arguments must be an object, not a list"),
             (
                 json!({"command": "ls"}),
@@ -323,12 +361,16 @@ mod tests {
                 "`command` must be a list of texts, not a number",
             ),
             (
+                json!({"command": ["ls"], "requirements": "six"}),
+                "`requirements` must be a list of texts, not a text",
+            ),
+            (
                 json!({"command": ["ls"], "timeout": "60"}),
                 "`timeout` must be a number of seconds, not a text",
             ),
             (
                 json!({"command": ["ls"], "cwd": "/"}),
-                "there is no argument \"cwd\"; the arguments are command, timeout, reasoning_trace",
+                "there is no argument \"cwd\"; the arguments are command, timeout, requirements, reasoning_trace",
             ),
         ] {
             assert_eq!(complaint(ExecArgs::parse(args, MAX_TIMEOUT)), told);

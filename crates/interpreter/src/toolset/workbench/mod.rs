@@ -167,10 +167,10 @@ impl Workbench {
         let order = CommandOrder {
             argv: args.command,
             timeout,
-            requirements: Vec::new(),
+            requirements: args.requirements,
             env: BTreeMap::new(),
             stream_bytes: exec::STREAM_BYTES,
-            keep_whole: true,
+            for_model: true,
             files: exec::FILES,
             listener: Some(Box::new(self.shared.events.clone())),
         };

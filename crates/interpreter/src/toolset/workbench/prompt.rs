@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use cellblock_protocol::text::counted;
+
 use super::Profile;
 use super::args::{DEFAULT_TIMEOUT, MAX_CONTENT};
 use super::exec::{FILES, STREAM_BYTES};
@@ -78,7 +80,7 @@ pub(super) fn prompt(profile: Profile, longest: Duration, datasets: &Described<'
     let _ = write!(
         text,
         "- Time: {} s, up to {} s with `timeout`; then a command is killed with all that it has started\n\
-         - No network: nothing can be downloaded or installed\n\
+         - No network: nothing can be downloaded, and `pip install` does nothing; name packages that the image lacks in `requirements` of `{EXEC}`\n\
          - Files: below /tmp/ or /workspace/ only; /tmp/data/ is read-only; at most {MAX_CONTENT} bytes per written file\n\
          - Output: {} KiB of each stream; of more the middle is left out, and a line there says which file has all of it\n\
          - Results: at most {FILES} files of /tmp/output/ are handed over per command\n\
@@ -127,12 +129,20 @@ fn describe(text: &mut String, dataset: &Mounted) {
     let shape = &dataset.shape;
     if let Some(rows) = shape.rows {
         let about = if shape.about { "about " } else { "" };
-        let _ = write!(text, " — {about}{rows} rows × {} columns", shape.columns.len());
+        let _ = write!(
+            text,
+            " — {about}{} × {}",
+            counted(rows, "row"),
+            counted(shape.columns.len(), "column")
+        );
     } else if !shape.columns.is_empty() {
-        let _ = write!(text, " — {} columns", shape.columns.len());
+        let _ = write!(text, " — {}", counted(shape.columns.len(), "column"));
     } else {
-        let _ = write!(text, " — {} bytes", dataset.bytes);
+        let _ = write!(text, " — {}", counted(dataset.bytes, "byte"));
         return;
+    }
+    if let Some(separator) = shape.separator {
+        let _ = write!(text, " separated by {separator:?}");
     }
     for (index, column) in shape.columns.iter().take(COLUMNS).enumerate() {
         // A header is data: it must not end the line and begin another.

@@ -22,11 +22,11 @@ async fn a_small_value_is_shown_whole() {
         .unwrap();
     assert_eq!(
         store.model_view("price_1", 100).unwrap(),
-        "price_1: object, 1 keys, 11 bytes\n  value: {\"usd\":1.5}"
+        "price_1: object, 1 key, 11 bytes\n  value: {\"usd\":1.5}"
     );
     assert_eq!(
         store.model_view("pretty", 100).unwrap(),
-        "pretty: object, 1 keys, 12 bytes\n  value: {\n  \"a\": 1\n}"
+        "pretty: object, 1 key, 12 bytes\n  value: {\n  \"a\": 1\n}"
     );
 }
 

@@ -88,6 +88,10 @@ fn series() -> impl Strategy<Value = Series> {
         SeriesKind::Area,
         SeriesKind::Image,
         SeriesKind::Hist,
+        SeriesKind::Pie,
+        SeriesKind::Box,
+        SeriesKind::Heatmap,
+        SeriesKind::Other,
     ]);
     (
         any::<u32>(),
@@ -97,8 +101,9 @@ fn series() -> impl Strategy<Value = Series> {
         vec(scalar(), 0..4),
         any::<u64>(),
         of(prop::num::f64::NORMAL),
+        prop::collection::btree_map(text(), vec(scalar(), 0..4), 0..3),
     )
-        .prop_map(|(axes, label, kind, x, y, points, coverage)| Series {
+        .prop_map(|(axes, label, kind, x, y, points, coverage, columns)| Series {
             axes,
             label,
             kind,
@@ -106,6 +111,7 @@ fn series() -> impl Strategy<Value = Series> {
             y,
             points,
             coverage,
+            columns,
         })
 }
 
@@ -352,7 +358,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
             text(),
             text(),
             any::<u32>(),
-            (prop::sample::select(&Language::ALL[..]), mode),
+            (prop::sample::select(&Language::ALL[..]), texts(), mode),
             any::<bool>(),
             any::<(bool, bool, bool)>(),
             (vec(reference(format.clone()), 0..3), of(any::<u64>())),
@@ -363,7 +369,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                     code,
                     name,
                     line,
-                    (language, mode),
+                    (language, argv, mode),
                     echo,
                     (store, last, report_names),
                     (references, grace_ms),
@@ -374,6 +380,7 @@ pub(crate) fn to_kernel() -> impl Strategy<Value = ToKernel> {
                         name,
                         line,
                         language,
+                        argv,
                         mode,
                         echo,
                         store,
@@ -435,6 +442,15 @@ fn cell_error() -> impl Strategy<Value = CellError> {
     })
 }
 
+fn finding() -> impl Strategy<Value = Finding> {
+    (text(), text(), of(text()), value().boxed()).prop_map(|(code, message, series, details)| Finding {
+        code,
+        message,
+        series,
+        details,
+    })
+}
+
 /// Generates any message from a kernel to the host.
 pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
     let outcome = prop::sample::select(vec![
@@ -450,19 +466,12 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
         line,
         message,
     });
-    let finding =
-        (text(), text(), of(text()), value().boxed()).prop_map(|(code, message, series, details)| Finding {
-            code,
-            message,
-            series,
-            details,
-        });
     let rest = (
         of(vec(variable, 0..3)),
         any::<u32>(),
         vec(rejection, 0..3),
         any::<bool>(),
-        vec(finding, 0..3),
+        vec(finding(), 0..3),
         of(names()),
     );
     prop_oneof![
@@ -472,11 +481,20 @@ pub(crate) fn from_kernel() -> impl Strategy<Value = FromKernel> {
             python
         }),
         // Boxed, because values of every arm are on the stack at the same time.
-        (any::<u64>(), any::<u32>(), output().boxed()).prop_map(|(cell, index, output)| FromKernel::Output {
-            cell,
-            index,
-            output
-        }),
+        (
+            any::<u64>(),
+            any::<u32>(),
+            output().boxed(),
+            of(text()),
+            any::<bool>()
+        )
+            .prop_map(|(cell, index, output, display_id, update)| FromKernel::Output {
+                cell,
+                index,
+                output,
+                display_id,
+                update,
+            }),
         (
             any::<u64>(),
             outcome,

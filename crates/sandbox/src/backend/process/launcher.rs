@@ -21,7 +21,7 @@ use crate::backend::Ending;
 use crate::error::{DuringIo, Result, SandboxErrorKind};
 
 /// Maximum time until the keep is ready.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_mins(1);
 /// Maximum time for the launcher to report a kernel's exit status after its process has ended.
 const STATUS_LIMIT: Duration = Duration::from_secs(2);
 

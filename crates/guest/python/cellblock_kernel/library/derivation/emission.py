@@ -14,7 +14,7 @@ from cellblock_kernel.outputs import drawing, plot, registry
 from cellblock_kernel.outputs.limits import Limits
 from cellblock_kernel.outputs.output import Output
 from cellblock_kernel.outputs.plot import Screen
-from cellblock_kernel.outputs.primitive import qualified
+from cellblock_kernel.outputs.primitive import qualified, with_article
 
 # Maximum length of a note in characters.
 _NOTE = 300
@@ -65,7 +65,7 @@ def save_figure(alt: str, title: str | None = None, fig: Any = None) -> None:
         raise ValueError("save_figure: the figure is empty: draw on it before saving it")
     output = registry.describe(fig, None, _kernel.limits)
     if output.header.get("type") != "figure":
-        raise TypeError(f"save_figure: fig is a {qualified(fig)}: pass a matplotlib figure or axes, or an Altair chart")
+        raise TypeError(f"save_figure: fig is {with_article(qualified(fig))}: pass a matplotlib figure or axes, or an Altair chart")
     if not output.blobs:
         raise ValueError(f"save_figure: the figure could not be drawn: {output.header.get('note') or 'it has no picture'}")
     output.header["alt"] = alt.strip()
@@ -85,7 +85,7 @@ def render_chart(spec: Mapping[str, Any], data: Any, title: str | None = None, *
     _texts("render_chart", alt if alt is not None else "-", title)
     if not isinstance(spec, Mapping):
         example = "{'type': 'line', 'xKey': 'date', 'series': [{'key': 'price'}]}"
-        raise TypeError(f"render_chart: spec is a {qualified(spec)}: pass a dict such as {example}")
+        raise TypeError(f"render_chart: spec is {with_article(qualified(spec))}: pass a dict such as {example}")
     plain = Plain("spec")
     described = plain.value(dict(spec))
     rows = _rows(data)
@@ -108,7 +108,7 @@ def _texts(helper: str, alt: Any, title: Any) -> None:
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"{helper}: alt says in words what is shown, and has to be a text that is not empty; it is {alt!r:.100}")
     if title is not None and not isinstance(title, str):
-        raise TypeError(f"{helper}: title has to be a text or None; it is a {qualified(title)}")
+        raise TypeError(f"{helper}: title has to be a text or None; it is {with_article(qualified(title))}")
 
 
 def _current_figure() -> Any:
@@ -124,7 +124,8 @@ def _rows(data: Any) -> list[dict[str, Any]]:
     if isinstance(rows, dict):
         rows = _transposed(rows)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise TypeError(f"render_chart: data is a {qualified(data)} that holds no rows: pass a list of dicts or a data frame")
+        found = with_article(qualified(data))
+        raise TypeError(f"render_chart: data is {found} that holds no rows: pass a list of dicts or a data frame")
     for number, row in enumerate(rows):
         for key, value in row.items():
             if isinstance(value, bool):

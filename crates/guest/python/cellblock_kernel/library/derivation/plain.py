@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
-from cellblock_kernel.outputs.primitive import qualified
+from cellblock_kernel.outputs.primitive import qualified, with_article
 
 _DEPTH = 100
 # Integers of 64 bits, signed or unsigned: readers of JSON round larger ones.
@@ -172,9 +172,9 @@ class Plain:
                 try:
                     made = form()
                 except ValueError as error:
-                    self._refuse(path, f"is a {qualified(value)} that Python cannot hold ({error})", "cast it first")
+                    self._refuse(path, f"is {with_article(qualified(value))} that Python cannot hold ({error})", "cast it first")
                 return self.value(made, path, depth)
-        return self._refuse(path, f"is a {qualified(value)}", "convert it to numbers, text, lists and dicts")
+        return self._refuse(path, f"is {with_article(qualified(value))}", "convert it to numbers, text, lists and dicts")
 
     def _check_polars(self, value: Any, path: str) -> None:
         """Rejects nanoseconds: Python's times end at microseconds, and Polars truncates when it creates them."""
@@ -209,7 +209,7 @@ class Plain:
         if kind and kind in "biufUTO" and hasattr(value, "tolist"):
             return self.value(value.tolist(), path, depth)
         return self._refuse(
-            path, f"is a {qualified(value)} of type {getattr(value, 'dtype', '?')}", "convert it to numbers or text"
+            path, f"is {with_article(qualified(value))} of type {getattr(value, 'dtype', '?')}", "convert it to numbers or text"
         )
 
     def _duration(self, value: Any, path: str) -> float | None:
@@ -241,7 +241,7 @@ class Plain:
             return self.value(value.tolist(), path, depth)
         if isinstance(value, (pandas.Period, pandas.Interval)):
             return str(value)
-        return self._refuse(path, f"is a {qualified(value)}", "convert it to numbers, text, lists and dicts")
+        return self._refuse(path, f"is {with_article(qualified(value))}", "convert it to numbers, text, lists and dicts")
 
     def records(self, frame: Any, path: str, depth: int = 0) -> list[dict[str, Any]]:
         """Returns the rows of a pandas data frame, with its index among the columns unless it only counts."""

@@ -248,5 +248,17 @@ fn libraries_are_what_an_image_loads_without_network_clients() {
         found.clone(),
     );
     assert_eq!(libraries(&loads), ["scipy", "numpy"]);
+    let mut shipped = manifest(json!(["pandas", "pptx"]), json!([]));
+    shipped.name = "default".into();
+    let names = [
+        "duckdb",
+        "packaging",
+        "pandas",
+        "python-pptx",
+        "vl-convert-python",
+    ];
+    let packages = names.map(|name| json!({"name": name, "version": "2"}));
+    shipped.packages = serde_json::from_value(json!(packages)).unwrap();
+    assert_eq!(libraries(&shipped), ["pandas", "pptx", "duckdb", "vl_convert"]);
     assert_eq!(libraries(&manifest(json!([]), found)), ["numpy"]);
 }

@@ -1,0 +1,40 @@
+//! A kind of server that this build cannot read. Its URL is rejected, so that nothing here is called.
+
+use std::future::{Ready, ready};
+use std::time::Instant;
+
+use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind, FetchAnswer};
+use serde_json::{Map, Value};
+
+use super::describe::Description;
+use super::result::Limits;
+use super::statement::Rendered;
+use super::target::Server;
+
+pub(super) fn query(
+    _: &Server,
+    _: &Rendered,
+    _: &Map<String, Value>,
+    _: Limits,
+    _: Instant,
+) -> Ready<Result<FetchAnswer, ConnectorError>> {
+    ready(Err(unread()))
+}
+
+pub(super) fn check(_: &Server, _: Instant) -> Ready<Result<(), ConnectorError>> {
+    ready(Err(unread()))
+}
+
+pub(super) fn describe(
+    _: &Server,
+    _: &[Rendered],
+    _: usize,
+    _: Instant,
+) -> Ready<Result<Description, ConnectorError>> {
+    ready(Err(unread()))
+}
+
+fn unread() -> ConnectorError {
+    let kind = ConnectorErrorKind::Provider { status: None };
+    ConnectorError::new(kind, "this build cannot read such a database")
+}

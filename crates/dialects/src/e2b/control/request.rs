@@ -1,0 +1,136 @@
+//! The body of `POST /sandboxes`. A field that is accepted is enforced; others are refused by name.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::error::{Answer, Problem};
+use super::super::options::E2bOptions;
+use super::network::NetworkConfig;
+use crate::bounded::{BoundedDescription, BoundedName};
+
+/// Names that stand for the server's image: E2B's base template, and that of its code interpreter.
+pub(super) const TEMPLATES: [&str; 3] = ["base", "code-interpreter-v1", "code-interpreter-beta"];
+/// Tag that E2B's templates have without any other.
+const DEFAULT_TAG: &str = "default";
+/// Bytes of metadata, and of environment variables.
+const MAX_TEXT: usize = 64 * 1024;
+
+/// A sandbox to create. Fields that nothing enforces are read so that they are refused by name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct NewSandbox {
+    #[serde(rename = "templateID")]
+    pub(super) template: Option<BoundedName>,
+    pub(super) timeout: Option<u64>,
+    pub(super) auto_pause: Option<bool>,
+    auto_pause_memory: Option<bool>,
+    pub(super) auto_resume: Option<AutoResume>,
+    pub(super) secure: Option<bool>,
+    #[serde(rename = "allow_internet_access")]
+    pub(super) internet: Option<bool>,
+    pub(super) network: Option<NetworkConfig>,
+    pub(super) metadata: Option<BoundedDescription<BTreeMap<String, String>>>,
+    pub(super) env_vars: Option<BoundedDescription<BTreeMap<String, String>>>,
+    mcp: Option<BTreeMap<String, Value>>,
+    iam: Option<Iam>,
+    volume_mounts: Option<Vec<Value>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct AutoResume {
+    pub(super) enabled: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Iam {
+    tokens: Option<BTreeMap<String, Value>>,
+}
+
+impl NewSandbox {
+    /// One without a token, and otherwise with the defaults.
+    pub(super) fn unsecured() -> Self {
+        Self {
+            secure: Some(false),
+            ..Self::default()
+        }
+    }
+
+    /// Rejects what this server would not do.
+    pub(super) fn check(&self, options: &E2bOptions) -> Answer<()> {
+        let template = self.template.as_ref().map_or("", |it| it.as_str());
+        check_template(template, options)?;
+        if self.auto_pause_memory == Some(false) {
+            return Err(Problem::unenforced("autoPauseMemory", &false, MEMORY));
+        }
+        // Values of the next ones may be secrets.
+        if let Some(names) = self.mcp.as_ref().filter(|it| !it.is_empty()) {
+            let names: Vec<_> = names.keys().collect();
+            let why = "this server starts no MCP servers in sandboxes; run them with commands";
+            return Err(Problem::unenforced("mcp", &names, why));
+        }
+        let tokens = self.iam.as_ref().and_then(|it| it.tokens.as_ref());
+        if let Some(names) = tokens.filter(|it| !it.is_empty()) {
+            let names: Vec<_> = names.keys().collect();
+            let why = "sandboxes have no workload identity; pass credentials with `envs`";
+            return Err(Problem::unenforced("iam.tokens", &names, why));
+        }
+        if let Some(mounts) = self.volume_mounts.as_ref().filter(|it| !it.is_empty()) {
+            let why = "this server has no volumes for E2B's clients; write files into the sandbox";
+            return Err(Problem::unenforced("volumeMounts", mounts, why));
+        }
+        for (name, map) in [("metadata", &self.metadata), ("envVars", &self.env_vars)] {
+            let pairs = map.iter().flat_map(|map| map.iter());
+            let bytes: usize = pairs.map(|(name, value)| name.len() + value.len()).sum();
+            if bytes > MAX_TEXT {
+                return Err(Problem::invalid(format!(
+                    "`{name}` has {bytes} bytes, the limit is {MAX_TEXT}"
+                )));
+            }
+        }
+        self.check_variables()
+    }
+
+    fn check_variables(&self) -> Answer<()> {
+        for (name, value) in self.env_vars.iter().flat_map(|map| map.iter()) {
+            if let Some(wrong) = [name, value].into_iter().find(|it| it.contains('\0')) {
+                return Err(Problem::invalid(format!(
+                    "`envVars`: {wrong:?} contains a NUL character"
+                )));
+            }
+            if name.is_empty() || name.contains('=') {
+                return Err(Problem::invalid(format!(
+                    "`envVars`: {name:?} is not the name of a variable"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The reason why a sandbox is not saved without its memory.
+pub(super) const MEMORY: &str = "a paused sandbox stays in memory, and nothing is saved to disk. Leave the field out to keep variables \
+                                 and processes, or write files elsewhere and kill the sandbox";
+
+fn check_template(template: &str, options: &E2bOptions) -> Answer<()> {
+    let is_known = |name: &str| TEMPLATES.contains(&name) || options.templates.iter().any(|it| it == name);
+    if template.is_empty() {
+        return Err(Problem::invalid(
+            "`templateID` is missing; use \"base\" or \"code-interpreter-v1\"",
+        ));
+    }
+    match template.split_once(':') {
+        _ if is_known(template) => Ok(()),
+        Some((name, DEFAULT_TAG)) if is_known(name) => Ok(()),
+        Some((name, tag)) if is_known(name) => Err(Problem::invalid(format!(
+            "`templateID`: the tag `{tag}` of `{template}` does not exist: this server has one image, without builds; use \"{name}\""
+        ))),
+        _ => Err(Problem::not_found(format!(
+            "template '{template}' not found; this server has one image, which \"base\" and \"code-interpreter-v1\" stand for, and \
+             the names that `dialects: {{e2b: {{templates: […]}}}}` lists"
+        ))),
+    }
+}
