@@ -19,7 +19,7 @@ use cellblock_jail::scratch::RoomDir;
 use cellblock_jail::tree;
 use cellblock_protocol::{FromGuest, GENERATION, Stream, ToGuest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 
 use channel::Channel;
 use command::{Command, Ended, Order};
@@ -461,12 +461,24 @@ impl Guest {
             }
             command.feed.flush();
             let ended = command.ended.is_some();
+            // What stderr has before stdout is read comes after all that stdout had by then.
+            let errors = match &command.stderr {
+                Some(pipe) if is_ready(pipe)? => {
+                    let bytes = ioctl_fionread(pipe).during("look at a command's output")?;
+                    Some(usize::try_from(bytes).unwrap_or(CHUNK).clamp(1, CHUNK))
+                }
+                _ => None,
+            };
             for (stream, pipe) in [
                 (Stream::Stdout, &mut command.stdout),
                 (Stream::Stderr, &mut command.stderr),
             ] {
                 let Some(open) = pipe else { continue };
-                match read_ready(open)? {
+                let most = match stream {
+                    Stream::Stdout => Some(CHUNK),
+                    Stream::Stderr => errors,
+                };
+                match most.map_or(Ok(None), |most| read_ready(open, most))? {
                     // Another process that holds it open got it from the command, but is not part
                     // of it.
                     None if ended => *pipe = None,
@@ -534,14 +546,20 @@ fn exited(exec: u64, ended: Ended) -> FromGuest {
     }
 }
 
-/// Reads once from a pipe or terminal: `None` if it has no data yet, empty at its end.
-fn read_ready(pipe: &OwnedFd) -> Result<Option<Vec<u8>>> {
+/// Whether a pipe or terminal has data, or is at its end.
+fn is_ready(pipe: &OwnedFd) -> Result<bool> {
     let mut polled = [PollFd::new(pipe, PollFlags::IN)];
     poll(&mut polled, Some(&Timespec::default())).during("look at a command's output")?;
-    if polled[0].revents().is_empty() {
+    Ok(!polled[0].revents().is_empty())
+}
+
+/// Reads once from a pipe or terminal, at most so many bytes: `None` if it has no data yet, empty at
+/// its end.
+fn read_ready(pipe: &OwnedFd, most: usize) -> Result<Option<Vec<u8>>> {
+    if !is_ready(pipe)? {
         return Ok(None);
     }
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; most];
     let read = match rustix::io::read(pipe, &mut chunk) {
         // Nobody has the other end of the terminal any more.
         Err(Errno::IO) => 0,

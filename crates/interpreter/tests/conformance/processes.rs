@@ -220,6 +220,21 @@ fn the_streams_of_a_process_are_told_apart_in_one_order() {
 }
 
 #[test]
+fn what_is_written_to_stderr_comes_after_what_was_written_to_stdout_before_it() {
+    block_on(async {
+        let session = session().await;
+        let code = "import os\nfor _ in range(20_000): os.write(1, b'o'), os.write(2, b'e')";
+        let id = start(&session, order(["python", "-c", code])).await;
+        let mut ahead = 0;
+        for (at, stream) in all(&session, &id).await.bytes().enumerate() {
+            ahead += if stream == b'o' { 1 } else { -1 };
+            assert!(ahead >= 0, "byte {at} came before what was written before it");
+        }
+        assert_eq!(ahead, 0);
+    });
+}
+
+#[test]
 fn a_signal_reaches_a_process_and_kill_also_what_it_started() {
     block_on(async {
         let session = session().await;
