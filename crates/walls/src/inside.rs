@@ -10,11 +10,12 @@ use cellblock_sandbox::Limits;
 use rustix::time::{ClockId, Timespec, clock_settime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use tokio_vsock::{VMADDR_CID_ANY, VsockAddr, VsockListener};
 
 use crate::wake::Wake;
+use listener::StreamListener;
 use port::SerialPort;
 
+mod listener;
 mod port;
 
 /// Pause between two attempts to connect to a socket that is not there before the restore.
@@ -44,7 +45,7 @@ pub enum Door {
     /// A serial port, which stays open: closing it would discard what a host has sent.
     Port(SerialPort),
     /// The host looks for the machine.
-    Listener(VsockListener),
+    Listener(StreamListener),
 }
 
 impl FromStr for HostAddress {
@@ -69,9 +70,7 @@ impl HostAddress {
     /// Prepares for a host that appears after the restore.
     pub fn door(&self) -> io::Result<Door> {
         match self {
-            Self::Vsock(port) => {
-                VsockListener::bind(VsockAddr::new(VMADDR_CID_ANY, *port)).map(Door::Listener)
-            }
+            Self::Vsock(port) => StreamListener::vsock(*port).map(Door::Listener),
             Self::Port(name) => SerialPort::open(name).map(Door::Port),
             Self::Socket(path) => Ok(Door::Socket(path.clone())),
         }
@@ -108,7 +107,7 @@ impl Door {
     /// Waits until there is a host.
     async fn open(&self) -> io::Result<Box<dyn Channel>> {
         match self {
-            Self::Listener(listener) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Listener(listener) => Ok(Box::new(listener.accept().await?)),
             Self::Port(port) => Ok(Box::new(port.stream().await?)),
             Self::Socket(path) => loop {
                 match UnixStream::connect(path).await {

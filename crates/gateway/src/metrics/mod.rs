@@ -2,6 +2,7 @@
 
 mod names;
 mod provider;
+mod recorder;
 #[cfg(test)]
 mod tests;
 
@@ -12,44 +13,34 @@ use std::time::Duration;
 use cellblock_interpreter::conversion::ConversionPlace;
 use cellblock_interpreter::{Interpreter, page};
 use metrics::{counter, gauge, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::records::Quota;
 use cellblock_agent::wire::TokenUsage;
 
 pub(crate) use provider::Observed;
 
-use names::{Kind, METRICS};
+use recorder::PrometheusRecorder;
 
 /// Names of models that get a label; clients may make up others where a provider has any model.
 const MOST_MODELS: usize = 100;
 
 /// One for the process, as counting is; `None` where the program around us has another.
-static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+static RECORDER: OnceLock<Option<PrometheusRecorder>> = OnceLock::new();
 
 /// Begins to count. Only the first call does something; a [`Gateway`](crate::Gateway) makes it, too, but what an engine counts while
 /// it starts comes before.
 pub fn start() {
-    HANDLE.get_or_init(|| {
-        let mut builder = PrometheusBuilder::new();
-        for metric in METRICS {
-            if let Kind::Histogram(buckets) = metric.kind {
-                let name = Matcher::Full(metric.name.to_owned());
-                builder = builder.set_buckets_for_metric(name, buckets).ok()?;
-            }
-        }
-        let handle = builder.install_recorder().ok()?;
-        for metric in METRICS {
-            metric.describe();
-        }
+    RECORDER.get_or_init(|| {
+        let recorder = PrometheusRecorder::default();
+        metrics::set_global_recorder(recorder.clone()).ok()?;
         gauge!(names::BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-        Some(handle)
+        Some(recorder)
     });
 }
 
 /// All of it, in the text form of Prometheus.
 pub(crate) fn render(interpreter: Option<&Interpreter>) -> Option<String> {
-    let handle = HANDLE.get()?.as_ref()?;
+    let recorder = RECORDER.get()?.as_ref()?;
     #[expect(clippy::cast_precision_loss, reason = "counts and sizes are small")]
     let number = |count: usize| count as f64;
     if let Some(interpreter) = interpreter {
@@ -58,8 +49,7 @@ pub(crate) fn render(interpreter: Option<&Interpreter>) -> Option<String> {
     }
     gauge!(names::CONVERSIONS).set(number(ConversionPlace::running()));
     gauge!(names::TABLE_ORDERS).set(number(page::order_bytes()));
-    handle.run_upkeep();
-    Some(handle.render())
+    Some(recorder.render())
 }
 
 /// A request has come.

@@ -1,16 +1,14 @@
 //! Every metric: its name, kind, labels and meaning.
 
 use cellblock_agent::metrics::{TOOL_CALL_SECONDS, TOOL_CALLS, TURNS};
-use metrics::{describe_counter, describe_gauge, describe_histogram};
 
 /// A metric.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Metric {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the page of the reference"))]
-    labels: &'static [&'static str],
-    help: &'static str,
+    pub(super) labels: &'static [&'static str],
+    pub(super) help: &'static str,
 }
 
 /// What a metric is.
@@ -58,6 +56,12 @@ const CLAIM: &[f64] = &[
 
 /// All of them, by name. Those of executions and sandboxes are counted by the interpreter, whichever face asked for them.
 pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "cellblock_artifacts_healed_total",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Damaged artifacts that were restored from the remote store.",
+    },
     Metric {
         name: AUTH_FAILURES,
         kind: Kind::Counter,
@@ -258,13 +262,13 @@ pub(super) const METRICS: &[Metric] = &[
     },
 ];
 
-impl Metric {
-    /// Tells the recorder what it means.
-    pub(super) fn describe(&self) {
-        match self.kind {
-            Kind::Counter => describe_counter!(self.name, self.help),
-            Kind::Gauge => describe_gauge!(self.name, self.help),
-            Kind::Histogram(_) => describe_histogram!(self.name, self.help),
+impl Kind {
+    /// The name that Prometheus gives it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram(_) => "histogram",
         }
     }
 }
@@ -281,11 +285,7 @@ pub(super) fn page() -> String {
          | name | kind | labels | meaning |\n|---|---|---|---|\n",
     );
     for metric in METRICS {
-        let kind = match metric.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
-        };
+        let kind = metric.kind.name();
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         let labels = labels.join(", ");
         // Writing to a string does not fail.
