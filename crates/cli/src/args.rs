@@ -26,7 +26,6 @@ pub(crate) mod inside;
 pub(crate) mod key;
 pub(crate) mod mcp;
 pub(crate) mod process;
-pub(crate) mod renamed;
 pub(crate) mod repeated;
 pub(crate) mod runs;
 pub(crate) mod serve;

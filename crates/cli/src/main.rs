@@ -48,8 +48,7 @@ const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let parsed = args::renamed::check(&arguments).and_then(|()| args::repeated::parse(&arguments));
-    let code = match parsed {
+    let code = match args::repeated::parse(&arguments) {
         Ok(cli) => start(cli),
         Err(error) => refuse(&error, &arguments),
     };

@@ -45,7 +45,6 @@ mod projects;
 pub mod quotas;
 pub mod records;
 pub mod remote;
-mod renamed;
 mod replicas;
 mod responses;
 mod retry;

@@ -1,5 +1,4 @@
-//! How settings are written: [`Time`] and [`Size`], with units, and the names that were [`renamed`];
-//! which addresses need a permission ([`is_public`]); and the error of a build that lacks what a setting needs ([`MissingFeature`]).
+//! How settings are written: [`Time`] and [`Size`], with units; which addresses need a permission ([`is_public`]); and the error of a build that lacks what a setting needs ([`MissingFeature`]).
 //!
 //! An options struct describes each of its settings once: the field is read from a configuration, its default is the struct's, its doc
 //! comment becomes the reference, and its type the JSON Schema. Fields that the program calculates with stay plain numbers and durations:
@@ -26,7 +25,6 @@
 
 mod address;
 mod feature;
-pub mod renamed;
 mod size;
 mod time;
 

@@ -34,7 +34,7 @@ pub(crate) struct McpArgs {
     #[arg(long = "dataset", value_name = "NAME=PATH", value_parser = parse_dataset)]
     pub(crate) datasets: Vec<DatasetArg>,
     /// End a session after it has been idle for this many seconds [default: 1800]
-    #[arg(long, alias = "idle", value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
     /// What happens then: `end`, or `hibernate`, which frees the memory of the session, keeps its files for a day, and with the
     /// backend gvisor also its variables

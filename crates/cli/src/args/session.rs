@@ -202,7 +202,7 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// End the session after it has been idle for this many seconds [default: 900]
-    #[arg(long, alias = "idle", value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
     /// What happens then: `end`, or `hibernate`, which frees the memory of the session, keeps its files for a day, and with the
     /// backend gvisor also its variables

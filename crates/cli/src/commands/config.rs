@@ -1,6 +1,5 @@
 //! `cellblock config`: what a server's configuration says.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::serve::plan::Plan;
@@ -34,17 +33,10 @@ async fn act(command: ConfigCommand) -> Result<String> {
             };
             let plan = Plan::of(&serve)?;
             plan.check().await?;
-            let mut text = String::new();
-            for warning in &plan.loaded.warnings {
-                let _ = writeln!(text, "warning: {warning}");
-            }
-            match &plan.loaded.file {
-                Some(file) => {
-                    let _ = write!(text, "{}: nothing is wrong", file.display());
-                }
-                None => text += "there is no file; nothing is wrong with the environment and the defaults",
-            }
-            Ok(text)
+            Ok(plan.loaded.file.map_or_else(
+                || "there is no file; nothing is wrong with the environment and the defaults".to_owned(),
+                |file| format!("{}: nothing is wrong", file.display()),
+            ))
         }
         ConfigCommand::Show { file, config } => Ok(load(file.or(config))?.show()),
         ConfigCommand::Schema => Ok(config::schema()),

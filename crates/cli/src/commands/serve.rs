@@ -67,9 +67,6 @@ async fn serve(args: &ServeArgs) -> Result<()> {
         warm,
         mcp,
     } = Plan::of(args)?;
-    for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
-    }
     // Before anything that takes long: a port that is taken is told at once.
     let listener = TcpListener::bind(options.listen)
         .await

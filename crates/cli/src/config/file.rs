@@ -12,7 +12,7 @@ use super::listen::Listen;
 use super::mistake::Mistake;
 use super::node::{Node, Origin, Value};
 use super::sections::providers::check_names;
-use super::{Settings, env, renamed, yaml};
+use super::{Settings, env, yaml};
 
 /// The file that is read where none is named, if it is there.
 pub(crate) const DEFAULT_FILE: &str = "cellblock.yaml";
@@ -39,8 +39,6 @@ pub(crate) struct Loaded {
     pub(super) tree: Node,
     /// The file, where there is one.
     pub(crate) file: Option<PathBuf>,
-    /// Keys under names that work in this release only.
-    pub(crate) warnings: Vec<Mistake>,
 }
 
 /// Why there is no configuration.
@@ -101,7 +99,6 @@ impl Sources {
                 },
             },
         };
-        let mut found = renamed::rename(&mut tree);
         env::overlay(&mut tree, self.variables).map_err(wrong)?;
         if let Some(Listen(address)) = self.listen {
             let listen = Node {
@@ -117,9 +114,7 @@ impl Sources {
             };
             tree.set(&["records".to_owned()], records);
         }
-        found.add(renamed::rename(&mut tree));
         let mut check = Check::new(&tree);
-        check.mistakes = found.mistakes;
         check_names(&mut check);
         if !check.mistakes.is_empty() {
             return Err(ConfigError::Wrong(check.mistakes));
@@ -128,12 +123,7 @@ impl Sources {
         settings.unite(&mut check);
         settings.check(&mut check);
         match check.mistakes {
-            none if none.is_empty() => Ok(Loaded {
-                settings,
-                tree,
-                file,
-                warnings: found.warnings,
-            }),
+            none if none.is_empty() => Ok(Loaded { settings, tree, file }),
             mistakes => Err(ConfigError::Wrong(mistakes)),
         }
     }

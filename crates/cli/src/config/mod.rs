@@ -18,7 +18,6 @@ mod offer;
 mod records;
 #[cfg(test)]
 pub(crate) mod reference;
-mod renamed;
 pub(crate) mod schema;
 mod sections;
 mod show;

@@ -19,17 +19,6 @@ pub(super) enum Origin {
     Argument(&'static str),
 }
 
-impl Origin {
-    /// What overrides what: an argument a variable, and a variable a file.
-    pub(super) const fn rank(&self) -> u8 {
-        match self {
-            Self::File { .. } => 0,
-            Self::Variable(_) => 1,
-            Self::Argument(_) => 2,
-        }
-    }
-}
-
 impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

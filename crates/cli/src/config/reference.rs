@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use cellblock_settings::renamed::{FIELDS, FLAGS, KEYS, Renamed};
 use serde_json::Value;
 
 use super::{Settings, env, schema};
@@ -21,16 +20,6 @@ and its origin, and `cellblock config schema` prints the [JSON Schema](config.sc
 - A **size** is a number of bytes, or a number and a unit: `512MiB`, `2GB`.
 - A relative **path** is relative to the file's own directory.
 - Never write keys of providers or MCP servers in this file: `key_env` names an environment variable, `key_file` a file.
-";
-
-const RENAMED: &str = "
-## Renamed settings
-
-This release accepts the old names of keys, fields of requests and flags, each with a warning; the next one rejects
-them. `cellblock config check` shows where old keys are. Both names together are an error.
-
-| section, route or command | old name | new name |
-|---|---|---|
 ";
 
 /// The page.
@@ -81,10 +70,6 @@ Environment variables override the file. A variable's name is `{0}` and the path
             } else {
                 self.table(&self.properties(schema), &defaults[key]);
             }
-        }
-        self.text.push_str(RENAMED);
-        for Renamed { within, old, new } in KEYS.iter().chain(FIELDS).chain(FLAGS) {
-            let _ = writeln!(self.text, "| `{within}` | `{old}` | `{new}` |");
         }
         self.text
     }

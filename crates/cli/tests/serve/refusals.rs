@@ -160,15 +160,6 @@ fn the_configuration_check_rejects_the_same_as_serve() {
             checked.stderr
         );
     }
-    let old = run("sessions: {idle: 5m}\n", &["config", "check", "--no-model"]);
-    assert_eq!(
-        (old.code(), old.stdout.as_str()),
-        (
-            0,
-            "warning: cellblock.yaml:1:18: `sessions.idle`: renamed to `idle_timeout`; the next release rejects the old name\n\
-             cellblock.yaml: nothing is wrong\n"
-        )
-    );
     let shown = run(demo, &["config", "show", "--config", "cellblock.yaml"]);
     assert_eq!(shown.code(), 0, "{}", shown.stderr);
 }

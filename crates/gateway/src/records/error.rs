@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 
 use super::database::DatabaseError;
 use super::database::postgres::{PostgresError, is_full, is_lost, problem};
-use super::database::schema::known;
+use super::database::schema::{is_too_old, known};
 use super::database::url::RootsError;
 
 /// Why records cannot be read or written.
@@ -26,6 +26,19 @@ pub enum RecordsError {
         "open the records at `{place}`: they have schema {found}, and this version knows {known}; run the newer version, or use other records"
     )]
     Newer {
+        /// Where they are.
+        place: String,
+        /// Theirs.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// They were written before the first release.
+    #[error(
+        "open the records at `{place}`: they have schema {found}, from before the first release, and this version knows {known}; \
+         move them away, or use other records"
+    )]
+    Older {
         /// Where they are.
         place: String,
         /// Theirs.
@@ -109,15 +122,16 @@ impl RecordsError {
         )
     }
 
-    pub(super) fn newer(place: &str, found: u32) -> Result<(), Self> {
-        if found <= known() {
-            return Ok(());
+    /// Rejects a version of the schema that this version cannot use.
+    pub(super) fn check_version(place: &str, found: u32) -> Result<(), Self> {
+        let (place, known) = (place.to_owned(), known());
+        if is_too_old(found) {
+            return Err(Self::Older { place, found, known });
         }
-        Err(Self::Newer {
-            place: place.to_owned(),
-            found,
-            known: known(),
-        })
+        if found > known {
+            return Err(Self::Newer { place, found, known });
+        }
+        Ok(())
     }
 
     /// Of a failed statement: says where the records are, whether they are damaged, and whether they can be used at all.

@@ -90,7 +90,7 @@ impl RecordsPlace {
                 let (found, has_keys) = records
                     .with(|database| Ok((database.version()?, database.has_keys()?)))
                     .await?;
-                RecordsError::newer(&url.to_string(), found)?;
+                RecordsError::check_version(&url.to_string(), found)?;
                 if has_keys {
                     Ok(records)
                 } else {
@@ -121,7 +121,7 @@ impl Records {
         let place = path.display().to_string();
         let failed = |error| RecordsError::failed(&place, error);
         let database = sqlite::open_to_read(path).map_err(failed)?;
-        RecordsError::newer(&place, database.version().map_err(failed)?)?;
+        RecordsError::check_version(&place, database.version().map_err(failed)?)?;
         if database.has_keys().map_err(failed)? {
             Ok(Self::over(database, path))
         } else {
@@ -133,7 +133,7 @@ impl Records {
     pub async fn connect(url: &PostgresUrl) -> Result<Self, RecordsError> {
         let records = Self::unprepared(url, WAIT)?;
         let found = records.with(Database::migrate).await?;
-        RecordsError::newer(&url.to_string(), found)?;
+        RecordsError::check_version(&url.to_string(), found)?;
         Ok(records)
     }
 
@@ -154,7 +154,7 @@ impl Records {
         let place = path.display().to_string();
         let failed = |error| RecordsError::failed(&place, error);
         let mut database = database.map_err(failed)?;
-        RecordsError::newer(&place, database.version().map_err(failed)?)?;
+        RecordsError::check_version(&place, database.version().map_err(failed)?)?;
         database.migrate().map_err(failed)?;
         Ok(Self::over(database, path))
     }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::conformance::{PostgresDatabase, over_each_database};
+use super::conformance::over_each_database;
 use super::database::params;
 use super::database::schema::known;
 use super::*;
@@ -243,54 +243,31 @@ over_each_database! {
     }
 }
 
-/// Applies the first steps of the schema alone, adds a key, and applies the others.
-async fn grown_from(records: Records, step: u32) {
-    let keys_are_there = 3;
-    let files_are_there = 6;
-    let file = "INSERT INTO files (id, owner, filename, purpose, bytes, sha256, created_ms) \
-                VALUES ('file_1', 'ann', 'a', 'user_data', 5, '', 7)";
-    let key = "INSERT INTO keys (id, name, hash, allowance, created_at) VALUES ('key_1', 'old', ?1, '{}', 7)";
-    let grown = records.with(move |database| {
-        assert_eq!(database.migrate_to(step)?, 0);
-        assert_eq!(database.version()?, step);
-        if step >= keys_are_there {
-            database.execute(key, params![[1; 32]])?;
-        }
-        if step >= files_are_there {
-            database.execute(file, &[])?;
-        }
-        assert_eq!(database.migrate()?, step);
-        assert_eq!(database.version()?, known());
-        // A step is not applied again.
-        database.migrate()
-    });
-    assert_eq!(grown.await.unwrap(), known());
-    let kept = if step >= files_are_there { 5 } else { 0 };
-    assert_eq!(
-        records.stored_bytes("ann").await.unwrap(),
-        kept,
-        "from step {step}"
-    );
-    records.remove_file("ann", "file_1").await.unwrap();
-    assert_eq!(records.stored_bytes("ann").await.unwrap(), 0, "from step {step}");
-    let keys = crate::keys::Keys::new(records).list().await.unwrap();
-    let expected = usize::from(step >= keys_are_there);
-    assert_eq!(keys.len(), expected, "from step {step}");
-}
-
-#[tokio::test]
-async fn records_of_every_older_version_are_brought_up_to_date_in_sqlite() {
-    for step in 0..=known() {
-        let database = sqlite::in_memory().unwrap();
-        grown_from(Records::over(database, Path::new(IN_MEMORY)), step).await;
+over_each_database! {
+    async fn the_schema_is_made_once_and_counts_stored_bytes(records: Records) {
+        let again = records.with(Database::migrate).await.unwrap();
+        assert_eq!(again, known());
+        let file = "INSERT INTO files (id, owner, filename, purpose, bytes, sha256, created_ms) \
+                    VALUES ('file_1', 'ann', 'a', 'user_data', 5, '', 7)";
+        records.with(move |database| database.execute(file, &[])).await.unwrap();
+        assert_eq!(records.stored_bytes("ann").await.unwrap(), 5);
+        records.remove_file("ann", "file_1").await.unwrap();
+        assert_eq!(records.stored_bytes("ann").await.unwrap(), 0);
     }
 }
 
-#[tokio::test]
-async fn records_of_every_older_version_are_brought_up_to_date_in_postgres() {
-    cellblock_testkit::require!(Postgres);
-    for step in 0..=known() {
-        let database = PostgresDatabase::create().await;
-        grown_from(Records::unprepared(&database.url, WAIT).unwrap(), step).await;
-    }
+#[test]
+fn records_from_before_the_first_release_are_refused_and_left_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("records.sqlite");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch("CREATE TABLE keys (id TEXT); PRAGMA user_version = 7")
+        .unwrap();
+    let error = Records::open(&path).unwrap_err();
+    assert!(matches!(error, RecordsError::Older { found: 7, .. }), "{error}");
+    assert!(error.to_string().contains("move them away"), "{error}");
+    let version: u32 = old
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
+    assert_eq!(version, 7);
 }

@@ -28,9 +28,6 @@ pub(crate) struct SessionAnswer {
     expires_at: u64,
     /// Idle timeout in seconds.
     idle_timeout: f64,
-    /// Deprecated name of `idle_timeout`.
-    #[schemars(extend("deprecated" = true))]
-    idle_seconds: f64,
     /// What happens after the idle timeout: `end` or `hibernate`.
     #[schemars(with = "String")]
     on_idle: OnIdle,
@@ -104,7 +101,6 @@ impl SessionAnswer {
             last_used_at: used.as_secs(),
             expires_at: (used + held.terms.lifetime()).as_secs(),
             idle_timeout: held.terms.idle.as_secs_f64(),
-            idle_seconds: held.terms.idle.as_secs_f64(),
             on_idle: held.terms.on_idle,
             prelude: held.terms.prelude.clone(),
             connectors: held.connectors.iter().map(|it| it.name().to_owned()).collect(),

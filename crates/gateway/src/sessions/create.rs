@@ -17,7 +17,6 @@ use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
-use cellblock_settings::renamed::IDLE_SECONDS;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -29,7 +28,6 @@ use crate::json::Json;
 use crate::problem::Problem;
 use crate::projects;
 use crate::quotas::SandboxPermit;
-use crate::renamed::{RenamedWarning, either};
 use crate::replicas;
 use crate::state::sessions::{RestSession, SessionTerms, StoredCells, VolumeAccess, VolumeOfSession};
 use crate::state::{Caller, Gateway, described};
@@ -72,9 +70,6 @@ pub(crate) struct CreateRequest {
     rescue: Option<Rescue>,
     /// Idle timeout of the session in seconds.
     idle_timeout: Option<f64>,
-    /// Deprecated name of `idle_timeout`.
-    #[schema(deprecated)]
-    idle_seconds: Option<f64>,
     /// What happens after the idle timeout: `end`, or `hibernate`, which frees the session's memory and keeps its files, and its
     /// variables if the backend can. A hibernated session ends when it is not used for the gateway's `sessions.hibernation_timeout`.
     /// By default what the gateway has in `sessions.on_idle`.
@@ -108,9 +103,7 @@ pub(crate) struct CreateRequest {
     post, operation_id = "create_session", path = "/v1/sessions", tag = "sessions",
     request_body = CreateRequest,
     responses(
-        (status = 201, description = "The session", body = crate::openapi::Session, headers(
-            ("Warning" = String, description = "Only if the request uses the old name of a field: `299 - \"…\"`, which gives the new name"),
-        )),
+        (status = 201, description = "The session", body = crate::openapi::Session),
         (status = 400, description = "A field is invalid", body = crate::openapi::Error),
         (status = 404, description = "There is no such volume to read", body = crate::openapi::Error),
         (status = 409, description = "Another session writes the volume; the message names it", body = crate::openapi::Error),
@@ -122,10 +115,8 @@ pub(crate) async fn create(
     caller: Caller,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<(StatusCode, RenamedWarning, Json<SessionAnswer>), Problem> {
+) -> Result<(StatusCode, Json<SessionAnswer>), Problem> {
     let mut request: CreateRequest = body::json_or_default(&headers, &body)?;
-    let (idle_timeout, warning) = either(&IDLE_SECONDS, request.idle_timeout, request.idle_seconds)?;
-    request.idle_timeout = idle_timeout;
     gateway.engine.satisfies(request.minimum_backend)?;
     let toolset = toolset(&gateway, request.toolset.as_deref())?;
     let mut terms = terms(&gateway, toolset, &request)?;
@@ -172,7 +163,7 @@ pub(crate) async fn create(
         inputs::bind_given(&gateway, &caller, &held, &name, given).await?;
     }
     let held = Arc::clone(&*place.fill(held)?);
-    Ok((StatusCode::CREATED, warning, Json(SessionAnswer::of(&held))))
+    Ok((StatusCode::CREATED, Json(SessionAnswer::of(&held))))
 }
 
 /// What a new session gets beside the session of the interpreter.

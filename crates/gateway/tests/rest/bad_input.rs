@@ -24,11 +24,6 @@ fn invalid_options_create_no_session() {
             ),
             (json!({"idle_timeout": 0}), json!("idle_timeout"), "1 to 86400"),
             (
-                json!({"idle_seconds": 60, "idle_timeout": 60}),
-                json!("idle_seconds"),
-                "the old name of `idle_timeout`, which is set too",
-            ),
-            (
                 json!({"prelude": ["pandas"]}),
                 json!("prelude"),
                 "there is no prelude",

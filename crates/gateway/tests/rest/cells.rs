@@ -417,34 +417,6 @@ fn deleting_a_session_stops_its_code() {
 }
 
 #[test]
-fn a_field_under_its_old_name_is_accepted_with_a_warning_that_names_the_new_one() {
-    block_on(async {
-        let api = Api::of("renamed").await;
-        for (field, warning) in [
-            (
-                "idle_seconds",
-                Some(
-                    "299 - \"`idle_seconds`: renamed to `idle_timeout`; the next release rejects the old name\"",
-                ),
-            ),
-            ("idle_timeout", None),
-        ] {
-            let response = api.start("/v1/sessions", &json!({field: 77})).await;
-            let told = response
-                .headers()
-                .get("warning")
-                .map(|value| value.to_str().unwrap());
-            assert_eq!(told, warning);
-            let session: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
-            assert_eq!(
-                (&session["idle_timeout"], &session["idle_seconds"]),
-                (&json!(77.0), &json!(77.0))
-            );
-        }
-    });
-}
-
-#[test]
 fn an_unused_session_expires() {
     block_on(async {
         let api = Api::of("idle").await;

@@ -1,39 +1,17 @@
-//! The schema, and how it grows: by the files in `migrations/`, in order. A database counts those that were applied.
+//! The schema, and its growth: by steps, in order. A database has the number of those that were applied.
 //!
-//! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is for Postgres alone, and what
-//! is between `/* sqlite: */` and `/* :sqlite */` for `SQLite`.
+//! They are written for `SQLite`, with its types. A line that begins with `-- postgres: ` is for Postgres alone, and a part
+//! between `/* sqlite: */` and `/* :sqlite */` for `SQLite`.
 
 use super::{Connected, Database, DatabaseResult, params};
 
 /// The steps of the schema, oldest first. Steps that were released do not change any more.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/responses.sql"),
-    include_str!("../migrations/artifacts.sql"),
-    include_str!("../migrations/keys.sql"),
-    include_str!("../migrations/usage.sql"),
-    include_str!("../migrations/containers.sql"),
-    include_str!("../migrations/files.sql"),
-    include_str!("../migrations/evidence.sql"),
-    include_str!("../migrations/results.sql"),
-    include_str!("../migrations/container_keys.sql"),
-    include_str!("../migrations/conversations.sql"),
-    include_str!("../migrations/automatic.sql"),
-    include_str!("../migrations/key_connectors.sql"),
-    include_str!("../migrations/fetches.sql"),
-    include_str!("../migrations/key_minimum_backend.sql"),
-    include_str!("../migrations/key_max_network.sql"),
-    include_str!("../migrations/gateways.sql"),
-    include_str!("../migrations/volumes.sql"),
-    include_str!("../migrations/replicas.sql"),
-    include_str!("../migrations/runs.sql"),
-    include_str!("../migrations/homes.sql"),
-    include_str!("../migrations/key_admin.sql"),
-    include_str!("../migrations/stored.sql"),
-    include_str!("../migrations/stored_text.sql"),
-    include_str!("../migrations/layers.sql"),
-];
+const STEPS: &[&str] = &[include_str!("../schema.sql")];
 
-/// Words of `SQLite` in the migrations, and those of Postgres.
+/// Number of steps before the first release, which are one now: a database with some of them cannot be brought up to date.
+const BEFORE: u32 = 23;
+
+/// Words of `SQLite` in the steps, and those of Postgres.
 const WORDS: &[(&str, &str)] = &[
     (
         "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -41,7 +19,7 @@ const WORDS: &[(&str, &str)] = &[
     ),
     ("INTEGER", "BIGINT"),
     ("BLOB", "BYTEA"),
-    (") VIRTUAL;", ") STORED;"),
+    (") VIRTUAL", ") STORED"),
     (") STRICT, WITHOUT ROWID;", ");"),
     (") STRICT;", ");"),
     ("-- postgres: ", ""),
@@ -49,12 +27,17 @@ const WORDS: &[(&str, &str)] = &[
     ("/* :sqlite */", "*/"),
 ];
 
-/// The version of the schema that all migrations lead to.
+/// The version of the schema that all steps lead to.
 pub(in crate::records) fn known() -> u32 {
-    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+    BEFORE.saturating_add(u32::try_from(STEPS.len()).unwrap_or(u32::MAX))
 }
 
-/// Returns a migration as Postgres understands it.
+/// Whether a version is older than every release.
+pub(in crate::records) const fn is_too_old(version: u32) -> bool {
+    version > 0 && version <= BEFORE
+}
+
+/// Returns a step as Postgres understands it.
 fn for_postgres(step: &str) -> String {
     let translate = |step: String, (from, to): &(&str, &str)| step.replace(from, to);
     WORDS.iter().fold(step.to_owned(), translate)
@@ -82,36 +65,30 @@ impl Database {
     }
 
     /// Brings the schema up to date. Processes that start at the same time apply each step once. Returns the version that was found: if it is
-    /// newer than the known one, nothing has been changed.
+    /// newer than the known one, or too old, nothing has been changed.
     pub(in crate::records) fn migrate(&mut self) -> DatabaseResult<u32> {
-        self.migrate_to(known())
-    }
-
-    /// The same up to a version.
-    pub(in crate::records) fn migrate_to(&mut self, wanted: u32) -> DatabaseResult<u32> {
-        if let Connected::Sqlite(_) = &self.0 {
-            let transaction = self.transaction()?;
-            let found = transaction.version()?;
-            for step in MIGRATIONS.iter().take(wanted as usize).skip(found as usize) {
-                transaction.batch(step)?;
-            }
-            if found < wanted {
-                transaction.batch(&format!("PRAGMA user_version = {wanted}"))?;
-            }
-            transaction.commit()?;
-            return Ok(found);
-        }
+        let is_sqlite = matches!(&self.0, Connected::Sqlite(_));
         let transaction = self.transaction()?;
-        transaction.lock("schema")?;
+        if !is_sqlite {
+            transaction.lock("schema")?;
+        }
         let found = transaction.version()?;
-        if found < wanted {
-            transaction.batch("CREATE TABLE IF NOT EXISTS cellblock_schema (version BIGINT NOT NULL)")?;
-            for step in MIGRATIONS.iter().take(wanted as usize).skip(found as usize) {
-                transaction.batch(&for_postgres(step))?;
+        if found < known() && !is_too_old(found) {
+            for step in STEPS.iter().skip(found.saturating_sub(BEFORE) as usize) {
+                if is_sqlite {
+                    transaction.batch(step)?;
+                } else {
+                    transaction.batch(&for_postgres(step))?;
+                }
             }
-            transaction.batch("DELETE FROM cellblock_schema")?;
-            let insert = "INSERT INTO cellblock_schema (version) VALUES (?1)";
-            transaction.execute(insert, params![i64::from(wanted)])?;
+            if is_sqlite {
+                transaction.batch(&format!("PRAGMA user_version = {}", known()))?;
+            } else {
+                transaction.batch("CREATE TABLE IF NOT EXISTS cellblock_schema (version BIGINT NOT NULL)")?;
+                transaction.batch("DELETE FROM cellblock_schema")?;
+                let insert = "INSERT INTO cellblock_schema (version) VALUES (?1)";
+                transaction.execute(insert, params![i64::from(known())])?;
+            }
         }
         transaction.commit()?;
         Ok(found)
