@@ -15,11 +15,11 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use parking_lot::{Mutex, MutexGuard};
 
 pub use self::build::Compiler;
 use self::build::{BuiltPrograms, WHAT, cargo};
@@ -210,7 +210,7 @@ impl Suite {
                 });
             }
         });
-        let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let ended = ended.into_inner();
         let ended: Vec<_> = ended
             .into_iter()
             .map(|(program, one)| one.again(&program))
@@ -357,7 +357,7 @@ fn times(ended: &[Ended]) -> String {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

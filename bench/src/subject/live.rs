@@ -1,6 +1,6 @@
 //! Going back in a live session: checkpoints, rollbacks, tries, and the cell after the death of a kernel.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -9,6 +9,7 @@ use cellblock_interpreter::cell::Rescue;
 use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::run_record::{RunRecord, RunSink};
 use cellblock_interpreter::session::SessionOptions;
+use parking_lot::Mutex;
 
 use super::{Subject, WHO, completed};
 use crate::probe::{Probe, Sampling};
@@ -181,7 +182,7 @@ struct LastRun(Mutex<Option<RunRecord>>);
 
 impl RunSink for LastRun {
     fn record(&self, record: RunRecord) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(record);
+        *self.0.lock() = Some(record);
     }
 }
 

@@ -1,11 +1,12 @@
 //! Shows on stderr what a build or a start does: a bar or a spinner on a terminal, plain lines elsewhere.
 
 use std::io::{IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_image::{Progress, Sink};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 
 use crate::sanitize;
 
@@ -85,8 +86,8 @@ impl Display {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Shown> {
+        self.shown.lock()
     }
 }
 

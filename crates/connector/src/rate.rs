@@ -1,7 +1,8 @@
 //! The rate of a connector's requests, over all sessions.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::options::Rate;
 
@@ -28,7 +29,7 @@ impl Turns {
 
     /// Returns when the next request may be made. If that is after `until`, it is the error, and no turn is taken.
     pub(crate) fn take(&self, now: Instant, until: Instant) -> Result<Instant, Instant> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         let from = used.map_or(now, |used| used.max(now));
         let turn = from.checked_sub(self.burst).map_or(now, |turn| turn.max(now));
         if turn > until {

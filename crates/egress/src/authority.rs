@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, SanType,
@@ -68,7 +69,7 @@ impl CertificateAuthority {
 
     /// Returns the TLS settings of a host.
     pub(crate) fn server(&self, host: &TargetHost) -> Result<Arc<ServerConfig>, AuthorityError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if let Some(config) = kept.get(host) {
             return Ok(Arc::clone(config));
         }

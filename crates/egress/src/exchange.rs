@@ -1,6 +1,6 @@
 //! Requests of one client connection: each is checked, and forwarded or refused.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
@@ -9,6 +9,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::upgrade;
+use parking_lot::Mutex;
 
 use crate::after::After;
 use crate::dial::{classify, dial};
@@ -50,7 +51,7 @@ impl Exchange {
 
     /// Returns what follows the last response.
     pub(crate) fn after(&self) -> Option<After> {
-        self.after.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.after.lock().take()
     }
 
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
@@ -77,11 +78,7 @@ impl Exchange {
         };
         match answered {
             Ok(mut response) => {
-                let switches = self
-                    .after
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .is_some();
+                let switches = self.after.lock().is_some();
                 if close && !switches {
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(CONNECTION, close);
@@ -164,7 +161,7 @@ impl Exchange {
             });
             return Ok(response.map(|_| own(Full::default())));
         }
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(upstream);
+        *self.kept.lock() = Some(upstream);
         let shared = Arc::clone(&self.shared);
         // The record is written when the body ends, and with it the entry.
         let failed = move |error: hyper::Error| {
@@ -212,7 +209,7 @@ impl Exchange {
     ) -> Result<(Response<Incoming>, Upstream), EgressRefusal> {
         let shared = &*self.shared;
         let method = request.method().clone();
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = self.kept.lock().take();
         let mut request = request;
         if let Some(mut upstream) = kept
             && upstream.serves(shared, target, method.as_str()).await
@@ -232,7 +229,7 @@ impl Exchange {
     }
 
     fn set_after(&self, after: After) {
-        *self.after.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
+        *self.after.lock() = Some(after);
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
@@ -25,15 +26,12 @@ pub(crate) type Verdict = Result<Framing, &'static str>;
 
 impl Verdicts {
     fn push(&self, verdict: Verdict) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back(verdict);
+        self.0.lock().push_back(verdict);
     }
 
     /// Returns the result for the next head. There is one for each request that the parser returns.
     pub(crate) fn next(&self) -> Verdict {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = self.0.lock().pop_front();
         next.unwrap_or(Err("its head could not be checked"))
     }
 }

@@ -8,10 +8,11 @@
 //! They are for people who want to know why something did not work. The log has all of them, and metrics count them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_interpreter::egress::EgressRecord;
 use cellblock_interpreter::session::EgressLog;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use crate::records::Quota;
@@ -137,7 +138,7 @@ impl Decisions {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, VecDeque<Decision>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Room on the disks that the gateway writes to.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
 
 /// Free space below which a disk counts as full.
@@ -42,7 +42,7 @@ impl DiskRoom {
     }
 
     fn measured(&self) -> MutexGuard<'_, Option<(Instant, bool)>> {
-        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+        self.measured.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::run_record::{ExpectedRun, RunRecord, RunSink};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -86,7 +87,7 @@ impl ExpectedRuns {
     }
 
     fn numbers(&self) -> MutexGuard<'_, RunNumbers> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.numbers.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::{Seek as _, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -112,10 +113,7 @@ impl Shown {
     fn over(self, sink: &Sink) -> Sink {
         let (shown, sink) = (Arc::new(Mutex::new(self)), sink.clone());
         Sink::new(move |progress| {
-            shown
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .hear(&progress);
+            shown.lock().hear(&progress);
             sink.send(progress);
         })
     }
@@ -163,7 +161,7 @@ mod tests {
         assert_eq!(running_builds(&home), []);
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hearing = Arc::clone(&heard);
-        let sink = Sink::new(move |progress| hearing.lock().unwrap().push(progress));
+        let sink = Sink::new(move |progress| hearing.lock().push(progress));
         let (announced, sink) = Announced::start(&home, "image tiny", &sink);
         let first = running_builds(&home);
         assert_eq!((&*first[0].what, &*first[0].stage), ("image tiny", "starting"));
@@ -180,7 +178,7 @@ mod tests {
                 ..first[0].clone()
             }]
         );
-        assert_eq!(heard.lock().unwrap().len(), 3);
+        assert_eq!(heard.lock().len(), 3);
         drop((announced, sink));
         assert_eq!(running_builds(&home), []);
         assert_eq!(names(&home.builds()).unwrap(), [""; 0]);

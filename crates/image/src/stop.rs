@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
@@ -44,8 +44,7 @@ pub fn stop_builds(limit: Duration) {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
-    let waited = ENDED.wait_timeout_while(builds, limit, |builds| builds.running > 0);
-    drop(waited.unwrap_or_else(PoisonError::into_inner));
+    ENDED.wait_while_for(&mut builds, |builds| builds.running > 0, limit);
 }
 
 /// A build that is waited for when builds are stopped.
@@ -119,5 +118,5 @@ pub(super) fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Exit
 }
 
 fn builds() -> MutexGuard<'static, Builds> {
-    BUILDS.lock().unwrap_or_else(PoisonError::into_inner)
+    BUILDS.lock()
 }

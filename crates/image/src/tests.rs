@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::*;
 use crate::layer::{LayerError, find_layer, resolve_layer};
@@ -34,11 +36,11 @@ fn spec(text: &str) -> ImageSpec {
 fn listener() -> (Sink, Arc<Mutex<Vec<Progress>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&heard);
-    (Sink::new(move |it| to.lock().unwrap().push(it)), heard)
+    (Sink::new(move |it| to.lock().push(it)), heard)
 }
 
 fn count(heard: &Mutex<Vec<Progress>>, fits: impl Fn(&Progress) -> bool) -> usize {
-    heard.lock().unwrap().iter().filter(|it| fits(it)).count()
+    heard.lock().iter().filter(|it| fits(it)).count()
 }
 
 /// Runs code with an interpreter without environment variables.
@@ -252,7 +254,7 @@ async fn layers_go_on_top(image: &OpenImage) {
         matches!(small, Err(LayerError::TooLarge { limit: 1000, .. })),
         "{small:?}"
     );
-    assert_eq!(*heard.lock().unwrap(), [], "the second use does nothing");
+    assert_eq!(*heard.lock(), [], "the second use does nothing");
 
     let nothing_new = ask(&["six"]).await.unwrap();
     assert_eq!(nothing_new.packages, []);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
@@ -12,6 +12,7 @@ pub use cellblock_remote::*;
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Backend, BoxFuture};
 use cellblock_sandbox::pool::PoolConfig;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::base::{Base, HeldLayer, LocalBase, count_layer};
 use crate::connector::FetchAllowance;
@@ -84,7 +85,7 @@ struct RemoteBase {
 const MAX_INSTALLED: usize = 10_000;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Base for RemoteBase {

@@ -1,10 +1,11 @@
 //! Running recorded cells again in a fresh sandbox, and comparing what they make.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_sandbox::Limits;
 use cellblock_sandbox::limits::NetworkPolicy;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -336,18 +337,18 @@ impl Taken {
 
     /// Says which run is replayed next.
     fn expect(&self, run: &str) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = (run.to_owned(), None);
+        *self.state.lock() = (run.to_owned(), None);
     }
 
     fn last(&self) -> Option<RunRecord> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.1.take()
     }
 }
 
 impl RunSink for Taken {
     fn record(&self, mut record: RunRecord) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         record.replay_of = Some(state.0.clone());
         if let Some(sink) = &self.sink {
             sink.record(record.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use cellblock_artifact::Store;
@@ -11,6 +11,7 @@ use cellblock_sandbox::Limits;
 use cellblock_sandbox::backend::{Backend, Sandbox};
 use cellblock_sandbox::pool::{Lease, Pool, PoolConfig, create};
 use metrics::{gauge, histogram};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 use crate::base::{Base, HeldLayer};
@@ -118,7 +119,7 @@ impl Shared {
         let mut in_use = self.in_use();
         in_use.remove(sandbox);
         if in_use.is_empty() {
-            self.lent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.lent.lock().clear();
         }
     }
 
@@ -129,7 +130,7 @@ impl Shared {
 
     /// The ids of the sandboxes that sessions have.
     pub(crate) fn in_use(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_use.lock()
     }
 
     /// Limits on the packages that cells may require.
@@ -158,7 +159,7 @@ impl Shared {
     pub(crate) async fn lend_layer(&self, requirements: &[String]) -> Result<String> {
         let layer = self.layer(requirements, None).await?;
         let id = layer.to_string();
-        let mut lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lent = self.lent.lock();
         if !lent.contains(&layer) {
             lent.push(layer);
         }

@@ -2,11 +2,12 @@
 //! deleted even if the caller is canceled or its runtime ends.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use cellblock_sandbox::{Error, Result};
+use parking_lot::Mutex;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -101,7 +102,7 @@ impl Claims {
 impl Drop for Claims {
     fn drop(&mut self) {
         self.orders = None;
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let thread = self.thread.get_mut();
         if let Some(thread) = thread.take() {
             let _ = thread.join();
         }

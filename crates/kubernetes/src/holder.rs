@@ -1,7 +1,6 @@
 //! Who holds claims: a Lease for each process, and the sweep of claims whose holder's Lease is no longer renewed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -11,6 +10,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
 use metrics::counter;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{Instant, interval};
 
@@ -159,7 +159,7 @@ impl Holder {
             };
             let _ = self.cluster.leases.delete(name, &params).await;
         }
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         seen.retain(|name, _| leases.contains_key(name));
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Holder {
         let lasts = seconds
             .and_then(|it| u64::try_from(it).ok())
             .map_or(self.lease, Duration::from_secs);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let (known, since) = seen
             .entry(name.to_owned())
             .or_insert_with(|| (version.clone(), Instant::now()));

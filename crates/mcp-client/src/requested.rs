@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use cellblock_agent::{ToolServer, ToolServerAddress, ToolServerError, ToolServers};
 use cellblock_interpreter::connector::{Connector, Redaction};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::UrlPattern;
 use super::connector::ServerConnector;
@@ -110,7 +111,7 @@ async fn sweep(kept: Weak<Mutex<Shelf>>) {
 }
 
 fn lock(kept: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
+    kept.lock()
 }
 
 impl Shelf {

@@ -6,9 +6,9 @@
 //! a list.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, NumberOrString, RequestId, ServerJsonRpcMessage, ServerResult,
 };
@@ -237,10 +237,8 @@ impl Wire {
         awaited.next().filter(|_| awaited.next().is_none()).cloned()
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 }
 

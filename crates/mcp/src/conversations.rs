@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ::http::HeaderMap;
 use ::http::request::Parts;
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
@@ -111,11 +112,11 @@ impl Conversations {
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 
     fn ended(&self) -> MutexGuard<'_, EndedConversations> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ended.lock()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Calls that go on as tasks: the client asks for what became of them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, Task};
 use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
@@ -44,7 +44,7 @@ impl Tasks {
 
     /// An owner's.
     pub(crate) fn of(&self, owner: &Owner) -> TaskManager {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         all.entry(owner.clone()).or_default().clone()
     }
 
@@ -82,7 +82,7 @@ impl Tasks {
 
     /// Ends all.
     pub(crate) fn shutdown(&self) {
-        for tasks in self.all.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for tasks in self.all.lock().values() {
             tasks.shutdown();
         }
     }

@@ -11,10 +11,10 @@
 //! records are limited, and invalid ones end the connection.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cellblock_sandbox::jail::protection::{Demand, Demands, Protection, Report, State};
+use parking_lot::Mutex;
 
 use cellblock_sandbox::backend::{Backend, BoxFuture, Lack, Sandbox};
 use cellblock_sandbox::{Error, Result};
@@ -156,7 +156,7 @@ impl RemoteBackend {
     /// [`warmed`](Backend::warmed).
     pub fn failed_modules(&self) -> Vec<String> {
         let failed = self.failed_modules.lock();
-        failed.unwrap_or_else(PoisonError::into_inner).clone()
+        failed.clone()
     }
 
     /// Returns the image's network clients.
@@ -194,12 +194,12 @@ impl RemoteBackend {
             ));
         }
         satisfies(&self.demands, &report)?;
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        *self.report.lock() = report;
         Ok(link)
     }
 
     async fn make(&self, limits: &Limits) -> Result<Box<dyn Sandbox>> {
-        let first = { self.first.lock().unwrap_or_else(PoisonError::into_inner).take() };
+        let first = { self.first.lock().take() };
         let link = match first.filter(|link| link.lost().is_none()) {
             Some(link) => link,
             None => self.connect().await?,
@@ -223,7 +223,7 @@ impl RemoteBackend {
     }
 
     fn learn(&self, failed: &[String]) {
-        let mut known = self.failed_modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.failed_modules.lock();
         *known = failed.iter().map(|it| refusal::told(it)).collect();
     }
 }
@@ -258,7 +258,7 @@ impl Backend for RemoteBackend {
 
     fn report(&self) -> Report {
         let report = self.report.lock();
-        report.unwrap_or_else(PoisonError::into_inner).clone()
+        report.clone()
     }
 
     fn create<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Box<dyn Sandbox>>> {

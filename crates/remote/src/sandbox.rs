@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -103,7 +104,7 @@ impl RemoteSandbox {
     }
 
     async fn kernel(&self, rescued: Option<u32>) -> Result<Kernel> {
-        let first = { self.first.lock().unwrap_or_else(PoisonError::into_inner).take() };
+        let first = { self.first.lock().take() };
         if let (None, Some(first)) = (rescued, first) {
             return first;
         }

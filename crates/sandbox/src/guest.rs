@@ -1,14 +1,15 @@
 //! The host's side of a guest: requests and responses over one channel, owned by one task.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_protocol::{
     Blob, Disk, FileEntry, FileStamp, Frame, FrameLimits, FromGuest, GENERATION, SkippedFile, ToGuest,
     encode_before,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
@@ -415,7 +416,7 @@ async fn own(
 
 /// Locks what waits; never held while something is awaited.
 fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    waiting.lock()
 }
 
 async fn pass_on(waiting: &Mutex<Waiting>, ask: Ask, write: &mut Outgoing) -> Result<()> {

@@ -2,11 +2,12 @@
 //! for each network policy that was requested.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_protocol::{FromKernel, ToKernel};
 use cellblock_settings::Time;
+use parking_lot::{Mutex, MutexGuard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -140,7 +141,7 @@ impl Drop for Pool {
 
 impl Shared {
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 
     fn pop(&self, limits: &Limits) -> Option<Lease> {

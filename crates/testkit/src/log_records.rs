@@ -1,8 +1,9 @@
 //! What a test writes to the log.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, set_default};
@@ -53,7 +54,7 @@ impl LogRecords {
 
 impl Lines {
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

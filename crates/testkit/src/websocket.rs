@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, TryStreamExt, future};
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_tungstenite::accept_hdr_async;
@@ -49,7 +50,7 @@ impl WebSockets {
                         serve(messages).await;
                     }
                 });
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = kept.lock();
                 kept.retain(|task: &AbortHandle| !task.is_finished());
                 kept.push(task.abort_handle());
             }
@@ -68,13 +69,13 @@ impl WebSockets {
 
     /// How many connections there are.
     pub fn connections(&self) -> usize {
-        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = self.connections.lock();
         connections.iter().filter(|task| !task.is_finished()).count()
     }
 
     /// Cuts every connection, without a word.
     pub fn cut(&self) {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock();
         for task in connections.drain(..) {
             task.abort();
         }

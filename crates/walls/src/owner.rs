@@ -3,12 +3,13 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_guest::machine::{Beside, BesideEnded, MachineOrder, NAME};
 use cellblock_sandbox::jail::error::chain;
 use cellblock_sandbox::jail::fds;
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Command;
 use tokio::sync::watch;
@@ -114,7 +115,7 @@ impl MachineOwner {
         let (control, asking) = (Arc::clone(&self.control), Arc::clone(&self.asking));
         let name = command.join(" ");
         let status = tokio::task::spawn_blocking(move || {
-            let _asking = asking.lock().unwrap_or_else(PoisonError::into_inner);
+            let _asking = asking.lock();
             fds::send(&*control, &Beside(command), &[])?;
             fds::receive::<BesideEnded>(&*control)
         })

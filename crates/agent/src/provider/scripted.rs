@@ -1,10 +1,10 @@
 //! A provider without a model that returns prepared answers, for tests and demonstrations.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
 
 use super::{Finish, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
 use crate::wire::TokenUsage;
@@ -111,21 +111,14 @@ impl Scripted {
 
     /// Returns the requests so far.
     pub fn asked(&self) -> Vec<ModelRequest> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 }
 
 impl Provider for Scripted {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request);
-        let answer = self
-            .answers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front();
+        self.asked.lock().push(request);
+        let answer = self.answers.lock().pop_front();
         Box::pin(async move {
             let over = || ProviderError::malformed("the script has no answer left");
             Ok(stream::iter(answer.ok_or_else(over)?.steps()).boxed())

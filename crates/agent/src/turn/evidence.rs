@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cellblock_artifact::{ArtifactId, Store};
 use cellblock_interpreter::alias::{AliasError, AliasStore, Bounds, Entry};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -185,8 +186,8 @@ impl Evidence {
         }
     }
 
-    fn shown(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+    fn shown(&self) -> parking_lot::MutexGuard<'_, BTreeMap<String, String>> {
         // An insert leaves no inconsistent state.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown.lock()
     }
 }

@@ -35,12 +35,13 @@ mod suspended;
 mod tests;
 mod toolset;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cellblock_artifact::ArtifactEnvelope;
 use cellblock_interpreter::connector::Connector;
 use cellblock_interpreter::contract::Attempts;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -1,6 +1,6 @@
 //! The tools with which a turn fetches, and the terms on which its code derives.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cellblock_artifact::{ArtifactEnvelope, Urls};
 use cellblock_interpreter::Interpreter;
@@ -9,6 +9,7 @@ use cellblock_interpreter::derivation::prompt::{Prompt, PromptSettings};
 use cellblock_interpreter::derivation::tools::{CODE_INTERPRETER, code_interpreter};
 use cellblock_interpreter::derivation::{self, DerivationPolicy, LentResults};
 use cellblock_interpreter::toolset::ToolsetTerms;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::derived::DerivedFacts;
@@ -131,7 +132,7 @@ impl Deriving {
         match DerivationCall::read(&arguments) {
             Ok(_) => Ok(Some(self.call(CODE_INTERPRETER, arguments, evidence, attempts))),
             Err(rejections) => {
-                let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut attempts = attempts.lock();
                 attempts.fail();
                 let mistakes: Vec<_> = rejections
                     .iter()

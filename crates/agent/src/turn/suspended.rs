@@ -1,8 +1,9 @@
 //! Code that waits for the client between two responses.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cellblock_artifact::ArtifactEnvelope;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::calls::Serving;
@@ -81,13 +82,10 @@ impl Turn {
 
     /// Returns the code that waits for the client, after the turn.
     pub fn suspended(&self) -> Option<SuspendedCode> {
-        self.suspension
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.suspension.lock().take()
     }
 
     pub(super) fn suspend(&self, code: SuspendedCode) {
-        *self.suspension.lock().unwrap_or_else(PoisonError::into_inner) = Some(code);
+        *self.suspension.lock() = Some(code);
     }
 }

@@ -1,9 +1,10 @@
 //! Turns with scripted models and a runner that answers as it is told.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
@@ -81,8 +82,8 @@ impl Place for EchoPlace {
 
     fn run(&self, code: ToolsetCall) -> BoxFuture<'_, Ran> {
         Box::pin(async move {
-            self.echo.ran.lock().unwrap().push(code.clone());
-            self.echo.places.lock().unwrap().push(self.container.clone());
+            self.echo.ran.lock().push(code.clone());
+            self.echo.places.lock().push(self.container.clone());
             let mut stops = Stops(Some(&self.echo));
             match code.code() {
                 "wait" => std::future::pending::<()>().await,
@@ -194,13 +195,13 @@ async fn play_with(
     let events: Vec<_> = events.iter().map(|event| json!(event)).collect();
     Order::check(&events).unwrap();
     assert_eq!(events.last().unwrap()["response"], json!(response));
-    let ran = runner.ran.lock().unwrap().clone();
+    let ran = runner.ran.lock().clone();
     Played {
         response: json!(response),
         events,
         asked: provider.asked(),
         ran,
-        places: runner.places.lock().unwrap().clone(),
+        places: runner.places.lock().clone(),
     }
 }
 
@@ -530,7 +531,7 @@ async fn a_client_that_is_gone_stops_the_code() {
     };
     let (response, ()) = tokio::join!(turn.run(&request, response, Vec::new(), sender), leaving);
     assert_eq!(response.incomplete_details.unwrap().reason, "client_gone");
-    let started = runner.ran.lock().unwrap().len();
+    let started = runner.ran.lock().len();
     assert_eq!(runner.stops.load(Ordering::SeqCst), started);
     assert!(started >= 1);
 }

@@ -1,7 +1,5 @@
 //! The sandboxes of a server that outlives warm hosts.
 
-use std::sync::{Mutex, PoisonError};
-
 use cellblock_image::OpenImage;
 use cellblock_interpreter::builder::InterpreterBuilder;
 use cellblock_interpreter::{Error as InterpreterError, Interpreter};
@@ -9,6 +7,7 @@ use cellblock_sandbox::backend::{Backend, BoxFuture, Sandbox};
 use cellblock_sandbox::error::{Blame, Effect, Error, Result};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::limits::Limits;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use super::attach::Wanted;
@@ -73,7 +72,7 @@ impl WarmBackend {
     }
 
     fn made(&self, made: Result<Box<dyn Sandbox>>, by: &dyn Backend) -> Result<Box<dyn Sandbox>> {
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = by.report();
+        *self.report.lock() = by.report();
         made
     }
 
@@ -100,7 +99,7 @@ impl Backend for WarmBackend {
 
     fn report(&self) -> Report {
         let report = self.report.lock();
-        report.unwrap_or_else(PoisonError::into_inner).clone()
+        report.clone()
     }
 
     fn create<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Box<dyn Sandbox>>> {

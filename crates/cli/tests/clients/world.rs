@@ -4,12 +4,13 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use cellblock_testkit::wait::block_until;
 use cellblock_testkit::{Cli, RunningCli};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -41,7 +42,7 @@ pub(crate) struct World {
 impl World {
     /// The gateway that the suites share.
     pub(crate) fn shared() -> Arc<Self> {
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = SHARED.lock();
         if let Some(world) = shared.upgrade() {
             return world;
         }
@@ -126,7 +127,7 @@ impl World {
 
     /// Tells it to end, and waits until it has ended well.
     pub(crate) fn stop(self) -> Result<()> {
-        let server = self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let server = self.server.into_inner();
         server.signal(Signal::TERM)?;
         let ended = server.finish()?;
         ensure!(

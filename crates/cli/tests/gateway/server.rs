@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use cellblock_testkit::wait::block_until_ok;
 use cellblock_testkit::{Cli, Count, Finished, LeakOwner, bare_image, binary, home};
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -99,17 +100,17 @@ impl Place {
         let kept = Arc::clone(&log);
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                let mut kept = kept.lock().unwrap();
+                let mut kept = kept.lock();
                 kept.push_str(&line);
                 kept.push('\n');
             }
         });
         let address = until(|| {
-            let told = log.lock().unwrap().lines().find_map(listening);
+            let told = log.lock().lines().find_map(listening);
             assert!(
                 child.try_wait().unwrap().is_none() || told.is_some(),
                 "{}",
-                log.lock().unwrap()
+                log.lock()
             );
             told
         });
@@ -162,7 +163,7 @@ impl Server {
 
     /// What it has logged so far.
     pub(crate) fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        self.log.lock().clone()
     }
 
     /// Returns the security events of one kind. Waits for the first: it may be read later than the answer that it was

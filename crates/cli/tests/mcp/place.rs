@@ -4,9 +4,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use anyhow::{Context as _, Result, ensure};
+use parking_lot::Mutex;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -85,7 +86,7 @@ pub(crate) struct Served {
 impl Served {
     /// The one that tests share.
     pub(crate) fn shared() -> Arc<Self> {
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = SHARED.lock();
         if let Some(served) = shared.upgrade() {
             return served;
         }

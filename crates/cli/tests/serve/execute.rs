@@ -2,10 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use cellblock_testkit::{Cli, Finished, require};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -135,7 +136,7 @@ fn answer(mut stream: TcpStream, executed: &Mutex<Vec<Value>>) -> std::io::Resul
     } else if head.starts_with("post /execute ") {
         let asked: Value = serde_json::from_slice(&body)?;
         let code = asked["code"].as_str().unwrap_or_default().trim().to_owned();
-        executed.lock().unwrap().push(asked);
+        executed.lock().push(asked);
         match code.as_str() {
             "busy" => (
                 "429 Too Many Requests",
@@ -205,7 +206,7 @@ fn remote_errors_reach_the_model_and_no_code_is_sent_twice() {
         let answer = here.run_code(code, None);
         assert_eq!(call(&answer), (status.to_owned(), told.to_owned()), "{code}");
     }
-    let executed = fake.executed.lock().unwrap().clone();
+    let executed = fake.executed.lock().clone();
     let codes: Vec<_> = executed
         .iter()
         .map(|asked| asked["code"].as_str().unwrap().trim())

@@ -1,10 +1,10 @@
 //! The requests that a program has not answered.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::connector::{ConnectorError, FetchAnswer};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// Maximum number of unanswered requests, with those that were canceled.
@@ -120,6 +120,6 @@ impl Calls {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

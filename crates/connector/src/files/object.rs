@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use object_store::ObjectMeta;
+use parking_lot::Mutex;
 
 use super::objects::Objects;
 
@@ -105,8 +106,8 @@ impl Object {
         vec![window]
     }
 
-    fn windows(&self) -> std::sync::MutexGuard<'_, Windows> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    fn windows(&self) -> parking_lot::MutexGuard<'_, Windows> {
+        self.windows.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! An object store as a root, for the time of a call: its listing, ranges of its objects, and its failures in words for code.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cellblock_artifact::ArtifactError;
@@ -9,6 +9,7 @@ use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore, coalesce_ranges};
+use parking_lot::Mutex;
 
 use super::end::End;
 use super::search::{Search, joined};
@@ -104,7 +105,7 @@ impl Objects {
 
     /// Takes the last failure, if the store failed.
     pub(super) fn take_failure(&self) -> Option<Failure> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure.lock().take()
     }
 
     fn wait<T>(&self, work: impl Future<Output = object_store::Result<T>>) -> Result<T, String> {
@@ -122,7 +123,7 @@ impl Objects {
 
     fn failed(&self, failure: Failure) -> String {
         let text = failure.1.clone();
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+        *self.failure.lock() = Some(failure);
         text
     }
 }

@@ -40,7 +40,7 @@ pub async fn log_lines(stderr: impl AsyncRead + Unpin, log: impl Fn(&str)) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -49,10 +49,10 @@ mod tests {
         let text = "x\u{1b}y\n".repeat(5000);
         let logged = Mutex::new(Vec::new());
         log_lines(text.as_bytes(), |line| {
-            logged.lock().unwrap().push(line.to_owned());
+            logged.lock().push(line.to_owned());
         })
         .await;
-        let logged = logged.into_inner().unwrap();
+        let logged = logged.into_inner();
         assert_eq!(logged.len(), 601);
         assert_eq!(logged[0], "x y");
         assert_eq!(logged[600], "further lines of this minute are not logged");

@@ -1,10 +1,11 @@
 //! All sandboxes of the dialect, by their ids.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cellblock_interpreter::hosting::{HostingLimits, Owner, Resident};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::control::Retries;
 use super::error::{Answer, Problem};
@@ -118,6 +119,6 @@ impl E2b {
     }
 
     fn owners(&self) -> MutexGuard<'_, HashMap<String, Owner>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.owners.lock()
     }
 }

@@ -1,7 +1,6 @@
 //! Who calls: a token in a header or in the address, or the cookie of somebody who logged in with one as password.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -12,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::mint;
+use parking_lot::Mutex;
 
 use super::problem::Problem;
 use super::state::Jupyter;
@@ -45,7 +45,7 @@ struct Login {
 
 impl Logins {
     fn add(&self, cookie: String, key: String, xsrf: String) -> String {
-        let mut logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logins = self.0.lock();
         let now = Instant::now();
         logins.retain(|_, login| login.until > now);
         if logins.len() >= MAX_LOGINS {
@@ -64,7 +64,7 @@ impl Logins {
         let Some(cookie) = cookie(headers, LOGIN) else {
             return Ok(None);
         };
-        let logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let logins = self.0.lock();
         let Some(login) = logins.get(cookie).filter(|login| login.until > Instant::now()) else {
             return Ok(None);
         };

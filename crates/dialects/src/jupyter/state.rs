@@ -1,11 +1,12 @@
 //! What the routes share: kernels, logins, and the documents that kernels belong to.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use cellblock_interpreter::hosting::{Held, HostingLimits, Owner};
 use cellblock_interpreter::mint;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::caller::Logins;
 use super::kernel::{Kernel, KernelSpec};
@@ -91,7 +92,7 @@ impl Jupyter {
     }
 
     pub(super) fn documents(&self) -> MutexGuard<'_, BTreeMap<String, Document>> {
-        self.documents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.documents.lock()
     }
 
     /// The kernel that a client names; Python by default.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellblock_interpreter::hosting::Held;
 use cellblock_interpreter::limits::NetworkPolicy;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::access::Caller;
 use super::error::Problem;
@@ -55,7 +55,7 @@ impl Conversation {
     }
 
     fn placed(&self) -> MutexGuard<'_, HashMap<String, Vec<String>>> {
-        self.placed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.placed.lock()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Storage sessions: files that were uploaded or made, and who may read them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cellblock_interpreter::artifact::ArtifactId;
 use chrono::{DateTime, Utc};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::access::Reader;
 use super::error::Problem;
@@ -110,7 +110,7 @@ impl Storage {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Bundle>> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         sessions.retain(|_, bundle| bundle.used.elapsed() < self.retention);
         sessions
     }

@@ -1,12 +1,13 @@
 //! Whose sandbox a request is for: one for each owner of a key, user and chat.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use cellblock_interpreter::hosting::{Held, HostingLimits, Owner};
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 
 use super::notebooks::{self, Notebooks};
@@ -127,7 +128,7 @@ impl Chat {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Caller {

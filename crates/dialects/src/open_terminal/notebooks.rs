@@ -4,8 +4,8 @@
 //! is lost that a model has changed in it since.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
 use axum::body::Bytes;
@@ -15,6 +15,7 @@ use cellblock_interpreter::execution::{Event, Outcome};
 use cellblock_interpreter::json_error;
 use cellblock_interpreter::session::SetupSnippet;
 use cellblock_interpreter::{Cell, Output, Session, mint};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -76,7 +77,7 @@ struct Document {
 
 impl Notebooks {
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Notebook>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     fn find(&self, id: &str) -> Result<Arc<Notebook>, Problem> {

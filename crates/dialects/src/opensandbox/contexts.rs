@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Mutex;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -13,6 +12,7 @@ use axum::extract::{Path, Query};
 use cellblock_interpreter::cell::Language;
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::{Cell, Session, mint};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -1,7 +1,6 @@
 //! `POST /sandboxes`: makes a sandbox, which runs when the answer comes.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::Json;
@@ -12,6 +11,7 @@ use cellblock_interpreter::egress::EgressRestriction;
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::mint;
 use chrono::{TimeDelta, Utc};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;

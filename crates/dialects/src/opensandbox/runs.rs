@@ -1,9 +1,10 @@
 //! What runs in a sandbox and can be interrupted by its id.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cellblock_interpreter::mint;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::sandbox::lock;

@@ -1,7 +1,7 @@
 //! `/session`: shells that keep their variables and their directory from one command to the next.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Json;
@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use cellblock_interpreter::json_error;
 use cellblock_interpreter::mint;
 use cellblock_interpreter::session::processes::{MAX_INPUT, ProcessOrder, ProcessStream};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -41,7 +41,7 @@ async fn check<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, target: &str, 
 async fn a_websocket_passes_through_a_plain_connection() {
     let server = Server::listen(|stream, requests| async move {
         let head = echo(stream).await;
-        requests.lock().unwrap().push(head);
+        requests.lock().push(head);
     })
     .await;
     let address = server.address();

@@ -3,12 +3,13 @@
 //! Files that code leaves are kept here, as those of a container that has expired: they can be downloaded, and nothing runs in it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cellblock_agent::turn::{Made, Place, Runner};
 use cellblock_agent::wire::{ApiError, Container, Ids, Item, ResponseRequest};
 use cellblock_artifact::{About, ArtifactId, Kind};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 
 use super::place::Nowhere;
 use super::run;
@@ -92,10 +93,7 @@ struct Calls {
 
 impl Calls {
     fn attached(&self) -> Vec<Attached> {
-        self.attached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.attached.lock().clone()
     }
 
     /// The bytes of the user's files.
@@ -131,7 +129,7 @@ impl Runner for Calls {
                 Attachments::new(&self.gateway, &self.owner, self.interpreter).beside_code();
             attachments.add(self.attached());
             let read = attachments.read_all(items).await;
-            *self.attached.lock().unwrap_or_else(PoisonError::into_inner) = attachments.into_files();
+            *self.attached.lock() = attachments.into_files();
             read
         })
     }

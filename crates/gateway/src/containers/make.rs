@@ -1,6 +1,5 @@
 //! Making containers.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_settings::Size;
+use parking_lot::Mutex;
 
 use super::run;
 use crate::clock::now_ms;

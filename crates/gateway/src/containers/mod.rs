@@ -15,7 +15,7 @@ mod routes;
 mod run;
 mod sweep;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub(crate) use routes::routes;
 pub(crate) use run::address;
@@ -24,6 +24,7 @@ pub(crate) use sweep::sweep;
 use cellblock_agent::turn::Runner;
 use cellblock_agent::wire::{ApiError, Container, ErrorKind, ResponseRequest, Tool};
 use make::New;
+use parking_lot::Mutex;
 use place::Places;
 
 use crate::engine::Engine;

@@ -3,11 +3,12 @@
 //! With an explicit container all calls share it. With `auto` the first call of each step runs in the response's own, which is that of the
 //! response that it goes on from where there is one; further calls of a step get fresh ones.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cellblock_agent::turn::{Place, Ran, Runner, ToolsetCall};
 use cellblock_agent::wire::{ApiError, Ids, Item};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::make::New;
@@ -79,7 +80,7 @@ impl Runner for Places {
             let mut attachments = Attachments::new(&self.gateway, &self.owner, self.interpreter);
             attachments.add(self.attached());
             let read = attachments.read_all(items).await;
-            *self.attached.lock().unwrap_or_else(PoisonError::into_inner) = attachments.into_files();
+            *self.attached.lock() = attachments.into_files();
             read
         })
     }
@@ -103,10 +104,7 @@ impl Runner for Places {
 
 impl Places {
     fn attached(&self) -> Vec<Attached> {
-        self.attached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.attached.lock().clone()
     }
 
     async fn held(&self, before: usize) -> Result<Arc<HeldContainer>, ApiError> {
@@ -129,10 +127,7 @@ impl Places {
             return Ok(main);
         };
         let held = Arc::new(held);
-        self.others
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&held));
+        self.others.lock().push(Arc::clone(&held));
         self.attach(&held).await?;
         Ok(held)
     }
@@ -193,13 +188,13 @@ impl Place for In {
                 return Err(self
                     .refused(&"all sandboxes are in use; try again later, or answer without running code"));
             };
-            *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+            *self.slot.lock() = Some(slot);
             Ok(())
         })
     }
 
     fn run(&self, call: ToolsetCall) -> BoxFuture<'_, Ran> {
-        let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let slot = self.slot.lock().take();
         Box::pin(run::run(self.gateway.clone(), Arc::clone(&self.held), call, slot))
     }
 }

@@ -7,12 +7,13 @@ mod recorder;
 mod tests;
 
 use std::collections::HashSet;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use cellblock_interpreter::conversion::ConversionPlace;
 use cellblock_interpreter::{Interpreter, page};
 use metrics::{counter, gauge, histogram};
+use parking_lot::Mutex;
 
 use crate::records::Quota;
 use cellblock_agent::wire::TokenUsage;
@@ -113,7 +114,7 @@ fn failed(provider: &str) {
 /// A model's name as a label: one of the first hundred, or `other`.
 fn bounded(model: &str) -> String {
     static MODELS: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut models = MODELS.lock();
     let models = models.get_or_insert_with(HashSet::new);
     if models.contains(model) {
         return model.to_owned();

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError, RwLock};
 
 use metrics::atomics::AtomicU64;
 use metrics::{
     Counter, Gauge, GaugeFn as _, Histogram, HistogramFn, Key, KeyName, Metadata, SharedString, Unit,
 };
+use parking_lot::RwLock;
 
 use super::names::{Kind, METRICS, Metric};
 
@@ -67,14 +68,10 @@ impl PrometheusRecorder {
             label.map_or_else(String::new, |label| label.value().to_owned())
         };
         let labels: Vec<_> = metric.labels.iter().map(value).collect();
-        if let Some(sample) = samples
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&labels)
-        {
+        if let Some(sample) = samples.read().get(&labels) {
             return Some(sample.clone());
         }
-        let mut samples = samples.write().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = samples.write();
         let sample = samples.entry(labels).or_insert_with(|| Sample::new(metric.kind));
         Some(sample.clone())
     }
@@ -97,7 +94,7 @@ impl Family {
             labels,
             help,
         } = self.metric;
-        let samples = self.samples.read().unwrap_or_else(PoisonError::into_inner);
+        let samples = self.samples.read();
         if samples.is_empty() {
             return;
         }

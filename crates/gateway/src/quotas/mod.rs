@@ -20,10 +20,11 @@ mod standing;
 mod tests;
 mod uploads;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cellblock_agent::wire::{ApiError, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::decisions::{Decided, Decisions};
@@ -274,7 +275,7 @@ impl Quotas {
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.inner.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.ledger.lock()
     }
 
     /// Changes what an owner has, who has less of it then.

@@ -27,7 +27,7 @@ mod volumes;
 pub(crate) mod whereabouts;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use allowance::{Allowance, Quota, UnknownQuota};
@@ -46,6 +46,7 @@ pub(crate) use volumes::{VolumeOpening, VolumeRemoval, VolumeRevision, VolumeRow
 
 use database::postgres::PostgresPool;
 use database::{WAIT, sqlite};
+use parking_lot::Mutex;
 
 /// Stands for the file in errors of records without one.
 const IN_MEMORY: &str = ":memory:";
@@ -201,7 +202,7 @@ impl Records {
                 let connection = Arc::clone(connection);
                 let done = tokio::task::spawn_blocking(move || {
                     // A statement that panicked has left no transaction open: they roll back when they are dropped.
-                    work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner))
+                    work(&mut connection.lock())
                 });
                 (done.await, path.display().to_string())
             }

@@ -174,16 +174,16 @@ async fn committed_rows_survive_a_kill_of_the_server_and_records_work_again_when
                 if let Err(error) = records.grant_artifacts("ann", vec![sha256.clone(), twin]).await {
                     return error;
                 }
-                kept.lock().unwrap().push(sha256);
+                kept.lock().push(sha256);
             }
         });
     }
-    wait::until("50 writes", || kept.lock().unwrap().len() >= 50).await;
+    wait::until("50 writes", || kept.lock().len() >= 50).await;
     server.kill();
     for error in writers.join_all().await {
         assert!(error.is_unavailable(), "{error:?}");
     }
-    let kept = std::mem::take(&mut *kept.lock().unwrap());
+    let kept = std::mem::take(&mut *kept.lock());
     let error = records.owns_artifact("ann", "0-0").await.unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
     server.restart_postgres().await;

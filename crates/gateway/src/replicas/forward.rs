@@ -2,7 +2,6 @@
 
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
@@ -17,6 +16,7 @@ use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use hyper::upgrade::OnUpgrade;
+use parking_lot::Mutex;
 use reqwest::Url;
 
 use super::broken_socket::ClosingSocket;
@@ -157,7 +157,7 @@ impl Stream for Shared {
     type Item = Result<Bytes, axum::Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let pieces = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let pieces = self.0.get_mut();
         pieces.poll_next_unpin(context)
     }
 }

@@ -1,12 +1,13 @@
 //! A body that a route may have begun to read before it turned out that another gateway has to.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use futures_util::{StreamExt as _, stream};
 use hyper::body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Bytes that are remembered: routes find out who calls before they read more than a form.
 const REMEMBERED: usize = 64 << 10;
@@ -52,7 +53,7 @@ impl Replay {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! TLS, where certificates are given.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
@@ -74,7 +75,7 @@ impl Tls {
 
     /// What encrypts the next connection. Files that have changed are read first; if they cannot be used, those before them still are.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if current.looked.elapsed() >= LOOK {
             current.looked = Instant::now();
             self.look(&mut current);
@@ -85,7 +86,7 @@ impl Tls {
     /// Reads the files again without waiting for the time to do so, or for a change that the file system's clock is fine enough to show.
     #[cfg(test)]
     pub(super) fn look_now(&self) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         current.stamps = [None; 2];
         self.look(&mut current);
     }

@@ -1,12 +1,13 @@
 //! A server whose sandboxes are not there yet: it listens, and says why it is not ready.
 
 use std::future::{pending, ready};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 use cellblock_agent::wire::{ApiError, ErrorKind};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,11 +32,11 @@ impl StartReason {
 
     /// Replaces the text.
     pub fn set(&self, text: impl Into<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
+        *self.0.lock() = text.into();
     }
 
     fn text(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

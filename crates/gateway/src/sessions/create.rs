@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -17,6 +17,7 @@ use cellblock_interpreter::project::Project;
 use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::session::{SessionOptions, SetupSnippet};
 use cellblock_interpreter::toolset::{ToolsetKind, ToolsetTerms, notebook, python};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

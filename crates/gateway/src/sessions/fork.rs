@@ -1,12 +1,13 @@
 //! `POST /v1/sessions/{id}/fork`: independent sessions that begin with the variables and files of another one.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use cellblock_interpreter::Error;
 use cellblock_interpreter::session::fork::ForkOptions;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::answer::SessionAnswer;

@@ -1,8 +1,8 @@
 //! A cell's events as a client reads them.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::response::IntoResponse;
@@ -11,6 +11,7 @@ use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::execution::{Event, ProducedFile};
 use cellblock_interpreter::output::Output;
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::problem::Problem;

@@ -1,8 +1,8 @@
 //! Sign-ins to the console.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use ring::hmac::Key;
 use tokio::sync::OnceCell;
 
@@ -23,7 +23,7 @@ pub(crate) struct ConsoleTickets {
 impl ConsoleTickets {
     /// Ends a ticket before its time.
     pub(crate) fn end(&self, id: String, until: u64) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = self.ended.lock();
         let now = now();
         ended.retain(|_, until| *until > now);
         if ended.len() < MAX_ENDED {
@@ -33,7 +33,7 @@ impl ConsoleTickets {
 
     /// Whether a ticket was ended.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.lock();
         ended.contains_key(id)
     }
 }

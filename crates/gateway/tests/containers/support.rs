@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -15,6 +15,7 @@ use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
 use cellblock_testkit::wait::until_ok;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -45,7 +46,7 @@ struct Scripts(Mutex<HashMap<String, Arc<Scripted>>>);
 
 impl Provider for Scripts {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
-        let script = Arc::clone(&self.0.lock().unwrap()[&request.model]);
+        let script = Arc::clone(&self.0.lock()[&request.model]);
         Box::pin(async move { script.stream(request).await })
     }
 }
@@ -138,7 +139,7 @@ impl Bench {
         answers: impl IntoIterator<Item = ScriptedAnswer>,
     ) -> Arc<Scripted> {
         let script = Arc::new(Scripted::new(answers));
-        let mut scripts = self.scripts.0.lock().unwrap();
+        let mut scripts = self.scripts.0.lock();
         scripts.insert(model.to_owned(), Arc::clone(&script));
         script
     }

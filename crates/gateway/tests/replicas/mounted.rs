@@ -1,7 +1,7 @@
 //! Services beside the gateway's routes: what an owner has in one is in one gateway, and is used through the others.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,6 +18,7 @@ use cellblock_gateway::Gateway;
 use cellblock_gateway::server::Mount;
 use cellblock_testkit::{DatabaseServer, require};
 use futures_util::{SinkExt as _, StreamExt as _};
+use parking_lot::Mutex;
 use reqwest::Method;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
@@ -90,7 +91,7 @@ async fn form(State(notes): State<Notes>, headers: HeaderMap, body: Bytes) -> Re
     match notes.caller(&headers).await {
         Ok(owner) => {
             let text = String::from_utf8(body.to_vec()).unwrap();
-            notes.kept.lock().unwrap().insert(owner, text);
+            notes.kept.lock().insert(owner, text);
             notes.name().to_owned().into_response()
         }
         Err(response) => response,

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{Cursor, Read as _, Write};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
@@ -24,7 +25,7 @@ struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Shared {
     fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(buffer)
+        self.0.lock().write(buffer)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -94,7 +95,7 @@ pub(crate) async fn export(image: &OpenImage) -> (Vec<u8>, Exported) {
         .export(to.clone(), Path::new("memory"), 3, Sink::silent())
         .await
         .unwrap();
-    let bytes = to.0.lock().unwrap().clone();
+    let bytes = to.0.lock().clone();
     (bytes, exported)
 }
 
@@ -213,9 +214,9 @@ async fn an_import_names_missing_libraries_of_modules_that_kernels_do_not_need()
     let (_dir, to) = store();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let news = Arc::clone(&heard);
-    let sink = Sink::new(move |progress| news.lock().unwrap().push(format!("{progress:?}")));
+    let sink = Sink::new(move |progress| news.lock().push(format!("{progress:?}")));
     to.import(Cursor::new(bytes), "it", None, sink).await.unwrap();
-    let heard = heard.lock().unwrap().join("\n");
+    let heard = heard.lock().join("\n");
     assert!(
         heard.contains("libreadline.so.99 (on Debian and Ubuntu: apt-get install libreadline99)"),
         "{heard}"

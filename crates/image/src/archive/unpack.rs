@@ -8,9 +8,9 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tar::{Entry, EntryType};
 
@@ -117,7 +117,7 @@ pub(super) fn unpack<R: Read>(
 fn write_small(tree: &Path, files: &Mutex<Receiver<SmallFile>>) -> Result<Vec<TreeEntry>> {
     let mut done = Vec::new();
     loop {
-        let next = files.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = files.lock().recv();
         let Ok(file) = next else { return Ok(done) };
         let path = tree.join(&file.relative);
         let mut out = create(&path, file.executable)?;

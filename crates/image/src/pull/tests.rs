@@ -4,9 +4,10 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -59,7 +60,7 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<Asked>>, reply: &dyn Fn(&Aske
         path,
         headers: headers.join("\n").to_lowercase(),
     };
-    heard.lock().unwrap().push(asked.clone());
+    heard.lock().push(asked.clone());
     let Reply(status, headers, body, breaks) = reply(&asked);
     let sent = &body[..breaks.unwrap_or(body.len()).min(body.len())];
     let start = format!(
@@ -143,7 +144,7 @@ async fn a_broken_connection_is_taken_up_where_it_broke() {
             if asked.path == "/m/images.json" {
                 return Reply::ok(index.clone());
             }
-            let mut attempt = attempts.lock().unwrap();
+            let mut attempt = attempts.lock();
             *attempt += 1;
             let mut reply = if has_ranges {
                 ranged(asked, &bytes)
@@ -158,7 +159,7 @@ async fn a_broken_connection_is_taken_up_where_it_broke() {
         let (dir, _store, pulled) = pull(&format!("http://{address}/m")).await;
         assert_eq!(pulled.unwrap().id(), image.id());
         assert_eq!(kept(dir.path()), 0);
-        let log = log.lock().unwrap();
+        let log = log.lock();
         assert!(log[2].headers.contains("range: bytes=200-"), "{log:?}");
         assert!(log[3].headers.contains("range: bytes=400-"), "{log:?}");
     }
@@ -175,7 +176,7 @@ async fn an_interrupted_pull_is_kept_and_the_next_one_goes_on_from_it() {
             return Reply::ok(index.clone());
         }
         let mut reply = ranged(asked, &whole);
-        if !*up.lock().unwrap() {
+        if !*up.lock() {
             let is_first = !asked.headers.contains("range:");
             reply.3 = Some(if is_first { 700 } else { 0 });
         }
@@ -185,13 +186,13 @@ async fn an_interrupted_pull_is_kept_and_the_next_one_goes_on_from_it() {
     let error = pulled.unwrap_err().to_string();
     assert!(error.contains("the download stopped"), "{error}");
     assert_eq!(kept(dir.path()), 1);
-    *is_up.lock().unwrap() = true;
-    log.lock().unwrap().clear();
+    *is_up.lock() = true;
+    log.lock().clear();
     let mirror = format!("http://{address}").parse().unwrap();
     let pulled = store.pull("tiny", &mirror, None, Sink::silent()).await.unwrap();
     assert_eq!(pulled.id(), image.id());
     assert_eq!(kept(dir.path()), 0);
-    let log = log.lock().unwrap();
+    let log = log.lock();
     assert!(log[1].headers.contains("range: bytes=700-"), "{log:?}");
 }
 
@@ -330,7 +331,7 @@ async fn a_registry_with_a_token_serves_an_archive_by_tag_and_by_digest() {
     let own = Arc::new(Mutex::new(None::<SocketAddr>));
     let host = own.clone();
     let (address, log) = serve(move |asked| {
-        let host = host.lock().unwrap().unwrap();
+        let host = host.lock().unwrap();
         if asked.path.starts_with("/token?") {
             let known = asked.headers.contains("authorization: basic dxnlcjpzzwnyzxq=");
             let status = if known { 200 } else { 403 };
@@ -353,7 +354,7 @@ async fn a_registry_with_a_token_serves_an_archive_by_tag_and_by_digest() {
             _ => Reply(404, String::new(), Vec::new(), None),
         }
     });
-    *own.lock().unwrap() = Some(address);
+    *own.lock() = Some(address);
     for reference in [String::new(), format!(":tiny-{machine}"), format!("@{digest}")] {
         let from = format!("oci://user:secret@{address}/team/images{reference}");
         let (_dir, _store, pulled) = pull(&from).await;
@@ -363,7 +364,7 @@ async fn a_registry_with_a_token_serves_an_archive_by_tag_and_by_digest() {
             from.replace("user:secret@", "")
         );
     }
-    let asked = log.lock().unwrap().clone();
+    let asked = log.lock().clone();
     let token = asked.iter().find(|it| it.path.starts_with("/token")).unwrap();
     assert_eq!(
         token.path,

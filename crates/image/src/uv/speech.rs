@@ -57,7 +57,8 @@ fn bytes(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
 
     use super::*;
     use crate::progress::Progress;
@@ -66,7 +67,7 @@ mod tests {
     fn downloads_add_up() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&heard);
-        let sink = Sink::new(move |it| to.lock().unwrap().push(it));
+        let sink = Sink::new(move |it| to.lock().push(it));
         let mut speech = Speech::default();
         for line in [
             "Resolved 2 packages in 5ms",
@@ -85,6 +86,6 @@ mod tests {
             bytes(0, 1_574_912),
             bytes(1_572_864, 1_574_912),
         ];
-        assert_eq!(*heard.lock().unwrap(), expected);
+        assert_eq!(*heard.lock(), expected);
     }
 }

@@ -1,9 +1,10 @@
 //! The recorded results of one session or turn.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_artifact::{Reader, Store};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::bounds::Bounds;
 use super::entry::Entry;
@@ -114,7 +115,7 @@ impl AliasStore {
 impl Inner {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // No code under the lock leaves it in an inconsistent state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Reserves the next alias of a tool and space for a number of bytes.
@@ -148,7 +149,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut();
         if state.saved || state.closed || state.places.is_empty() {
             return;
         }

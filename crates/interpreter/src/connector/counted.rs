@@ -1,10 +1,11 @@
 //! What is counted and logged of calls. Arguments are logged without secrets, answers are not.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::{counter, histogram};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::grants::GrantTerms;
@@ -138,7 +139,7 @@ impl Drop for CountedFetch {
 /// Returns a function's name as a label.
 fn bounded(connector: &str, function: &str) -> String {
     static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     let known = known.get_or_insert_with(HashSet::new);
     let name = format!("{connector}.{function}");
     if !known.contains(&name) && known.len() >= LABELED {

@@ -1,7 +1,9 @@
 //! How long the calls of a session have waited for its client.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// A clock that runs while at least one call waits. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +35,7 @@ impl Waits {
     }
 
     fn clock(&self) -> MutexGuard<'_, Clock> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

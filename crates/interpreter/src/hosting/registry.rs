@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 
@@ -261,7 +262,7 @@ impl<T: Hosted> Registry<T> {
 
 impl<T> Registry<T> {
     fn map(&self) -> MutexGuard<'_, Map<T>> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+        self.map.lock()
     }
 }
 

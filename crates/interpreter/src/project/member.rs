@@ -1,7 +1,8 @@
 //! A session's part in a project: which datasets it has looked at, and which its cell has loaded.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::load::{self, LoadError};
 use super::{Project, PublishedDataset};
@@ -83,6 +84,6 @@ impl ProjectMember {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }

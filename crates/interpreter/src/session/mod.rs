@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::future::ready;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_protocol::Guard;
 pub use cellblock_protocol::Variable;
 use cellblock_sandbox::guest::GuestLink;
 use cellblock_sandbox::limits::NetworkPolicy;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::binding::Binding;
@@ -506,7 +507,7 @@ impl Session {
     }
 
     fn added(&self) -> MutexGuard<'_, Vec<Mounted>> {
-        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+        self.added.lock()
     }
 
     /// Replaces or makes a file in one step.

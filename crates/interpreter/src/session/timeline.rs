@@ -1,9 +1,10 @@
 //! What happened to a session beside its cells: checkpoints, rollbacks, tries, forks, hibernation, and deaths of its kernel.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use parking_lot::{Mutex, MutexGuard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +82,7 @@ pub(super) struct Timeline(Arc<Mutex<VecDeque<SessionEvent>>>);
 
 impl Timeline {
     fn events(&self) -> MutexGuard<'_, VecDeque<SessionEvent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn note(&self, cell: u64, what: Happened) {

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cellblock_interpreter::egress::{AllowRule, EgressPolicy, EgressSecret, SecretRule};
 use cellblock_interpreter::error::Error;
@@ -10,6 +10,7 @@ use cellblock_interpreter::limits::{Limits, NetworkPolicy};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::processes::{MAX_WAIT, ProcessOrder};
 use cellblock_interpreter::{Execution, Session};
+use parking_lot::Mutex;
 
 use cellblock_testkit::{pip_wheel, require};
 
@@ -37,7 +38,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let head = answer(stream, &answers).unwrap_or_default();
-                kept.lock().unwrap().push(head);
+                kept.lock().push(head);
             }
         });
         Self { port, heads }
@@ -48,7 +49,7 @@ impl Server {
     }
 
     fn heard(&self) -> Vec<String> {
-        self.heads.lock().unwrap().clone()
+        self.heads.lock().clone()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tries: cells whose effects count only once they are kept.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cellblock_interpreter::Error;
 use cellblock_interpreter::execution::{Outcome, VariablesState};
@@ -10,6 +10,7 @@ use cellblock_interpreter::session::checkpoints::tries::{ChangeKind, TryChanges}
 use cellblock_interpreter::session::processes::ProcessOrder;
 use cellblock_interpreter::volume::{SessionVolume, VolumeManifest};
 use cellblock_testkit::wait::until_ok;
+use parking_lot::Mutex;
 
 use crate::checkpoints::{DEFINE, SPOIL, STATE, code_of};
 use crate::isolation::COMMANDS;
@@ -230,7 +231,7 @@ fn a_volume_has_the_changes_of_a_try_only_once_it_is_kept() {
             }),
             ..SessionOptions::default()
         });
-        let saved = || keeper.saved.lock().unwrap().len();
+        let saved = || keeper.saved.lock().len();
         run(&session, "open('/workspace/volume/a', 'w').write('one')").await;
         assert_eq!(saved(), 1);
         let write = "open('/workspace/volume/a', 'w').write('two!')";
@@ -256,7 +257,7 @@ struct Runs(Mutex<Vec<RunRecord>>);
 
 impl RunSink for Runs {
     fn record(&self, record: RunRecord) {
-        self.0.lock().unwrap().push(record);
+        self.0.lock().push(record);
     }
 }
 
@@ -276,7 +277,7 @@ fn records_are_in_order_and_a_discarded_try_is_nobodys_parent() {
         session.keep_try().await.unwrap();
         run(&session, "x").await;
         session.close().await.unwrap();
-        let runs = runs.0.lock().unwrap();
+        let runs = runs.0.lock();
         let parents = runs.iter().map(|run| {
             let parent = runs.iter().position(|it| Some(&it.id) == run.parent.as_ref());
             (run.cell, run.tried, parent)

@@ -1,12 +1,13 @@
 //! A volume whose session loses its sandbox.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::volume::{SessionVolume, VolumeKeeper, VolumeManifest};
 use cellblock_testkit::wait::until;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 
 use crate::support::{block_on, interpreter, run, value};
 
@@ -25,7 +26,7 @@ impl VolumeKeeper for Revisions {
         after: &'a VolumeManifest,
     ) -> BoxFuture<'a, Result<u64, String>> {
         Box::pin(async move {
-            let mut saved = self.saved.lock().unwrap();
+            let mut saved = self.saved.lock();
             assert_eq!(saved.last().unwrap_or(&VolumeManifest::default()), before);
             saved.push(after.clone());
             Ok(saved.len() as u64)
@@ -33,7 +34,7 @@ impl VolumeKeeper for Revisions {
     }
 
     fn release(&self, complete: bool) -> BoxFuture<'_, ()> {
-        Box::pin(async move { *self.ended.lock().unwrap() = Some(complete) })
+        Box::pin(async move { *self.ended.lock() = Some(complete) })
     }
 }
 
@@ -60,13 +61,13 @@ fn a_new_sandbox_has_the_files_of_the_last_revision() {
         let write = "import threading\n_ = open('/workspace/volume/x', 'w').write('one')\n\
                      threading.Timer(2.5, lambda: open('/workspace/volume/late', 'w').write('two')).start()";
         assert_eq!(run(&session, write).await.note.unwrap(), "a note");
-        assert_eq!(keeper.saved.lock().unwrap().len(), 1);
+        assert_eq!(keeper.saved.lock().len(), 1);
         let first = session.prepare().await.unwrap().sandbox;
         until("it is given back", || {
             !interpreter.sandboxes_in_use().contains(&first)
         })
         .await;
-        assert_eq!(keeper.saved.lock().unwrap().len(), 2);
+        assert_eq!(keeper.saved.lock().len(), 2);
         let read = "[open('/workspace/volume/' + name).read() for name in ('x', 'late')]";
         let found = run(&session, &format!("files = {read}")).await;
         let note = found.note.unwrap_or_default();
@@ -79,7 +80,7 @@ fn a_new_sandbox_has_the_files_of_the_last_revision() {
         assert_eq!(value(&session, "' '.join(files)").await, "one two");
         session.close().await.unwrap();
         // Nothing was changed since.
-        assert_eq!(keeper.saved.lock().unwrap().len(), 2);
-        assert_eq!(*keeper.ended.lock().unwrap(), Some(true));
+        assert_eq!(keeper.saved.lock().len(), 2);
+        assert_eq!(*keeper.ended.lock(), Some(true));
     });
 }

@@ -1,7 +1,7 @@
 //! An interpreter of a test's own, and what must be true of it whatever died.
 
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use cellblock_artifact::Store;
@@ -12,6 +12,7 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::{Execution, Interpreter, Session};
 use cellblock_testkit::wait::until;
 use cellblock_testkit::{Count, LeakOwner};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -21,7 +22,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ALONE.lock()
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {

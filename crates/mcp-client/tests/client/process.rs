@@ -1,9 +1,10 @@
 //! The process of a server: its environment, and its complete end.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cellblock_agent::ToolServer;
 use cellblock_testkit::wait::block_until;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::support::{good, options, refused, result, runs, scripted, until};
@@ -26,7 +27,7 @@ impl Log {
 
     /// The first line with these words.
     fn line(&self, words: &[&str]) -> Option<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(self.0.lock().clone()).unwrap();
         let mut lines = text.lines();
         let line = lines.find(|line| words.iter().all(|word| line.contains(word)))?;
         Some(line.to_owned())
@@ -35,7 +36,7 @@ impl Log {
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

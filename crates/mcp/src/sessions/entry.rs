@@ -1,7 +1,7 @@
 //! What a session has beside its sandbox.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_artifact::ArtifactId;
@@ -10,6 +10,7 @@ use cellblock_interpreter::hosting::{Exclusive, Held, Hosted, Resident};
 use cellblock_interpreter::toolset::{Toolset, ToolsetKind};
 use cellblock_interpreter::workbench::Mounted;
 use cellblock_interpreter::{Error, Session};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::made::{MadeArtifact, Remembered};
 use super::users::{LEFT_TIMEOUT, SessionUsers};
@@ -78,7 +79,7 @@ impl McpSession {
     }
 
     fn made(&self) -> MutexGuard<'_, Remembered> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.made.lock()
     }
 }
 

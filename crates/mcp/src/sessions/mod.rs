@@ -1,8 +1,8 @@
 //! Sessions by their handles: each belongs to the owner who made it, and expires.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellblock_interpreter::connector::Connector;
@@ -14,6 +14,7 @@ use cellblock_interpreter::session::SessionOptions;
 use cellblock_interpreter::session::fork::ForkOptions;
 use cellblock_interpreter::workbench::DatasetSource;
 use cellblock_interpreter::{Error, Interpreter, Session};
+use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::conversations::McpConversation;

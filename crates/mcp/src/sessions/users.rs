@@ -1,8 +1,9 @@
 //! The conversations that use a session.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::conversations::McpConversation;
 
@@ -57,6 +58,6 @@ impl SessionUsers {
     }
 
     fn users(&self) -> MutexGuard<'_, Users> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

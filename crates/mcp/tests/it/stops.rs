@@ -27,7 +27,7 @@ fn output_is_sent_before_the_result() {
             // The cell goes on once the file is there; files can be written while it runs only by itself, so it is stopped.
             done(&connected, "interrupt_session", json!({"session_id": session})).await;
             running.await.unwrap().unwrap();
-            let told = client.told.lock().unwrap();
+            let told = client.told.lock();
             assert!(told.is_sorted_by(|a, b| a.progress < b.progress), "{told:?}");
         }
     });

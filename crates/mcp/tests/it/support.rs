@@ -1,7 +1,7 @@
 //! The interpreter that the tests of this binary share, and clients that ask a server for things.
 
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use cellblock_artifact::Store;
@@ -10,6 +10,7 @@ use cellblock_interpreter::pool::PoolConfig;
 use cellblock_interpreter::toolset::TOOLSETS;
 use cellblock_mcp::{LazyInterpreter, Options, Server};
 use cellblock_testkit::wait::until_ok;
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
     Implementation, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
@@ -97,14 +98,14 @@ impl ClientHandler for Client {
     }
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.told.lock().unwrap().push(told);
+        self.told.lock().push(told);
     }
 }
 
 impl Client {
     /// What it was told, in one text.
     pub(crate) fn heard(&self) -> String {
-        let told = self.told.lock().unwrap();
+        let told = self.told.lock();
         told.iter().filter_map(|it| it.message.clone()).collect()
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use super::link::unread;
@@ -182,7 +183,7 @@ async fn hear(
     killed: &Notify,
 ) -> Result<()> {
     let orders = |kernel: u32| {
-        let signalled = signalled.lock().unwrap_or_else(PoisonError::into_inner);
+        let signalled = signalled.lock();
         signalled.get(&kernel).cloned()
     };
     while let Some(json) = controls.recv().await {

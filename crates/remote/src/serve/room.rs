@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
@@ -142,7 +142,7 @@ impl Room {
     /// Completes when the kernel has received the ordered interrupts.
     async fn interrupted(&self) {
         let orders: Vec<_> = {
-            let signalled = self.signalled.lock().unwrap_or_else(PoisonError::into_inner);
+            let signalled = self.signalled.lock();
             signalled.values().cloned().collect()
         };
         for orders in orders {
@@ -210,7 +210,7 @@ impl Room {
         let pid = kernel.pid;
         let (sending, receiving) = self.mux.open(stream);
         let orders = Arc::new(Orders::default());
-        let mut signalled = self.signalled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut signalled = self.signalled.lock();
         // Orders for earlier kernels have no recipient any more.
         signalled.clear();
         signalled.insert(stream, Arc::clone(&orders));

@@ -30,7 +30,7 @@ fn a_kernel_runs_cells_and_reports_its_exit() {
         let (end, _) = execute(&mut next, "import os\nos.kill(os.getpid(), 11)").await;
         assert_eq!(end, End::Lost(Ending::Signaled(11)));
         lease.sandbox.destroy().await.unwrap();
-        assert!(pair.site.lent.lock().unwrap().is_empty());
+        assert!(pair.site.lent.lock().is_empty());
     });
 }
 
@@ -214,7 +214,7 @@ fn limits_beyond_the_servers_maximum_are_rejected_by_name() {
              `memory_bytes` is 4294967296; the maximum is 2147483648"
         );
         assert_eq!((error.blame(), error.retry()), (Blame::Caller, Retry::Never));
-        assert!(pair.site.lent.lock().unwrap().is_empty());
+        assert!(pair.site.lent.lock().is_empty());
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"12345").unwrap();
         let small = pair
@@ -313,9 +313,9 @@ fn thirty_rounds_leave_no_sandbox_and_no_connection() {
             }
         }
         until("ended", || {
-            pair.site.lent.lock().unwrap().is_empty() && pair.server.connections() == 0
+            pair.site.lent.lock().is_empty() && pair.server.connections() == 0
         })
         .await;
-        assert_eq!(*pair.site.cuts.lock().unwrap(), [""; 0]);
+        assert_eq!(*pair.site.cuts.lock(), [""; 0]);
     });
 }

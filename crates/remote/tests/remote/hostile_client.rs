@@ -95,9 +95,9 @@ async fn is_cut_for(pair: &Pair, messages: Vec<Bytes>, reason: &str) {
         raw.send(message).await;
     }
     raw.until_it_is_cut().await;
-    until("ended", || pair.site.lent.lock().unwrap().len() == 1).await;
-    until("told", || !pair.site.cuts.lock().unwrap().is_empty()).await;
-    let cuts: Vec<String> = pair.site.cuts.lock().unwrap().drain(..).collect();
+    until("ended", || pair.site.lent.lock().len() == 1).await;
+    until("told", || !pair.site.cuts.lock().is_empty()).await;
+    let cuts: Vec<String> = pair.site.cuts.lock().drain(..).collect();
     assert_eq!(cuts.len(), 1, "{cuts:?}");
     assert!(cuts[0].contains(reason), "{reason}: {cuts:?}");
 }
@@ -143,7 +143,7 @@ fn a_client_that_violates_the_protocol_loses_only_its_connection() {
             raw.send(warm.clone()).await;
         }
         drop(raw);
-        until("ended", || pair.site.lent.lock().unwrap().len() == 1).await;
+        until("ended", || pair.site.lent.lock().len() == 1).await;
         assert_eq!(
             crate::support::execute(&mut other.kernel, "6 * 7").await,
             crate::support::shows(42)
@@ -238,6 +238,6 @@ fn impossible_requests_are_rejected_and_the_connection_continues() {
         let started = raw.ask(json!({"ask": "start_kernel", "stream": 7})).await;
         assert_eq!(started["answer"]["answer"], "kernel", "{started}");
         drop(raw);
-        until("ended", || pair.site.lent.lock().unwrap().is_empty()).await;
+        until("ended", || pair.site.lent.lock().is_empty()).await;
     });
 }

@@ -1,7 +1,7 @@
 //! A server of the process backend's sandboxes in this process, and clients of it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_image::{AuditReport, Manifest};
@@ -13,6 +13,7 @@ use cellblock_sandbox::backend::{Backend, BoxFuture, Kernel, Sandbox};
 use cellblock_sandbox::jail::protection::{Demands, Report};
 use cellblock_sandbox::pool::{Lease, create};
 use cellblock_testkit::WebSockets;
+use parking_lot::Mutex;
 
 pub(crate) use local::{End, MIB, block_on, ended, execute, finish, limits, shows, start, until};
 
@@ -63,13 +64,13 @@ impl Host for Site {
     fn lease<'a>(&'a self, limits: &'a Limits) -> BoxFuture<'a, Result<Lease, RemoteRefusal>> {
         Box::pin(async {
             let lease = create(&self.backend, limits).await?;
-            self.lent.lock().unwrap().push(lease.sandbox.id().to_owned());
+            self.lent.lock().push(lease.sandbox.id().to_owned());
             Ok(lease)
         })
     }
 
     fn returned(&self, sandbox: &str) {
-        self.lent.lock().unwrap().retain(|it| it != sandbox);
+        self.lent.lock().retain(|it| it != sandbox);
     }
 
     fn warmed(&self) -> BoxFuture<'_, Result<Vec<String>, RemoteRefusal>> {
@@ -150,7 +151,7 @@ pub(crate) async fn serving(site: &Arc<Site>) -> WebSockets {
         async move {
             let host: Arc<dyn Host> = Arc::<Site>::clone(&site);
             if let Err(error) = serve(messages, host, PULSE).await {
-                site.cuts.lock().unwrap().push(error.to_string());
+                site.cuts.lock().push(error.to_string());
             }
         }
     };

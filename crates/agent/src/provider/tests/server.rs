@@ -1,7 +1,8 @@
 //! A server on loopback that gives answers as they were written, byte for byte, and keeps what it was asked.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -95,7 +96,7 @@ impl Server {
     }
 
     pub(in crate::provider) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -123,7 +124,7 @@ async fn serve(mut connection: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked
         connection.read_buf(&mut read).await.unwrap();
     }
     let body = serde_json::from_slice(&read).unwrap_or_default();
-    asked.lock().unwrap().push(Asked { head, body });
+    asked.lock().push(Asked { head, body });
     // A client may have heard enough and be gone.
     let _ = answer(&mut connection, reply).await;
     if reply.end == End::Silence {

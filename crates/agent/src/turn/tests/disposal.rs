@@ -1,10 +1,11 @@
 //! A turn lets go of its runner, and so of the sandbox behind it, exactly once and with no code left running, however it ends.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -93,7 +94,7 @@ struct Acts {
 impl Provider for Acts {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ProviderError>> {
         Box::pin(async move {
-            let act = self.left.lock().unwrap().pop_front();
+            let act = self.left.lock().pop_front();
             match act {
                 Some(Act::Answer(answer)) => Scripted::new([answer]).stream(request).await,
                 Some(Act::Panic) => panic!("a provider that is broken"),

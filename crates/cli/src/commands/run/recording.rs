@@ -1,6 +1,6 @@
 //! Records of the cells that `cellblock run` runs, for `cellblock runs`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_gateway::records::RecordsPlace;
@@ -8,6 +8,7 @@ use cellblock_gateway::runs::RecordedRuns;
 use cellblock_image::Home;
 use cellblock_interpreter::hosting::Owner;
 use cellblock_interpreter::run_record::{RunRecord, RunSink};
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -67,7 +68,7 @@ impl LocalRuns {
         let Some(sink) = runs.sink(Owner::local().name()) else {
             return;
         };
-        let taken = std::mem::take(&mut *self.taken.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let taken = std::mem::take(&mut *self.taken.0.lock());
         for record in taken {
             sink.record(record);
         }
@@ -91,6 +92,6 @@ async fn open() -> Result<Option<RecordedRuns>> {
 
 impl RunSink for TakenRuns {
     fn record(&self, record: RunRecord) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+        self.0.lock().push(record);
     }
 }

@@ -3,12 +3,13 @@
 use std::future::ready;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cellblock_interpreter::hosting::{Hosted, Resident};
 use cellblock_interpreter::toolset::ToolEvent;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -71,7 +72,7 @@ impl<T> SessionService<T> {
     }
 
     fn datasets(&self) -> MutexGuard<'_, Vec<SessionDataset>> {
-        self.datasets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.datasets.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A client of the protocol, and requests as bytes.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
     Implementation, ProgressNotificationParam, ProtocolVersion,
@@ -56,7 +57,7 @@ impl ClientHandler for Client {
 impl Client {
     /// What it was told of progress, in one text.
     pub(super) fn heard(&self) -> String {
-        self.told.lock().unwrap().clone()
+        self.told.lock().clone()
     }
 }
 

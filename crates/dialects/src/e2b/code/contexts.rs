@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
 use axum::extract::{Path, State};
 use bytes::Bytes;
 use cellblock_interpreter::cell::Language;
 use cellblock_interpreter::{Cell, mint};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -78,11 +78,11 @@ impl Contexts {
     }
 
     pub(super) fn all(&self) -> MutexGuard<'_, Vec<Scope>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 
     fn current(&self) -> MutexGuard<'_, HashMap<&'static str, String>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock()
     }
 
     /// Notes which context of a language is in use. Returns whether it is another one than before.

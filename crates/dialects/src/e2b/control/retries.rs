@@ -1,11 +1,12 @@
 //! `Idempotency-Key`: a creation that a client repeats returns the sandbox that the first one made.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use cellblock_interpreter::hosting::Owner;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
@@ -64,7 +65,7 @@ impl Retries {
         }
         let is_over = |made: &Option<Creation>| made.as_ref().is_none_or(|made| !is_alive(&made.id));
         let slot = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.lock();
             all.retain(|_, slot| {
                 Arc::strong_count(slot) > 1 || !slot.try_lock().is_ok_and(|it| is_over(&it))
             });

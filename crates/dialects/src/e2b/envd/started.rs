@@ -1,9 +1,9 @@
 //! Processes that clients have started, by their numbers.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellblock_interpreter::session::processes::Processes;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -93,6 +93,6 @@ impl Started {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<u32, Process>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

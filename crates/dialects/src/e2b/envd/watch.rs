@@ -1,11 +1,11 @@
 //! Changes in directories. The sandbox compares a directory with what it was, each time it is asked.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::response::Response;
 use cellblock_interpreter::mint;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -38,7 +38,7 @@ struct Watcher {
 
 impl Watchers {
     fn map<T>(&self, use_it: impl FnOnce(&mut HashMap<String, Watcher>) -> T) -> T {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        use_it(&mut self.0.lock())
     }
 }
 

@@ -7,12 +7,13 @@ mod tls;
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellblock_egress::{EgressOptions, EgressPolicy, EgressProxy, EgressRecord, HostResolver};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 
 pub(crate) use client::{Reply, connect, open, request};
 pub(crate) use server::{Server, pattern};
@@ -37,7 +38,7 @@ impl Proxy {
     pub(crate) fn of(policy: EgressPolicy, options: EgressOptions) -> Self {
         let records: Arc<Mutex<Vec<EgressRecord>>> = Arc::default();
         let kept = Arc::clone(&records);
-        let sink = Arc::new(move |record: &EgressRecord| kept.lock().unwrap().push(record.clone()));
+        let sink = Arc::new(move |record: &EgressRecord| kept.lock().push(record.clone()));
         let proxy = EgressProxy::with_options(policy, "test", Some(sink), options).unwrap();
         Self { proxy, records }
     }
@@ -49,7 +50,7 @@ impl Proxy {
 
     /// Waits until a number of requests is recorded, and returns the records.
     pub(crate) async fn records(&self, count: usize) -> Vec<EgressRecord> {
-        let recorded = || self.records.lock().unwrap().clone();
+        let recorded = || self.records.lock().clone();
         wait(|| recorded().len() >= count).await;
         assert_eq!(recorded().len(), count, "{:?}", recorded());
         recorded()
@@ -98,7 +99,7 @@ impl Answers {
 impl HostResolver for Answers {
     fn resolve<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         self.asked.fetch_add(1, SeqCst);
-        let mut answers = self.answers.lock().unwrap();
+        let mut answers = self.answers.lock();
         let answer = match answers.len() {
             1 => answers[0].clone(),
             _ => answers.pop_front().unwrap(),

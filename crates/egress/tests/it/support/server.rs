@@ -1,8 +1,8 @@
 //! Servers on loopback.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::future::pending;
@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -80,7 +81,7 @@ impl Server {
 
     /// Returns the requests so far: method and path, headers, and the body.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 
     /// Returns the number of connections so far.
@@ -132,7 +133,7 @@ async fn answer(request: Request<Incoming>, requests: &Mutex<Vec<String>>) -> Re
         text.extend([name.as_str(), ": ", &*value, "\n"]);
     }
     text.extend(["\n", &*String::from_utf8_lossy(&body)]);
-    requests.lock().unwrap().push(text.clone());
+    requests.lock().push(text.clone());
     let path = parts.uri.path();
     if path == "/never" {
         pending::<()>().await;

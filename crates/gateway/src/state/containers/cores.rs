@@ -3,10 +3,11 @@
 //! Cells that wait for something use no processor. So while cells queue and the machine is idle, more of them are let in.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -81,7 +82,7 @@ impl Cores {
 
     /// Lets more in if the machine is idle.
     fn look(&self) {
-        let mut load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut load = self.load.lock();
         if load.is_idle() && self.beyond.load(Ordering::Relaxed) < self.usual * BEYOND {
             self.beyond.fetch_add(self.usual, Ordering::Relaxed);
             self.turns.add_permits(self.usual);
@@ -173,17 +174,17 @@ mod tests {
                 let (cores, order) = (Arc::clone(&cores), Arc::clone(&order));
                 tokio::spawn(async move {
                     let _slot = cores.slot().await;
-                    order.lock().unwrap().push(number);
+                    order.lock().push(number);
                 })
             })
             .collect();
         tokio::time::sleep(LOOK * 3).await;
-        assert_eq!(*order.lock().unwrap(), [0; 0]);
+        assert_eq!(*order.lock(), [0; 0]);
         drop(first);
         for waiting in waiting {
             waiting.await.unwrap();
         }
-        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(*order.lock(), [0, 1, 2]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellblock_agent::wire::ApiError;
 use cellblock_interpreter::hosting::{self, Hosted, HostingLimits, Registry, Resident};
 use cellblock_interpreter::{Error, Session};
+use parking_lot::Mutex;
 
 use super::cores::Cores;
 use super::room::{self, Room, RoomPermit};
@@ -132,12 +133,12 @@ impl LiveContainer {
 
     /// What a model has to know before it goes on, the first time that this is asked.
     pub(crate) fn lost(&self) -> Option<String> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.lost.lock().take()
     }
 
     /// Adds a note for the next model that goes on.
     pub(crate) fn tell_next(&self, note: &str) {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = self.lost.lock();
         *lost = match lost.take() {
             Some(before) if before.contains(note) => Some(before),
             Some(before) => Some(format!("{before} {note}")),
@@ -147,7 +148,7 @@ impl LiveContainer {
 
     /// Returns the same note and keeps it.
     pub(crate) fn still_lost(&self) -> Option<String> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lost.lock().clone()
     }
 }
 

@@ -4,10 +4,11 @@
 //! to it; where none is idle, code waits: first come, first served among the code of one owner, and owners take turns.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_agent::wire::{ApiError, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -76,7 +77,7 @@ impl Room {
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock()
     }
 
     /// Counts one more, unless there are as many as allowed.
@@ -108,7 +109,7 @@ impl Room {
     }
 
     fn line(&self, owner: &str) -> Line {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         // A line in which nobody stands is forgotten.
         lines.retain(|_, line| Arc::strong_count(line) > 1);
         Arc::clone(lines.entry(owner.to_owned()).or_default())

@@ -1,6 +1,5 @@
 //! Containers of which none gets a sandbox: their sessions run no code.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use cellblock_interpreter::remote::{Remote, RemoteBackend, RemoteConfig};
 use cellblock_interpreter::session::SessionOptions;
 use cellblock_testkit::{Messages, WebSockets};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::advance;
 

@@ -1,9 +1,10 @@
 //! What responses share while the process lives: those that run in the background, and the key of what is sealed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_agent::wire::{ApiError, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -83,6 +84,6 @@ impl LiveResponses {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<String, RunningResponse>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }

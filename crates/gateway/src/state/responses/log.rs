@@ -1,9 +1,10 @@
 //! The events of a background response, which clients may follow from any of them on.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_agent::wire::StreamEvent;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// The most bytes of events that are kept of one response. Of more, the latest are.
@@ -123,7 +124,7 @@ impl Log {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

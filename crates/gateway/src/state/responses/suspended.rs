@@ -3,10 +3,10 @@
 //! The code holds its container meanwhile. It does not wait for ever: in the end its calls fail, and it comes to its end without a client.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellblock_agent::turn::{Evidence, SuspendedCode};
 use cellblock_agent::wire::Item;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -61,7 +61,7 @@ impl SuspendedTurns {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Suspended>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::records::RecordsError;
 use crate::records::responses::{self, Ended};
@@ -53,7 +54,7 @@ impl Unwritten {
     }
 
     fn ends(&self) -> MutexGuard<'_, HashMap<String, Ended>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ends.lock()
     }
 }
 

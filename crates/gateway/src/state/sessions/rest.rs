@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use cellblock_interpreter::cell::{Guard, Rescue};
@@ -13,6 +13,7 @@ use cellblock_interpreter::limits::Limits;
 use cellblock_interpreter::session::hibernate::OnIdle;
 use cellblock_interpreter::toolset::{ToolDefinition, Toolset, ToolsetKind};
 use cellblock_interpreter::{Error, Session};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use super::{CellStream, StoredCell, StoredCells};
@@ -139,5 +140,5 @@ impl Hosted for RestSession {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing below the locks leaves them half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

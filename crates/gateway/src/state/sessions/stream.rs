@@ -9,10 +9,11 @@
 //! client to come back. A client that does not read holds up its cell for a while, and then is taken for gone.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::Event as Frame;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tempfile::NamedTempFile;
 use tokio::time::Instant;
 
@@ -148,7 +149,7 @@ impl UploadRoom {
 
 impl RoomState {
     fn owners(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.owners.lock()
     }
 
     fn check(&self, owner: &str, more: u64, owners: &HashMap<String, u64>) -> Result<(), UploadError> {

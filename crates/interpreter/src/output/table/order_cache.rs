@@ -1,9 +1,10 @@
 //! The last order of each stored table, for as many tables as there is room: the next page of a sorted table is not sorted again.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_artifact::ArtifactId;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::order::RowOrder;
 
@@ -51,7 +52,7 @@ pub(crate) fn bytes() -> usize {
 }
 
 fn lock() -> MutexGuard<'static, OrderCache> {
-    ORDERS.lock().unwrap_or_else(PoisonError::into_inner)
+    ORDERS.lock()
 }
 
 const fn bytes_of(rows: usize) -> usize {

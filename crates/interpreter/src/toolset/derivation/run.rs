@@ -1,8 +1,9 @@
 //! One call after the other, in one session.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellblock_artifact::ArtifactEnvelope;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use super::coverage;
@@ -92,7 +93,7 @@ impl Derivation {
     }
 
     fn counted(&self) -> MutexGuard<'_, Attempts> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.attempts.lock()
     }
 
     /// Lets calls fail as often as at first: there is a new result to derive from, or the session was reset.

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellblock_guest::launcher::NAME;
 use cellblock_guest::launcher::control::{Launch, LauncherEvent, LauncherReply, Operation};
 use cellblock_jail::fds;
 use cellblock_jail::protection::Report;
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -72,8 +73,8 @@ impl Shared {
             .clone()
     }
 
-    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, watch::Sender<Option<Ending>>>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<u64, watch::Sender<Option<Ending>>>> {
+        self.ends.lock()
     }
 }
 

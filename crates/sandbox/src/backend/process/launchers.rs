@@ -1,9 +1,10 @@
 //! The current launcher, and its replacement when it has died: a backend outlives its launcher.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cellblock_guest::launcher::control::Launch;
+use parking_lot::Mutex;
 
 use super::launcher::Launcher;
 use super::{ProcessConfig, ids};
@@ -31,7 +32,7 @@ impl Launchers {
 
     /// Returns the launcher that was started last, running or not.
     pub(super) fn current(&self) -> Arc<Launcher> {
-        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.lock())
     }
 
     /// Returns a running launcher: the current one, or a replacement. Everything in the old one is
@@ -46,7 +47,7 @@ impl Launchers {
         }
         tracing::warn!("the launcher has exited; starting another");
         let launcher = Arc::new(launch(&self.config).await?);
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&launcher);
+        *self.current.lock() = Arc::clone(&launcher);
         Ok(launcher)
     }
 

@@ -1,12 +1,13 @@
 //! Creating rooms, and keeping one spare: a room takes a millisecond or two and little memory, and
 //! needs no image.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellblock_guest::launcher::control::Operation;
 use cellblock_jail::room::RoomLimits;
+use parking_lot::Mutex;
 
 use super::launchers::Launchers;
 use super::room::Room;
@@ -102,7 +103,7 @@ impl Rooms {
         });
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Spare> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Spare> {
+        self.spare.lock()
     }
 }

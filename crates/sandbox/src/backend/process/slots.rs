@@ -1,7 +1,9 @@
 //! Numbers that select the user ids of rooms: no two rooms that exist at the same time share one.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Maximum number of rooms with different ids per launcher of root: its ids except the keep's own.
 pub(super) const SLOTS: u32 = super::ids::COUNT - 1;
@@ -26,7 +28,7 @@ pub(super) struct Slot {
 impl Slots {
     /// Takes the next free slot of the first `most`; `None` if all are in use.
     pub(super) fn take(&self, most: u32) -> Option<Slot> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.0.lock();
         for _ in 0..most {
             let number = taken.next % most;
             taken.next = (number + 1) % most;
@@ -49,7 +51,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.from.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.from.0.lock();
         taken.slots.remove(&self.number);
     }
 }
