@@ -1,6 +1,6 @@
 //! Generates `docs/reference/` from the command line's definition, the types of `--json` and those of a chart, and checks that it is up to date.
 //!
-//! `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes the files.
+//! `cargo xtask generate` writes the files.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn compare(name: &str, made: &str) {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/reference/{name} is stale; run `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference`"
+        "docs/reference/{name} is stale; run `cargo xtask generate`"
     );
 }
 
@@ -61,7 +61,7 @@ fn the_reference_of_the_configuration_is_up_to_date() {
 fn the_reference_of_the_command_line_is_up_to_date() {
     let mut text = String::from(
         "# The command line\n\n\
-         Generated from the command's own help; `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes this page.\n",
+         Generated from the command's own help; `cargo xtask generate` writes this page.\n",
     );
     let mut root = CliArgs::command().term_width(WIDTH);
     root.build();

@@ -9,7 +9,7 @@ use super::{Settings, env, schema};
 const HEAD: &str = "\
 # The configuration
 
-Generated from the configuration's types; `CELLBLOCK_UPDATE=1 cargo test -p cellblock reference` writes this page.
+Generated from the configuration's types; `cargo xtask generate` writes this page.
 
 `cellblock serve` reads `cellblock.yaml` in the working directory, or the file given with `--config`. If the
 configuration is invalid, the server reports each error with its file, line, column and key, and does not start.

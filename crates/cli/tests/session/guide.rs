@@ -61,7 +61,7 @@ fn the_guide_of_the_workbench_is_as_it_says() -> Result<()> {
     assert_eq!(
         without_times(&fs::read_to_string(&page)?),
         without_times(&made),
-        "docs/guides/workbench.md is stale; `CELLBLOCK_UPDATE=1 cargo test -p cellblock --test session guide` writes it"
+        "docs/guides/workbench.md is stale; run `cargo xtask generate`"
     );
     assert!(
         made.contains("not unique") && made.contains("AttributeError"),

@@ -281,7 +281,7 @@ pub(super) fn page() -> String {
     let mut page = String::from(
         "# Metrics\n\n\
          `GET /metrics` exports these metrics in the Prometheus text format; [operations](../guides/operations.md) describes who has access.\n\
-         Generated from the gateway's list; `CELLBLOCK_UPDATE=1 cargo test -p cellblock-gateway metrics` writes this page.\n\n\
+         Generated from the gateway's list; `cargo xtask generate` writes this page.\n\n\
          | name | kind | labels | meaning |\n|---|---|---|---|\n",
     );
     for metric in METRICS {

@@ -15,7 +15,7 @@ fn the_page_of_the_reference_is_up_to_date() {
     let kept = std::fs::read_to_string(&page).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/reference/metrics.md is stale; run `CELLBLOCK_UPDATE=1 cargo test -p cellblock-gateway metrics`"
+        "docs/reference/metrics.md is stale; run `cargo xtask generate`"
     );
 }
 

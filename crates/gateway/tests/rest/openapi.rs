@@ -18,7 +18,7 @@ fn the_description_is_up_to_date() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/reference/openapi.json is stale; run `CELLBLOCK_UPDATE=1 cargo test -p cellblock-gateway --test rest openapi`"
+        "docs/reference/openapi.json is stale; run `cargo xtask generate`"
     );
 }
 
