@@ -8,6 +8,9 @@
 //! When the host closes the socket or dies, the owner kills the program with all its descendants, runs
 //! the commands that clean up, and removes the machine's directory and cgroups. A program executes
 //! itself under the name [`NAME`] to become one, with a packet socket as standard input.
+//!
+//! Neither `runsc` nor QEMU ends reliably with its parent, and state directories, mounts and cgroups
+//! have to go even if the host is killed.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

@@ -1,5 +1,6 @@
 //! Claims of this process. One thread makes and ends them, with a runtime and a client of its own, so that a claim is
-//! deleted even if the caller is canceled or its runtime ends.
+//! deleted even if the caller is canceled or its runtime ends. A request that is canceled while the API server creates
+//! a claim would otherwise leave one that nobody knows.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -8,8 +8,12 @@
 //!     └───────────── results ────────────────────┘
 //! ```
 //!
+//! The arguments of a call of code are decoded while they stream, so that the client sees code as the
+//! model writes it. A container is named before its code, and its sandbox is created when the code
+//! runs.
+//!
 //! The end is always sent: `completed`, `incomplete` with a reason, or `failed`. If the client
-//! disconnects, the model and the code are stopped.
+//! disconnects, the model and the code are stopped, unless the response runs in the background.
 
 mod best_effort;
 mod calls;

@@ -5,6 +5,9 @@
 //! ```
 //!
 //! Each part is requested, so that a side that is slow makes the other wait, and nobody else.
+//!
+//! Connections pass through the guest's channel, not as descriptors. It costs a copy and a request per
+//! part, and the same code serves every backend, including one on another machine.
 
 use std::io;
 use std::pin::Pin;

@@ -6,6 +6,7 @@
 //! ```
 //!
 //! While a try is undecided, all other requests of the session are refused: nothing of it is visible, and nothing is built on it.
+//! Meanwhile no volume is saved, and the cell is offered no function that writes.
 
 use std::pin::pin;
 
