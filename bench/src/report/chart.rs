@@ -1,4 +1,4 @@
-//! The chart for the README: medians on a logarithmic scale, readable on a light and on a dark page.
+//! The chart of the performance page: medians on a logarithmic scale, readable on a light and on a dark page.
 
 use std::fmt::Write as _;
 

@@ -123,7 +123,7 @@ pub(crate) enum SessionCommand {
     ///
     /// Shows the output of the program until it ends; Ctrl-C ends it. Exits with 0 if its exit code
     /// is 0, otherwise with 1. With `--detach`, the program keeps running until it ends or the
-    /// session does. At most 16 programs run at the same time.
+    /// session does. At most 64 programs run at the same time.
     Exec(ProgramArgs),
     /// Open a terminal in a session's sandbox, beside its tools
     ///

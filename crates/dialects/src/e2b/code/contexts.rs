@@ -164,7 +164,7 @@ fn language(spoken: &str) -> Answer<(String, Language)> {
     };
     let language = match spoken.as_str() {
         "python" => Language::Python,
-        // E2B also runs TypeScript in its kernel of JavaScript. Node.js removes the types if it can.
+        // E2B also runs TypeScript in its kernel of JavaScript. Here, a type annotation is a `SyntaxError`.
         "javascript" | "typescript" => Language::Javascript,
         "bash" => Language::Bash,
         "r" => Language::R,
