@@ -87,7 +87,7 @@ fn what_one_sandbox_does_with_hashes_changes_nothing_in_another() {
     block_on(async {
         let (one, two) = tokio::join!(session(None, "{}"), session(None, "{}"));
         let before = printed(&two, look).await;
-        // The seed is the template's, so both begin alike; that is told in SECURITY.md.
+        // The seed is the template's, so both begin alike: a known limit in docs/boundaries.md.
         assert_eq!(printed(&one, look).await, before);
         let disturbed = one.execute(disturb).await.unwrap();
         // Its dictionaries are of no use any more, so that it may end in any way.
