@@ -9,6 +9,7 @@ use std::{fmt, thread};
 use anyhow::Result;
 
 mod banners;
+mod boundaries;
 mod cycles;
 mod docs;
 mod footprint;
@@ -85,6 +86,7 @@ pub fn check(root: &Path) -> Result<TidyReport> {
     let types = Types::of(&files);
     report.violations.extend(check_each(&files));
     report.violations.extend(strings::unused(&files));
+    report.violations.extend(boundaries::check(&files));
     report.violations.extend(Cycles::of(&files).violations());
     report.violations.extend(types.repeated());
     report.violations.extend(types.unused());
