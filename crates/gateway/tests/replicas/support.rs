@@ -39,6 +39,8 @@ pub(crate) async fn interpreter() -> Arc<Interpreter> {
     let store = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("replicas");
     let interpreter = Interpreter::builder()
         .home(cellblock_testkit::home().unwrap())
+        // Each test has several gateways, and none imports what a template does.
+        .preload(Vec::new())
         .store(Store::local(store).unwrap())
         .pool(PoolConfig {
             acquire_timeout: PATIENCE,

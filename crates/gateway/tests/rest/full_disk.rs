@@ -58,6 +58,7 @@ fn a_full_disk_costs_a_cell_its_artifacts_and_stops_uploads_and_readiness() {
     block_on(async {
         let interpreter = Interpreter::builder()
             .home(cellblock_testkit::home().unwrap())
+            .preload(Vec::new())
             .store(Store::local(disk.join("artifacts")).unwrap())
             .build()
             .await

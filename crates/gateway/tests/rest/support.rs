@@ -11,7 +11,7 @@ use cellblock_gateway::quotas::{Allowance, Quota};
 use cellblock_gateway::records::Records;
 use cellblock_gateway::{Models, Options};
 use cellblock_interpreter::Interpreter;
-use cellblock_interpreter::builder::BackendKind;
+use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder};
 use cellblock_interpreter::pool::PoolConfig;
 use cellblock_testkit::wait::until_ok;
 use reqwest::{Client, Method, Response, StatusCode};
@@ -41,21 +41,23 @@ pub(crate) async fn gateway(options: Options) -> Gateway {
     gateway_with(options, Models::default()).await
 }
 
-/// The same with models.
+/// The same with models. Few of these tests import what a template does, which would cost each of them a second.
 pub(crate) async fn gateway_with(options: Options, models: Models) -> Gateway {
-    let interpreter = interpreter().await;
+    over(options, models, builder().preload(Vec::new())).await
+}
+
+async fn over(options: Options, models: Models, builder: InterpreterBuilder) -> Gateway {
+    let interpreter = builder.build().await.unwrap();
     Gateway::new(options, Records::in_memory().unwrap(), models, interpreter)
 }
 
-async fn interpreter() -> Interpreter {
-    let interpreter = Interpreter::builder()
+fn builder() -> InterpreterBuilder {
+    Interpreter::builder()
         .home(cellblock_testkit::home().unwrap())
         .pool(PoolConfig {
             acquire_timeout: PATIENCE,
             ..PoolConfig::default()
         })
-        .build();
-    interpreter.await.unwrap()
 }
 
 /// A gateway of a test's own, served without keys.
@@ -84,7 +86,7 @@ async fn server() -> &'static (Gateway, SocketAddr) {
             options.sessions.max_per_key = 4;
             options.sessions.max_upload = 1 << 20;
             options.http.max_body = 2 << 20;
-            let gateway = gateway(options).await;
+            let gateway = over(options, Models::default(), builder()).await;
             let address = serve(gateway.router()).await;
             (gateway, address)
         })

@@ -51,7 +51,9 @@ async fn serve_with(folder: &Path, options: Options, interpreter: Arc<Interprete
 }
 
 async fn interpreter_over(store: &Path) -> Interpreter {
-    let builder = Interpreter::builder().home(cellblock_testkit::home().unwrap());
+    let builder = Interpreter::builder()
+        .home(cellblock_testkit::home().unwrap())
+        .preload(Vec::new());
     let interpreter = builder.store(Store::local(store).unwrap()).build().await.unwrap();
     interpreter.warmed().await.unwrap();
     interpreter
