@@ -1,4 +1,5 @@
-//! What a keystroke in a terminal costs over its WebSocket: `cargo bench -p cellblock-gateway --bench terminal`.
+//! Benchmark of a keystroke in a terminal over its WebSocket: `cargo bench -p cellblock-gateway --bench
+//! terminal`.
 
 #![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]

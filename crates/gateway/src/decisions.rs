@@ -25,7 +25,7 @@ const RECENT: usize = 32;
 /// Longest method that is kept; longer ones are cut.
 const MAX_METHOD: usize = 32;
 
-/// What was decided about.
+/// Subject of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Decided {

@@ -1,4 +1,4 @@
-//! What runs code: sandboxes, here or at another Cellblock, or a server that keeps nothing.
+//! Engine that runs code: sandboxes, here or at another Cellblock, or a server that keeps nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use cellblock_interpreter::builder::BackendKind;
 
 use crate::execute_server::ExecuteServer;
 
-/// What runs code.
+/// Engine that runs code.
 #[derive(Clone, Debug)]
 pub enum Engine {
     /// Sandboxes: everything works.
@@ -22,11 +22,11 @@ pub enum Engine {
 /// A server that runs code and keeps nothing, and what is kept on this side.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
-    /// Where it is.
+    /// Server that runs the code.
     pub server: ExecuteServer,
-    /// How long code runs.
+    /// Timeout of code.
     pub timeout: Duration,
-    /// Where uploaded files, and those that code leaves, are kept.
+    /// Store of uploaded files, and of those that code leaves.
     pub store: Store,
 }
 
@@ -62,7 +62,7 @@ impl Engine {
         })
     }
 
-    /// Where files are kept.
+    /// Returns the store of files.
     pub(crate) fn store(&self) -> &Store {
         match self {
             Self::Interpreter(interpreter) => interpreter.store(),

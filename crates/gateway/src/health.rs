@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::engine::Engine;
 use crate::state::Gateway;
 
-/// How long what readiness depends on may take to answer.
+/// Maximum time for an answer of something that readiness depends on.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The routes.
@@ -26,7 +26,7 @@ pub(crate) fn routes() -> Router<Gateway> {
 pub(crate) struct Condition {
     /// `ok`, `not_ready` or `draining`.
     status: &'static str,
-    /// Why it is not ready.
+    /// Reason that it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -70,7 +70,7 @@ impl Condition {
     }
 }
 
-/// Why requests had better go elsewhere.
+/// Returns the reason that requests should go elsewhere.
 async fn lacking(gateway: &Gateway) -> Option<&'static str> {
     let asked = gateway.records.with(|database| database.exists("SELECT 1", &[]));
     if !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(_))) {

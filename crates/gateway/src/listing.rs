@@ -13,7 +13,7 @@ use crate::records::{Page, Paged};
 pub(crate) struct Listed<T> {
     /// `list`.
     object: &'static str,
-    /// What is in it.
+    /// Entries of the list.
     data: Vec<T>,
 }
 
@@ -24,7 +24,7 @@ impl<T> Listed<T> {
     }
 }
 
-/// What an address asks for after its `?`.
+/// Query of an address, after its `?`.
 pub(crate) type Queried = axum::extract::Query<HashMap<String, String>>;
 
 /// Reads which page is wanted, of at most `most` things and `usual` where that is not said.

@@ -40,9 +40,9 @@ names! {
     CellEvent
     /// A variable with its value.
     SessionVariable
-    /// Where a variable comes from.
+    /// Origin of a variable.
     VariableOrigin
-    /// What a session's sandbox uses.
+    /// Resources that a session's sandbox uses.
     SessionUsage
     /// An input that was bound.
     InputBound
@@ -70,7 +70,7 @@ names! {
     DecidedTry
     /// The sessions of a fork.
     Forked
-    /// What a hibernated session has lost.
+    /// Parts that a hibernated session has lost.
     Hibernated
     /// A dataset.
     Mounted
@@ -114,6 +114,6 @@ names! {
     VolumeList
     /// Runs.
     RunList
-    /// What a function of a connector returned.
+    /// Result of a connector's function.
     ConnectorAnswer
 }

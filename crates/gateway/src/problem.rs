@@ -1,4 +1,4 @@
-//! Why a request of our own REST cannot be served: an error in the API's form, with a status of its own.
+//! Error of our own REST in the API's form, with a separate status.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const SOON: u64 = 1;
 /// Characters of an error's message that are shown of its beginning, and of its end.
 const SHOWN: usize = 2000;
 
-/// Why a request cannot be served. Boxed, as it is rare and large.
+/// Reason that a request cannot be served. Boxed, as it is rare and large.
 #[derive(Debug)]
 pub(crate) struct Problem(Box<Inner>);
 
@@ -93,7 +93,7 @@ impl Problem {
         )
     }
 
-    /// What was sent is more than is taken.
+    /// Returns the error for a value that exceeds its limit.
     pub(crate) fn too_large(what: &str, limit: u64) -> Self {
         let message = format!("{what} has more than {limit} bytes, the limit");
         Self::new(

@@ -20,11 +20,12 @@ const WAITING: usize = 1024;
 const WAITING_BYTES: usize = 32 << 20;
 /// Maximum number of records in one transaction.
 const AT_ONCE: usize = 64;
-/// How long the first of them waits for others. A transaction for each cell would take a processor from the next cell.
+/// Time for which the first of them waits for others. A transaction for each cell would take a processor from
+/// the next cell.
 const GATHER: Duration = Duration::from_millis(100);
-/// How often records that are too old are removed.
+/// Interval between two removals of records that are too old.
 const SWEEP: Duration = Duration::from_mins(1);
-/// How long a reader waits for records that are not written yet.
+/// Maximum time for which a reader waits for records that are not written yet.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Writes records of runs.
@@ -200,7 +201,7 @@ struct Writer {
     records: Records,
     options: RunOptions,
     bytes: Arc<AtomicUsize>,
-    /// When old records were removed last.
+    /// Time of the last removal of old records.
     swept: Option<Instant>,
 }
 

@@ -62,16 +62,16 @@ pub(crate) struct ImageAnswer {
     created_at: u64,
     /// Whether the server's sandboxes start from it.
     in_use: bool,
-    /// What its build had to say.
+    /// Notes of its build.
     notes: Vec<String>,
 }
 
 /// A build that runs.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct BuildAnswer {
-    /// What is built, such as `image default` or `requirements rapidfuzz`.
+    /// Target of the build, such as `image default` or `requirements rapidfuzz`.
     what: String,
-    /// What is being done, such as `installing packages`.
+    /// Current stage, such as `installing packages`.
     stage: String,
     /// Number of bytes done in this stage, if it counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ pub(crate) struct BackendAnswer {
     works: bool,
     /// Whether the server uses it.
     in_use: bool,
-    /// What it runs, or what is missing and how to get it.
+    /// Version that it runs, or the part that is missing and how to get it.
     detail: String,
 }
 

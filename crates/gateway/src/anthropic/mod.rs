@@ -1,4 +1,5 @@
-//! What routes have in common that answer in Anthropic's form: the Messages API itself, and OpenAI's routes for clients that send its header.
+//! Common parts of routes that answer in Anthropic's form: the Messages API itself, and OpenAI's routes for
+//! clients that send its header.
 
 pub(crate) mod models;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What a request's range comes to.
+/// Result of parsing a request's range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AskedRange {
     /// All bytes: there is no range, or one that servers may ignore.

@@ -104,7 +104,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// What a chart is to be converted to.
+/// Format to which a chart is to be converted.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Conversion {
     format: Option<String>,

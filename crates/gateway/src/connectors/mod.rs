@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/v1/connectors/{connector}/{function}", post(call))
 }
 
-/// What a function returned.
+/// Result of a function.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ConnectorAnswer {
     #[serde(flatten)]

@@ -13,7 +13,7 @@ use flate2::read::GzDecoder;
 use include_dir::{Dir, include_dir};
 use sha2::{Digest as _, Sha256};
 
-/// What `npm run build` in `console/` has written, each file as gzip.
+/// Files that `npm run build` in `console/` has written, each as gzip.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/console");
 
 /// Scripts and styles of this server alone, none in the page and none made of text; pictures and frames of bytes that the page has

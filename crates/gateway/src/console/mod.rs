@@ -26,7 +26,7 @@ use crate::body_limit;
 use crate::problem::Problem;
 use crate::state::Gateway;
 
-/// Where the console is.
+/// Path of the console.
 pub(crate) const ROOT: &str = "/console";
 /// Maximum size of a request body: a key.
 const MAX_BODY: usize = 4096;

@@ -1,4 +1,4 @@
-//! What the console shows before it asks the API: who is signed in, and what this server offers.
+//! State that the console shows before it calls the API: who is signed in, and what this server offers.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,7 +12,7 @@ use crate::keys::KeyLookup;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// Who looks, and at what.
+/// Account that looks, and the server that it looks at.
 #[derive(Debug, Serialize)]
 pub(super) struct ConsoleState {
     version: &'static str,
@@ -32,12 +32,12 @@ struct Account {
     /// Name of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// When the sign-in ends, in seconds since 1970.
+    /// End of the sign-in, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<u64>,
 }
 
-/// What the server offers to this account.
+/// Features that the server offers to this account.
 #[derive(Debug, Serialize)]
 struct Offered {
     toolsets: Vec<&'static str>,
@@ -48,7 +48,7 @@ struct Offered {
     sandboxes: Option<Sandboxes>,
 }
 
-/// What sessions run in.
+/// Environment in which sessions run.
 #[derive(Debug, Serialize)]
 struct Sandboxes {
     backend: &'static str,

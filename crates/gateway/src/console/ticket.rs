@@ -1,4 +1,4 @@
-//! What the cookie holds: a signed ticket that names a key, for a limited time. It never holds the key.
+//! Content of the cookie: a signed ticket that names a key, for a limited time. It never holds the key.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::random;
 use crate::signed::{self, SigningKey};
 use crate::state::Gateway;
 
-/// How long a sign-in lasts.
+/// Lifetime of a sign-in.
 pub(super) const LIFE: Duration = Duration::from_hours(8);
 /// Name of the signing key in the records. Links to ports have another one, so that neither opens what the other does.
 const SECRET: SigningKey = SigningKey("console");
@@ -23,7 +23,7 @@ pub(super) struct ConsoleTicket {
     id: String,
     /// The id of the key.
     pub(super) owner: String,
-    /// When it expires, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     pub(super) until: u64,
 }
 

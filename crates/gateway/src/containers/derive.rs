@@ -1,4 +1,4 @@
-//! What a client and a model receive of code in a container that derived.
+//! Content that a client and a model receive of code in a container that derived.
 
 use cellblock_agent::turn::{DerivationOutcome, Ran};
 use cellblock_agent::wire::{FunctionOutput, Part};
@@ -12,7 +12,7 @@ use crate::state::containers::HeldContainer;
 /// Tokens that a model reads of a call.
 const TOKENS: usize = 4000;
 
-/// What it emitted counts only where it kept its contract.
+/// Reports derived code; what it emitted counts only if it kept its contract.
 pub(super) async fn tell(gateway: &Gateway, held: &HeldContainer, mut derived: Derived) -> Ran {
     let derivation = DerivationOutcome::of(&mut derived, TOKENS);
     let text = derivation.told.text.clone();

@@ -1,4 +1,5 @@
-//! Where the code of one response runs when that is a server that keeps nothing: each call by itself, with the user's files sent along.
+//! Runner of a response's code on a server that keeps nothing: each call by itself, with the user's files
+//! sent along.
 //!
 //! Files that code leaves are kept here, as those of a container that has expired: they can be downloaded, and nothing runs in it.
 
@@ -24,7 +25,7 @@ use crate::state::Gateway;
 /// The most bytes of files that are sent with a call: servers of this kind read 10 MiB, and base64 makes a third more of them.
 const MOST: u64 = 7 << 20;
 
-/// What runs the code of a response; errors are those of its request.
+/// Returns the runner of a response's code; errors are those of its request.
 pub(super) async fn runner(
     gateway: &Gateway,
     engine: &Elsewhere,

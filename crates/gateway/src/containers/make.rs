@@ -22,10 +22,10 @@ use crate::state::containers::{ContainerState, HeldContainer, LiveContainer, mem
 const MEMORY: [(&str, u64); 4] = [("1g", 1), ("4g", 4), ("16g", 16), ("64g", 64)];
 /// The names that code which derives finds.
 const DERIVATION: &str = "derivation";
-/// How much longer than its container a session keeps an idle sandbox: the container decides.
+/// Time for which a session keeps an idle sandbox longer than its container: the container decides.
 const LONGER: Duration = Duration::from_hours(1);
 
-/// What a container is to be like.
+/// Properties of a new container.
 #[derive(Clone, Debug)]
 pub(crate) struct New {
     pub(crate) name: String,
@@ -41,7 +41,7 @@ pub(crate) struct New {
     pub(crate) shared: bool,
     /// One that has ended, whose id and files it has.
     pub(crate) revives: Option<ContainerRow>,
-    /// What a model has to know before it goes on in it.
+    /// Note about losses, which a model has to know before it continues in it.
     pub(crate) lost: Option<String>,
 }
 

@@ -40,9 +40,10 @@ const REVIVED: &str = "The sandbox in which code of earlier turns ran has ended.
 const NEW: &str = "The sandbox in which code of earlier turns ran is not available any more. The variables, imports, functions and files of \
                    that code are gone. Define again what you need.";
 
-/// What runs the code of a response, in the container that its request names, and reads the files of its messages. With `auto` that is the
-/// container that the conversation has `used`; one that has ended begins anew with its files. Errors are reported before the first
-/// request to a model. A `brief` container ends soon after its response, unless another one comes back to it.
+/// Returns the runner of a response's code, in the container that its request names, which reads the files of
+/// its messages. With `auto` that is the container that the conversation has `used`; one that has ended
+/// begins anew with its files. Errors are reported before the first request to a model. A `brief` container
+/// ends soon after its response, unless another one comes back to it.
 pub(crate) async fn runner(
     gateway: &Gateway,
     caller: &Caller,
@@ -130,7 +131,7 @@ pub(crate) async fn runner(
     }))
 }
 
-/// What is made in the place of a container that a conversation has used and that has ended.
+/// Returns the options of the container that replaces one that a conversation has used and that has ended.
 async fn ended(
     gateway: &Gateway,
     owner: &str,

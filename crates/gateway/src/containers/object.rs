@@ -1,4 +1,4 @@
-//! What the API says of containers and their files, and what clients ask for.
+//! Objects of the API for containers and their files, and the requests of clients.
 
 use cellblock_agent::wire::ApiError;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Where the code of one response runs.
+//! Containers in which the code of one response runs.
 //!
 //! With an explicit container all calls share it. With `auto` the first call of each step runs in the response's own, which is that of the
 //! response that it goes on from where there is one; further calls of a step get fresh ones.
@@ -18,11 +18,11 @@ use crate::state::Gateway;
 use crate::state::containers::room::TOO_MANY;
 use crate::state::containers::{HeldContainer, Slot};
 
-/// Where a response's code runs.
+/// Containers in which a response's code runs.
 pub(super) struct Places {
     pub(super) gateway: Gateway,
     pub(super) owner: String,
-    /// How containers of its own are made; `None` where all calls share the one that there is.
+    /// Options of separate containers; `None` if all calls share the existing one.
     pub(super) auto: Option<New>,
     /// The container that it has, once it has one.
     pub(super) main: tokio::sync::Mutex<Option<Arc<HeldContainer>>>,
@@ -38,7 +38,7 @@ pub(super) struct Places {
     pub(super) lost: Option<String>,
 }
 
-/// Where a call runs.
+/// Container in which a call runs.
 struct In {
     gateway: Gateway,
     held: Arc<HeldContainer>,
@@ -53,7 +53,7 @@ pub(super) struct Nowhere {
 }
 
 impl Nowhere {
-    /// Why code is not run there.
+    /// Returns a place in which code cannot run, with the reason.
     pub(super) fn because(why: &impl std::fmt::Display) -> Self {
         Self {
             id: Ids::random().mint("cntr"),

@@ -1,4 +1,4 @@
-//! What has to be done from time to time: containers that nobody uses end, and what is too old is forgotten.
+//! Periodic work: containers that nobody uses end, and what is too old is forgotten.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use crate::records::{holders, whereabouts};
 use crate::state::Gateway;
 use crate::state::containers::{LiveContainer, memory};
 
-/// How often containers are looked after.
+/// Interval between two sweeps of containers.
 const EVERY: Duration = Duration::from_secs(1);
-/// How often records are.
+/// Interval between two sweeps of records.
 const SELDOM: Duration = Duration::from_mins(1);
 
 /// Looks after containers and files until the gateway stops.

@@ -19,7 +19,7 @@ use crate::state::{Caller, Gateway};
 /// Maximum number of items in one answer, and how many there are where nothing is said.
 const PAGE: (usize, usize) = (100, 20);
 
-/// What asks for the outputs of code.
+/// Value of `include` that requests the outputs of code.
 const OUTPUTS: &str = "code_interpreter_call.outputs";
 
 pub(super) async fn list(

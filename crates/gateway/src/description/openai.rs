@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::anthropic::MESSAGES;
 
-/// Where their forms are written down.
+/// Address of the documentation of their forms.
 const REFERENCE: &str = "https://platform.openai.com/docs/api-reference";
 
 const ANTHROPIC: &str = "https://docs.anthropic.com/en/api/messages";
@@ -397,7 +397,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// What a route is about: the word after the version.
+/// Returns the subject of a route: the word after the version.
 fn tag(path: &'static str) -> &'static str {
     path.split('/').nth(2).unwrap_or("operations")
 }

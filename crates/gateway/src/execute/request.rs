@@ -1,4 +1,4 @@
-//! What `POST /execute` is asked, and what is wrong with it.
+//! Body of `POST /execute`, and the errors in it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

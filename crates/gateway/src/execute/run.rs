@@ -17,13 +17,13 @@ use super::request::{Job, OUTPUT, SCRIPT};
 use crate::options::ExecuteOptions;
 use crate::state::Gateway;
 
-/// Where the program starts, as it had a folder of its own in the original.
+/// Directory in which the program starts, as it had a separate folder in the original.
 const FOLDER: &str = "/workspace";
 /// Additional folder for results, which all our other tools also collect.
 const USUAL_OUTPUT: &str = "/tmp/output";
 /// The code of what did not end by itself.
 const NO_CODE: i32 = -1;
-/// What a shell adds to the number of a signal.
+/// Number that a shell adds to the number of a signal.
 const BY_SIGNAL: i32 = 128;
 const KILL: i32 = 9;
 /// Result of a program.
@@ -157,7 +157,7 @@ fn told(run: ProgramRun, limit: f64) -> ExecuteAnswer {
     }
 }
 
-/// What the program has left, as far as it is within the limits.
+/// Collects what the program has left, as far as it is within the limits.
 async fn collect(
     session: &Session,
     options: &ExecuteOptions,

@@ -1,4 +1,4 @@
-//! What a server says that it did.
+//! Report of a server about what it did.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ const NOT_INSTALLED: &str = "package installation failed:";
 pub struct ExecuteServerAnswer {
     /// Outcome.
     pub ended: ExecuteEnd,
-    /// What it wrote.
+    /// Text that it wrote to stdout.
     pub stdout: String,
     /// The same for standard error.
     pub stderr: String,
-    /// How long it took, where the server says so, in milliseconds.
+    /// Duration in milliseconds, if the server reports it.
     pub took_ms: Option<u64>,
     /// Files that it left for its caller.
     pub files: Vec<Produced>,
@@ -32,7 +32,7 @@ pub struct ExecuteServerAnswer {
     pub skipped: Vec<String>,
 }
 
-/// How code ended.
+/// Result of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecuteEnd {
     /// By itself.

@@ -19,9 +19,9 @@ use super::answer::{ExecuteServerAnswer, read};
 use super::error::ExecuteServerError;
 use super::place::{ExecutePlace, StartExecuteServer};
 
-/// How long one try to connect may take.
+/// Maximum time of one attempt to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a server may take to say how it is.
+/// Maximum time in which a server reports its health.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
 /// The pauses between tries to connect.
 const PAUSES: [Duration; 3] = [
@@ -36,7 +36,7 @@ const SMALL: usize = 64 << 10;
 /// Maximum number of characters of a server's message in an error.
 const MESSAGE: usize = 500;
 
-/// How a server is spoken to.
+/// Options for the requests to a server.
 #[derive(Clone, Debug)]
 pub struct ExecuteServerOptions {
     /// Sent as `Authorization: Bearer …`.
@@ -65,21 +65,21 @@ pub struct ExecuteServer {
     client: Client,
 }
 
-/// What a server says of itself.
+/// Health that a server reports.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ServerHealth {
     /// `healthy`.
     pub status: String,
-    /// What it runs; `python` is what is needed here.
+    /// Mode of execution; `python` is required here.
     #[serde(default)]
     pub mode: Option<String>,
     /// The version of that.
     #[serde(default)]
     pub runtime_version: Option<String>,
-    /// How many executions it runs at a time.
+    /// Maximum number of executions at a time.
     #[serde(default)]
     pub capacity: Option<f64>,
-    /// How many it runs now.
+    /// Number of executions that run now.
     #[serde(default)]
     pub current_load: Option<f64>,
 }
@@ -104,7 +104,7 @@ pub struct Execute {
     pub code: String,
     /// Packages that it needs.
     pub requirements: Vec<String>,
-    /// How long it may run, and how long its packages may take to be installed.
+    /// Maximum time of the code, and of the installation of its packages.
     pub timeout: Duration,
     /// Files beside it, by name.
     pub files: BTreeMap<String, Vec<u8>>,
@@ -327,7 +327,7 @@ fn unsent(error: &reqwest::Error) -> ExecuteServerError {
     }
 }
 
-/// What is known of an answer that did not come, or not whole.
+/// Describes an answer that did not arrive, or not completely.
 fn cut(error: &reqwest::Error) -> ExecuteServerError {
     if error.is_timeout() {
         // The caller knows how long that was.

@@ -1,8 +1,8 @@
-//! Why a server that keeps nothing did not run code, or why nobody knows whether it did.
+//! Reason that a server that keeps nothing did not run code, or that it is unknown whether it did.
 
 use std::time::Duration;
 
-/// What went wrong between the gateway and the server. Code that fails is none of these.
+/// Error between the gateway and the server. Code that fails is none of these.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteServerError {
     /// The address, the key or the request cannot be used.
@@ -11,13 +11,13 @@ pub enum ExecuteServerError {
     /// No connection: nothing was sent.
     #[error("connect to the execution server: {reason}")]
     Unreachable {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The connection ended before the answer was whole. The code may have run.
     #[error("the execution server's answer was cut off: {reason}; the code may have run")]
     Cut {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// It runs as much as it can.
@@ -37,7 +37,7 @@ pub enum ExecuteServerError {
     /// There was no whole answer in time. The code may have run.
     #[error("the execution server did not answer within {} s; the code may have run", limit.as_secs_f64())]
     Late {
-        /// How long it was waited for.
+        /// Time for which it was waited for.
         limit: Duration,
     },
     /// The answer is larger than is read.
@@ -51,13 +51,13 @@ pub enum ExecuteServerError {
     /// The response is invalid.
     #[error("the execution server returned an invalid result: {reason}")]
     Unread {
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
     /// It says that it cannot run Python.
     #[error("the execution server is not ready: {reason}")]
     NotReady {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }

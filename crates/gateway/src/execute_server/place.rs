@@ -1,4 +1,5 @@
-//! Where a server is: always at the same address, or in something that is started for each call, such as a pod.
+//! Location of a server: always at the same address, or in something that is started for each call, such as a
+//! pod.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ impl std::fmt::Debug for StartedExecuteServer {
     }
 }
 
-/// Where a server is.
+/// Location of a server.
 #[derive(Clone)]
 pub(super) enum ExecutePlace {
     Fixed(Url),

@@ -11,15 +11,15 @@ use super::answer::{ExecuteEnd, ExecuteServerAnswer, Produced};
 const TOKENS: usize = 4000;
 /// The most bytes of a picture that a model is shown.
 const PICTURE: usize = 4 << 20;
-/// What a model has to know about a server that keeps nothing.
+/// Note for models about a server that keeps nothing.
 pub const NOTHING_KEPT: &str = "Nothing is kept from call to call here: the next call starts without these variables and files, \
                                 so it has to define and write again what it needs. Files for the user go into the directory \
                                 that the environment variable OUTPUT_DIR names.";
 
-/// What the client is shown, and what the model reads.
+/// Output for the client, and for the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownAnswer {
-    /// How far the call is.
+    /// Status of the call.
     pub status: ItemStatus,
     /// For the client.
     pub outputs: Vec<InterpreterOutput>,

@@ -13,10 +13,10 @@ use crate::records::{FileRow, Page, Paged};
 const USUAL: usize = 20;
 /// After how many seconds a file can expire.
 const EXPIRES: std::ops::RangeInclusive<i64> = 3600..=7_776_000;
-/// What a cursor of a page begins with.
+/// Prefix of a page's cursor.
 const CURSOR: &str = "page_";
 
-/// What an upload is for; this API does not say.
+/// Purpose of an upload; this API has none.
 pub(super) const PURPOSE: &str = "user_data";
 
 /// Reads after how many seconds an upload expires.

@@ -13,7 +13,7 @@ use crate::state::Gateway;
 /// A file that containers are to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attached {
-    /// Where, as models call it.
+    /// Path, as models use it.
     pub(crate) path: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,

@@ -1,4 +1,4 @@
-//! What format a file is in.
+//! Detection of a file's format.
 
 /// Returns the media type for a file name. Formats that a browser would run are not recognized.
 pub(crate) fn media_type(name: &str) -> &'static str {

@@ -26,9 +26,9 @@ use crate::state::{Caller, Gateway};
 
 /// The most files in one answer, also where nothing is said.
 const PAGE: usize = 10_000;
-/// What ids of files begin with that code made.
+/// Prefix of the ids of files that code made.
 const MADE: &str = "cfile_";
-/// What files can be for. Only clients care.
+/// Purposes of files. Only clients care.
 const PURPOSES: [&str; 6] = ["assistants", "batch", "evals", "fine-tune", "user_data", "vision"];
 /// After how many seconds a file can expire.
 const EXPIRES: std::ops::RangeInclusive<i64> = 3600..=2_592_000;

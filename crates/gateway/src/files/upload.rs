@@ -26,7 +26,7 @@ pub(crate) struct Uploaded {
     pub(crate) name: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
-    /// What was said beside it.
+    /// Fields that were sent with it.
     pub(crate) fields: BTreeMap<String, String>,
 }
 

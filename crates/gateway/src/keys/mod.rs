@@ -18,7 +18,7 @@ pub use secret::{Secret, SecretForm};
 /// The longest name.
 const LONGEST_NAME: usize = 100;
 
-/// Why keys cannot be made, listed or revoked.
+/// Reason that keys cannot be made, listed or revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// A name that cannot be one.
@@ -40,7 +40,7 @@ pub enum KeysError {
         "revoke a key: there is no usable key with the id or name `{wanted}`; `cellblock key list` shows those that there are"
     )]
     Missing {
-        /// What was asked for.
+        /// Name or id that was requested.
         wanted: String,
     },
     /// The records.
@@ -48,14 +48,14 @@ pub enum KeysError {
     Records(#[from] RecordsError),
 }
 
-/// What a new key may do.
+/// Permissions of a new key.
 #[derive(Clone, Debug, Default)]
 pub struct KeyTerms {
     /// From when on it is refused, in seconds since 1970.
     pub expires_at: Option<u64>,
-    /// Where its quotas differ from those that are configured.
+    /// Its quotas, if they differ from those that are configured.
     pub allowance: Allowance,
-    /// Which connectors its code may call.
+    /// Connectors that its code may call.
     pub connectors: ConnectorGrant,
     /// Weakest backend behind which its code may run.
     pub minimum_backend: Option<BackendKind>,
@@ -63,7 +63,7 @@ pub struct KeyTerms {
     pub max_network: Option<NetworkPolicy>,
     /// Whether it may make, list and revoke keys.
     pub admin: bool,
-    /// How its secret is written.
+    /// Form of its secret.
     pub form: SecretForm,
 }
 

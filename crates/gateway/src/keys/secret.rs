@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-/// What secrets begin with, so that they are found where they should not be.
+/// Prefix of secrets, so that they are found in places that should not have them.
 const PREFIX: &str = "cbk_";
-/// What those of E2B begin with.
+/// Prefix of E2B's secrets.
 const E2B_PREFIX: &str = "e2b_";
 
-/// How a secret is written.
+/// Form in which a secret is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecretForm {
     /// `cbk_` and 256 random bits in base64url.
@@ -66,7 +66,7 @@ impl Secret {
         }
     }
 
-    /// What is kept of it.
+    /// Returns the hash that is stored for it.
     pub(crate) fn hash(&self) -> [u8; 32] {
         match self.0 {
             SecretBytes::Cellblock(bytes) => Sha256::digest(bytes),

@@ -1,4 +1,5 @@
-//! What is counted and measured, for Prometheus. `docs/reference/metrics.md` lists all of it, and is generated from [`names`].
+//! Counters and measurements for Prometheus. `docs/reference/metrics.md` lists all of them, and is generated
+//! from [`names`].
 
 mod names;
 mod provider;

@@ -11,7 +11,7 @@ pub(super) struct Metric {
     pub(super) help: &'static str,
 }
 
-/// What a metric is.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Counter,

@@ -1,5 +1,5 @@
-//! What the process counts through `metrics`, kept for the [text format of Prometheus][format]. Its exporter for that format brings
-//! 23 packages, most of them for summaries, which nothing here uses.
+//! Recorder of what the process counts through `metrics`, kept for the [text format of Prometheus][format].
+//! Its exporter for that format brings 23 packages, most of them for summaries, which nothing here uses.
 //!
 //! [format]: https://prometheus.io/docs/instrumenting/exposition_formats/
 

@@ -1,4 +1,4 @@
-//! Which models there are: those with names, and those that a provider says it has.
+//! List of models: those with names, and those that a provider says it has.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Model {
     pub owned_by: String,
 }
 
-/// What a provider said that it has, and when. Those who ask meanwhile wait for the one answer.
+/// Models that a provider listed, and the time of the list. Those who ask meanwhile wait for the one answer.
 #[derive(Debug, Default)]
 pub(super) struct Listing(Mutex<Option<Known>>);
 

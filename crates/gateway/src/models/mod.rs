@@ -39,7 +39,7 @@ pub struct Offer {
     pub rename: BTreeMap<String, String>,
     /// Whether its models are shown the pictures that tools make. What users show is sent in any case.
     pub vision: bool,
-    /// Who is asked.
+    /// Provider that is called.
     pub provider: Arc<dyn Provider>,
 }
 
@@ -53,7 +53,7 @@ struct Route {
 }
 
 impl Route {
-    /// How surely this provider has a model.
+    /// Returns how surely this provider has a model.
     fn has(&self, model: &str) -> Option<usize> {
         if self.rename.contains_key(model) {
             return Some(usize::MAX);
@@ -65,7 +65,7 @@ impl Route {
     }
 }
 
-/// How closely a pattern fits a name.
+/// Returns how closely a pattern fits a name.
 fn fit(pattern: &str, model: &str) -> Option<usize> {
     match pattern.strip_suffix('*') {
         Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),
@@ -131,7 +131,7 @@ impl Models {
         Ok(Arc::clone(&self.routes[place].provider))
     }
 
-    /// Which provider has a model.
+    /// Returns the index of the provider that has a model.
     fn place(&self, model: &str) -> Option<usize> {
         let fits = self.routes.iter().enumerate();
         let fits = fits.filter_map(|(place, route)| Some((route.has(model)?, place)));

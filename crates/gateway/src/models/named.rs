@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::Offer;
 
-/// What stands for a picture that a model cannot see.
+/// Text that replaces a picture that a model cannot see.
 const UNSEEN: &str = "(a picture, which the user sees)";
 
 /// A provider whose models have other names here, or that are not shown the pictures of tools.

@@ -40,7 +40,7 @@ pub struct ContainerOptions {
     pub quota_wait_timeout: Duration,
     /// Maximum memory that a client can request for a container; by default the machine's memory.
     pub max_memory: Option<Size>,
-    /// How long expired containers and their files are kept.
+    /// Time for which expired containers and their files are kept.
     #[serde(with = "Time")]
     pub retention: Duration,
     /// Project of all containers, whose datasets their code can publish and load. Each key has its

@@ -1,4 +1,4 @@
-//! How a gateway is set up. Each group of options is a section of the configuration; see [`cellblock_settings`].
+//! Options of a gateway. Each group of options is a section of the configuration; see [`cellblock_settings`].
 
 mod advertise;
 mod cells;
@@ -33,17 +33,18 @@ pub use sessions::{ExecuteOptions, SessionsOptions};
 pub use uploads::UploadOptions;
 pub use volumes::VolumeOptions;
 
-/// How long a lease holds, by the clock of the database, unless the options say otherwise.
+/// Default time for which a lease holds, by the clock of the database.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// How a gateway is set up.
+/// Options of a gateway.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// Address at which other gateways reach this one. Gateways that share records forward requests to it.
     pub advertise: Option<AdvertisedUrl>,
-    /// How long a gateway that shares its records may be silent before the others take it for ended; all of them have the same.
+    /// Time after which the other gateways consider one that shares its records as ended if it is silent; all
+    /// of them have the same.
     pub lease: Duration,
     /// Limits and rules of a turn.
     pub turn: TurnOptions,

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResponseOptions {
-    /// How long responses are kept; `null` keeps them forever.
+    /// Time for which responses are kept; `null` keeps them forever.
     pub retention: Option<Time>,
     /// Interval of keep-alive comments in a silent stream.
     #[serde(with = "Time")]
     pub keep_alive: Duration,
-    /// How long a client may stop reading before its response is canceled.
+    /// Maximum time for which a client may stop reading before its response is canceled.
     #[serde(with = "Time")]
     pub stall_timeout: Duration,
     /// Maximum number of background responses that run at the same time; others wait.
@@ -26,7 +26,7 @@ pub struct ResponseOptions {
     /// Maximum duration of a WebSocket.
     #[serde(with = "Time")]
     pub socket_timeout: Duration,
-    /// How long code waits for the client's answers to its calls of the client's functions.
+    /// Maximum time for which code waits for the client's answers to its calls of the client's functions.
     #[serde(with = "Time")]
     pub function_timeout: Duration,
     /// Events of a stream, unless a request asks for more in its header `X-Cellblock-Events`.
@@ -81,7 +81,7 @@ pub struct ModelListOptions {
     /// Timeout for a provider's list of models.
     #[serde(with = "Time")]
     pub list_timeout: Duration,
-    /// How long a provider's list of models is cached.
+    /// Time for which a provider's list of models is cached.
     #[serde(with = "Time")]
     pub list_cache: Duration,
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct RunOptions {
     /// Maximum number of runs that are kept per key; the oldest are removed. `0` records nothing.
     pub keep: usize,
-    /// How long a run is kept.
+    /// Time for which a run is kept.
     #[serde(with = "Time")]
     pub max_age: Duration,
 }

@@ -20,8 +20,8 @@ pub struct SessionsOptions {
     /// Maximum idle timeout that a request can set.
     #[serde(with = "Time")]
     pub max_idle_timeout: Duration,
-    /// What happens to a session after its idle timeout: `end`, or `hibernate`, which frees its memory and keeps its files, and with
-    /// the backends `gvisor` and `microvm` also its variables. A request can choose.
+    /// Action at the idle timeout of a session: `end`, or `hibernate`, which frees its memory and keeps its
+    /// files, and with the backends `gvisor` and `microvm` also its variables. A request can choose.
     pub on_idle: OnIdle,
     /// Time after which a session ends that was hibernated because it was idle.
     #[serde(with = "Time")]

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::state::Gateway;
 use crate::state::sessions::HostedSession;
 
-/// How a request came, and where it goes.
+/// Origin and destination of a forwarded request.
 #[derive(Debug)]
 pub(super) struct Way {
     /// Path of the program's root at the gateway, without a `/` at its end.
@@ -22,7 +22,7 @@ pub(super) struct Way {
     pub(super) entry: Entry,
 }
 
-/// What lets a request in.
+/// Permission that lets a request in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// The caller's key.

@@ -15,7 +15,7 @@ use crate::state::Gateway;
 /// The key of links.
 const SECRET: SigningKey = SigningKey("preview");
 
-/// What a link allows: requests to one port of one session, until it expires.
+/// Permission of a link: requests to one port of one session, until it expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviewLink {
     pub(crate) owner: String,

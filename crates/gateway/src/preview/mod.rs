@@ -25,7 +25,7 @@ use crate::replicas;
 use crate::state::{Caller, Gateway};
 use forward::{Entry, Way, forward};
 
-/// Where links lead.
+/// Path below which links are served.
 pub(crate) const LINKS: &str = "/v1/previews/";
 
 /// The routes for callers with a key.

@@ -34,7 +34,7 @@ pub(crate) fn project(gateway: &Gateway, caller: &Caller, name: &str) -> Result<
     Ok(Project::new(gateway.store.clone(), &caller.owner, name)?)
 }
 
-/// Who looks at a dataset.
+/// Viewer of a dataset.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LookQuery {

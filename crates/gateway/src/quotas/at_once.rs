@@ -10,7 +10,7 @@ use super::{CellPermit, ExceededQuota, LATER, Quotas, SOON, SandboxPermit};
 use crate::records::RecordsError;
 use crate::records::places::{self, OwnerPlace, PlaceKind};
 
-/// How long to wait before what could not be written is written again.
+/// Time after which a failed write is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl Quotas {
@@ -72,7 +72,8 @@ impl Quotas {
         Ok(entered.await?.ok_or_else(|| none_left(kind, most)))
     }
 
-    /// Where what an owner has is counted together with what it has in other gateways, if it is limited.
+    /// Returns the place in which an owner's items are counted together with those in other gateways, if they
+    /// are limited.
     fn place(&self, owner: &str, most: u64) -> Option<OwnerPlace> {
         (most < u64::MAX && self.inner.records.is_shared()).then(|| OwnerPlace {
             owner: owner.to_owned(),

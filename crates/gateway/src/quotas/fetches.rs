@@ -10,7 +10,7 @@ use super::{ExceededQuota, Quota, Quotas, until_tomorrow};
 use crate::records::RecordsError;
 use crate::records::usage::Used;
 
-/// What the code of one owner may fetch. All sessions of the owner share the quotas.
+/// Fetches that the code of one owner may make. All sessions of the owner share the quotas.
 #[derive(Debug)]
 pub(crate) struct OwnerFetches {
     quotas: Quotas,

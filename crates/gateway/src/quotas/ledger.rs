@@ -1,4 +1,4 @@
-//! What owners have and use, in memory, and what of it is not in the records yet.
+//! Possessions and usage of owners, in memory, and the part of it that is not in the records yet.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use crate::records::places::PlaceKind;
 use crate::records::usage::{self, Used};
 use crate::records::{Database, DatabaseError};
 
-/// What is known about all owners.
+/// State of all owners.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: HashMap<String, Account>,
-    /// When keys were last used, since that was last written.
+    /// Times at which keys were last used, since they were last written.
     pub(super) seen: BTreeMap<String, u64>,
 }
 
-/// What is known about an owner.
+/// State of an owner.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     allowance: Allowance,
     day: u64,
-    /// What was used on that day.
+    /// Usage of that day.
     pub(super) used: Used,
     /// The part of it that is not written.
     unwritten: Used,
@@ -36,17 +36,17 @@ pub(super) struct Account {
     pub(super) line: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What is not in the records yet.
+/// Usage that is not in the records yet.
 #[derive(Clone, Debug)]
 pub(super) struct Unwritten {
     used: Vec<(String, u64, Used)>,
     seen: BTreeMap<String, u64>,
 }
 
-/// How often something was done lately: a bucket that fills itself.
+/// Rate of recent actions: a bucket that fills itself.
 #[derive(Debug, Default)]
 pub(super) struct Rate {
-    /// How far the bucket is emptied.
+    /// Amount by which the bucket is emptied.
     taken: f64,
     since: Option<Instant>,
 }
@@ -119,7 +119,7 @@ impl Account {
         self.allowance.most(quota)
     }
 
-    /// How much of a quota is used, where that is known; `alone` if no other gateway has a part of it.
+    /// Returns how much of a quota is used, if that is known; `alone` if no other gateway has a part of it.
     pub(super) fn standing(&self, quota: Quota, alone: bool) -> Option<u64> {
         match quota {
             Quota::Sandboxes => alone.then(|| self.sandboxes.into()),
@@ -132,7 +132,7 @@ impl Account {
         }
     }
 
-    /// How many there are here at once.
+    /// Returns the number of those that exist here at once.
     pub(super) fn at_once(&mut self, kind: PlaceKind) -> &mut u32 {
         match kind {
             PlaceKind::Sandboxes => &mut self.sandboxes,
@@ -156,7 +156,7 @@ impl Account {
         Ok(())
     }
 
-    /// How often something was begun lately, by its quota per minute.
+    /// Returns the rate of recent starts, by its quota per minute.
     pub(super) fn rate(&mut self, quota: Quota) -> &mut Rate {
         match quota {
             Quota::FetchesPerMinute => &mut self.fetch_rate,

@@ -213,7 +213,7 @@ impl Quotas {
         self.store(owner, kept, more).await
     }
 
-    /// What an owner used today.
+    /// Returns the usage of an owner today.
     pub async fn used(&self, owner: &str) -> Result<Used, RecordsError> {
         self.load(owner).await?;
         Ok(self.ledger().account(owner).used)

@@ -1,4 +1,4 @@
-//! What an owner may have, and what of it is used.
+//! Quotas of an owner, and the used part of each.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub(crate) struct QuotaStanding {
     /// Its limit; absent if it is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<u64>,
-    /// What is used of it now or today (UTC); absent where that is not counted in one place.
+    /// Used amount now or today (UTC); absent if it is not counted in one place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) used: Option<u64>,
 }

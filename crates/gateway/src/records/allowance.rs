@@ -1,4 +1,4 @@
-//! What is limited, and how much is allowed.
+//! Limited resources, and the allowed amount of each.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -75,7 +75,8 @@ impl FromStr for Quota {
     }
 }
 
-/// How much is allowed of what. What is not named is not limited, unless something below says so; `null` lifts a limit.
+/// Allowed amounts by quota. What is not named is not limited, unless something below says so; `null` lifts a
+/// limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Allowance(BTreeMap<Quota, Option<u64>>);
@@ -110,12 +111,12 @@ impl Allowance {
         self
     }
 
-    /// What it says, by quota.
+    /// Returns its amounts, by quota.
     pub fn iter(&self) -> impl Iterator<Item = (Quota, Option<u64>)> {
         self.0.iter().map(|(quota, most)| (*quota, *most))
     }
 
-    /// How much is allowed.
+    /// Returns the allowed amount.
     pub(crate) fn most(&self, quota: Quota) -> u64 {
         self.0.get(&quota).copied().flatten().unwrap_or(u64::MAX)
     }

@@ -1,4 +1,4 @@
-//! Who may read which artifact.
+//! Readers of each artifact.
 
 use super::database::params;
 use super::{Records, RecordsError};

@@ -1,4 +1,4 @@
-//! What is remembered of containers and of their files.
+//! Records of containers and of their files.
 
 use super::database::{Database, DatabaseResult, DatabaseRow, params};
 use super::page::{self, Page, Paged};

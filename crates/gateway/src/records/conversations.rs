@@ -15,7 +15,7 @@ pub(crate) struct ConversationRow {
     pub(crate) metadata: String,
     /// The container that its code ran in last.
     pub(crate) container: Option<String>,
-    /// What is remembered of the results of tools.
+    /// Stored results of tools.
     pub(crate) evidence: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl ItemRow {
     }
 }
 
-/// What a response leaves in a conversation.
+/// Items that a response leaves in a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
     /// Id of the conversation.

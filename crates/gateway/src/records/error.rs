@@ -1,4 +1,4 @@
-//! Why records cannot be read or written.
+//! Errors of reading and writing records.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ use super::database::postgres::{PostgresError, is_full, is_lost, problem};
 use super::database::schema::{is_too_old, known};
 use super::database::url::RootsError;
 
-/// Why records cannot be read or written.
+/// Reason that records cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
     /// The file or its directory cannot be made.
     #[error("make the records at `{}`", path.display())]
     Make {
-        /// Where it should be.
+        /// Path at which it should be.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: std::io::Error,
     },
     /// They were written by a newer version.
@@ -26,7 +26,7 @@ pub enum RecordsError {
         "open the records at `{place}`: they have schema {found}, and this version knows {known}; run the newer version, or use other records"
     )]
     Newer {
-        /// Where they are.
+        /// Location of the records.
         place: String,
         /// Theirs.
         found: u32,
@@ -49,7 +49,7 @@ pub enum RecordsError {
     /// The file is damaged, or not a database.
     #[error("use the records at `{}`: the file is damaged: {found}", path.display())]
     Damaged {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
         /// The first damage that `SQLite` reports.
         found: String,
@@ -57,27 +57,27 @@ pub enum RecordsError {
     /// The server of the database cannot be verified.
     #[error("connect to the records at `{place}`")]
     Roots {
-        /// Where they are.
+        /// Location of the records.
         place: String,
-        /// Why not.
+        /// Reason.
         source: RootsError,
     },
     /// The server of the database cannot be used now.
     #[error("use the records at `{place}`: {problem}")]
     Unavailable {
-        /// Where they are.
+        /// Location of the records.
         place: String,
-        /// What to do about it.
+        /// Hint for the operator.
         problem: String,
-        /// What it reports.
+        /// Error of the database.
         source: Option<Box<dyn Error + Send + Sync>>,
     },
     /// A statement failed.
     #[error("read or write the records at `{place}`")]
     Statement {
-        /// Where they are.
+        /// Location of the records.
         place: String,
-        /// Why it failed.
+        /// Reason of the failure.
         source: DatabaseError,
     },
     /// A task ended before it answered.

@@ -1,4 +1,4 @@
-//! What is remembered of uploaded files.
+//! Records of uploaded files.
 
 use super::database::{DatabaseResult, DatabaseRow, params};
 use super::page::{self, Page, Paged};

@@ -39,11 +39,11 @@ impl ConnectorGrant {
 pub struct ApiKey {
     /// Its id, which owns what it makes.
     pub id: String,
-    /// What a person calls it. No two keys that can be used have the same name.
+    /// Name that a person gave to it. No two keys that can be used have the same name.
     pub name: String,
-    /// Where its quotas differ from those that are configured.
+    /// Its quotas, if they differ from those that are configured.
     pub allowance: Allowance,
-    /// Which connectors its code may call.
+    /// Connectors that its code may call.
     pub connectors: ConnectorGrant,
     /// Weakest backend behind which its code may run.
     pub minimum_backend: Option<BackendKind>,
@@ -51,13 +51,13 @@ pub struct ApiKey {
     pub max_network: Option<NetworkPolicy>,
     /// Whether it may make, list and revoke keys.
     pub admin: bool,
-    /// When it was made, in seconds since 1970.
+    /// Time of its creation, in seconds since 1970.
     pub created_at: u64,
     /// From when on it is refused.
     pub expires_at: Option<u64>,
     /// Since when it is refused.
     pub revoked_at: Option<u64>,
-    /// When it was last used, to some seconds.
+    /// Time of its last use, accurate to some seconds.
     pub last_used_at: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl ApiKey {
     }
 }
 
-/// What was found for a secret.
+/// Result of looking up a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyLookup {
     /// There are no keys, and never were.
@@ -167,7 +167,7 @@ pub(crate) fn is_usable(database: &Database, id: &str, now: u64) -> DatabaseResu
     database.exists(sql, params![id, signed(now)])
 }
 
-/// What a key's quotas are, where it says so; `None` where there is no such key.
+/// Returns the quotas of a key, if it has any; `None` if there is no such key.
 pub(crate) fn allowance(database: &Database, id: &str) -> DatabaseResult<Option<Allowance>> {
     let sql = "SELECT allowance FROM keys WHERE id = ?1";
     database.first(sql, params![id], |row| Ok(parse(&row.get::<String>(0)?)))
@@ -211,24 +211,24 @@ fn key(row: &DatabaseRow<'_>) -> DatabaseResult<ApiKey> {
     })
 }
 
-/// What cannot be read stands for the strongest backend.
+/// Reads the minimum backend; an unreadable value means the strongest one.
 fn minimum(row: &DatabaseRow<'_>, index: usize) -> DatabaseResult<Option<BackendKind>> {
     let name: Option<String> = row.get(index)?;
     Ok(name.map(|name| name.parse().unwrap_or(BackendKind::Microvm)))
 }
 
-/// What cannot be read stands for no network.
+/// Reads the network policy; an unreadable value means no network.
 fn network(row: &DatabaseRow<'_>, index: usize) -> DatabaseResult<Option<NetworkPolicy>> {
     let name: Option<String> = row.get(index)?;
     Ok(name.map(|name| name.parse().unwrap_or_default()))
 }
 
-/// What cannot be read allows no more than what is configured.
+/// Parses an allowance; an unreadable one allows no more than the configured quotas.
 fn parse(allowance: &str) -> Allowance {
     serde_json::from_str(allowance).unwrap_or_default()
 }
 
-/// What cannot be read grants nothing.
+/// Parses a grant; an unreadable one grants nothing.
 fn grant(connectors: &str) -> ConnectorGrant {
     serde_json::from_str(connectors).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! What gateways remember across restarts: in an `SQLite` file of one gateway, or in a Postgres database that several share.
+//! Records that gateways keep across restarts: in an `SQLite` file of one gateway, or in a Postgres database
+//! that several share.
 //!
 //! Each kind of record has a module of its own here with its statements; they all go through [`Records::with`], off the async threads.
 //! The [`database`] has what differs.
@@ -51,7 +52,7 @@ use parking_lot::Mutex;
 /// Stands for the file in errors of records without one.
 const IN_MEMORY: &str = ":memory:";
 
-/// Where records are.
+/// Location of records.
 #[derive(Clone, Debug)]
 pub enum RecordsPlace {
     /// In an `SQLite` file, which is made if it is missing.

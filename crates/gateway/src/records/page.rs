@@ -2,10 +2,10 @@
 
 use super::database::{Database, DatabaseResult, DatabaseRow, DatabaseValue, params};
 
-/// Which part of a list is wanted.
+/// Part of a list to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// What comes after this one.
+    /// Entry after which this part begins.
     pub(crate) after: Option<String>,
     /// At most so many.
     pub(crate) limit: usize,

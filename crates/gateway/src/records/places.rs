@@ -5,7 +5,7 @@
 use super::Quota;
 use super::database::{Database, DatabaseResult, DatabaseTransaction, params};
 
-/// What an owner has places for.
+/// Kinds of places that an owner has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlaceKind {
     /// Sessions and containers.

@@ -34,20 +34,20 @@ pub(crate) struct Ended {
     pub(crate) owner: String,
     pub(crate) status: String,
     pub(crate) body: String,
-    /// What was streamed, if it is kept.
+    /// Events that were streamed, if they are kept.
     pub(crate) events: Option<String>,
     /// The turn that it went on from.
     pub(crate) previous: Option<String>,
-    /// What the model read and said since, as a JSON list.
+    /// Items that the model read and said since, as a JSON list.
     pub(crate) turn: String,
     pub(crate) container: Option<String>,
-    /// What is remembered of results of tools.
+    /// Stored results of tools.
     pub(crate) evidence: Option<String>,
     /// Those results, and pictures of its items.
     pub(crate) results: Vec<KeptResult>,
     /// Ids of its items, each with what the model knows it as.
     pub(crate) items: Vec<(String, String)>,
-    /// What it leaves in its conversation, if it has one.
+    /// Items that it leaves in its conversation, if it has one.
     pub(crate) left: Option<Left>,
 }
 
@@ -79,11 +79,11 @@ pub(crate) struct StoredConversation {
     pub(crate) turns: Vec<String>,
     /// The container that was used last.
     pub(crate) container: Option<String>,
-    /// What is remembered of results of tools.
+    /// Stored results of tools.
     pub(crate) evidence: Option<String>,
 }
 
-/// Who forgets turns holds this: a turn that others share it to go on from stays meanwhile.
+/// Lock of turns that are forgotten: those who continue a turn share it, and the turn stays meanwhile.
 const TURNS: &str = "turns";
 
 /// Keeps a response that begins.
@@ -171,7 +171,7 @@ pub(crate) fn find(database: &Database, owner: &str, id: &str) -> DatabaseResult
     })
 }
 
-/// What was streamed of an owner's response, if that was kept.
+/// Returns the events that were streamed of an owner's response, if they were kept.
 pub(crate) fn events(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<String>> {
     let sql = "SELECT events FROM responses WHERE id = ?1 AND owner = ?2 AND events IS NOT NULL";
     database.first(sql, params![id, owner], |row| row.get(0))
@@ -213,7 +213,7 @@ pub(crate) fn conversation(
     }))
 }
 
-/// What a model knows an item of an owner's responses as.
+/// Returns an item of an owner's responses in the form in which a model knows it.
 pub(crate) fn item(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<String>> {
     let sql = "SELECT output_items.items, turns.items FROM output_items LEFT JOIN turns ON turns.id = output_items.response
          WHERE output_items.owner = ?1 AND output_items.id = ?2";
@@ -230,7 +230,7 @@ fn at_places(places: &str, turn: Option<&str>) -> Option<String> {
     Some(json!(items?).to_string())
 }
 
-/// What the response of an owner that an item belongs to remembers of results of tools.
+/// Returns the stored results of tools of the owner's response that an item belongs to.
 pub(crate) fn evidence(database: &Database, owner: &str, item: &str) -> DatabaseResult<Option<String>> {
     let sql = "SELECT turns.evidence FROM output_items JOIN turns ON turns.id = output_items.response
          WHERE output_items.owner = ?1 AND output_items.id = ?2 AND turns.evidence IS NOT NULL";

@@ -1,4 +1,4 @@
-//! What is remembered of the results of tools that turns keep.
+//! Stored results of the tools that turns keep.
 
 use super::database::{Database, DatabaseResult, params};
 use super::{Records, RecordsError};

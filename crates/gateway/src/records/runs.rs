@@ -1,4 +1,4 @@
-//! What is remembered of executions.
+//! Records of executions.
 
 use super::database::{DatabaseResult, DatabaseRow, params};
 use super::page::{self, Page, Paged};
@@ -15,7 +15,7 @@ pub(crate) struct RunRow {
     pub(crate) record: String,
 }
 
-/// Which runs of an owner are listed.
+/// Filter of the runs of an owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunsOf {
     /// Those of one session.

@@ -1,4 +1,4 @@
-//! How records are opened, brought up to date and checked.
+//! Opening, migration and checks of records.
 
 use rusqlite::Connection;
 

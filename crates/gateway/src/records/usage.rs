@@ -1,8 +1,8 @@
-//! What owners used, by day, in the records.
+//! Usage of owners, by day, in the records.
 
 use super::database::{Database, DatabaseResult, params};
 
-/// What an owner used on a day.
+/// Usage of an owner on a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Cells that ran.
@@ -19,7 +19,7 @@ pub struct Used {
     pub layers: u64,
 }
 
-/// What was used on a day so far.
+/// Returns the usage of a day so far.
 pub(crate) fn used(database: &Database, owner: &str, day: u64) -> DatabaseResult<Used> {
     let sql = "SELECT cells, cell_millis, upload_bytes, fetches, fetched_bytes, layers FROM usage WHERE owner = ?1 AND day = ?2";
     let used = database.first(sql, params![owner, signed(day)], |row| {

@@ -1,4 +1,4 @@
-//! What is remembered of volumes: their last whole revision, and which session writes them.
+//! Records of volumes: their last whole revision, and which session writes them.
 //!
 //! A session holds the volume that it writes, under the lease of its gateway. Saving and releasing a volume require both, so that a session that
 //! was taken for lost cannot change it any more.
@@ -21,7 +21,7 @@ pub(crate) struct VolumeRow {
     pub(crate) files: i64,
     /// The last session that wrote it.
     pub(crate) writer: Option<String>,
-    /// What became of its changes: `writing`, `saved`, `incomplete` or `lost`.
+    /// Outcome of its changes: `writing`, `saved`, `incomplete` or `lost`.
     pub(crate) state: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct VolumeWriter {
     pub(crate) gateway: String,
 }
 
-/// What came of opening a volume.
+/// Result of opening a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VolumeOpening {
     /// It as it was before, and its manifest.
@@ -46,7 +46,7 @@ pub(crate) enum VolumeOpening {
     Full,
 }
 
-/// What came of removing a volume.
+/// Result of removing a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VolumeRemoval {
     /// It was there.

@@ -1,4 +1,4 @@
-//! Which container a conversation uses: by its items, and by a key that its client repeats.
+//! Container of a conversation: found by its items, and by a key that its client repeats.
 
 use super::database::{Database, DatabaseResult, params};
 

@@ -16,7 +16,7 @@ use crate::execute_server::{ExecuteServer, ExecuteServerError, ExecuteServerOpti
 /// The path of the full protocol below an address.
 const SANDBOX: &str = "v1/sandbox";
 
-/// Where code is to run, and how it is spoken to.
+/// Location at which code is to run, and the options for its requests.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// The server's address, below which are `/v1/sandbox` or `/execute` and `/health`.
@@ -25,11 +25,11 @@ pub struct Site {
     pub key: Option<ProviderKey>,
     /// Whether code, data and key may travel unencrypted to another machine.
     pub allow_plain: bool,
-    /// What is asked of each protection. A server that only executes tells of none, and is not asked.
+    /// Demands for each protection. A server that only executes tells of none, and is not asked.
     pub demands: Demands,
 }
 
-/// What was found.
+/// Server that was found.
 #[derive(Debug)]
 pub enum FoundServer {
     /// Another Cellblock: sessions, files and everything else work as on this machine.
@@ -38,7 +38,7 @@ pub enum FoundServer {
     Execute(Box<ExecuteServer>, ServerHealth),
 }
 
-/// Why nothing was found.
+/// Reason that nothing was found.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// Another Cellblock cannot be used, or nothing can be reached.
@@ -46,7 +46,7 @@ pub enum ConnectError {
     Sandboxes {
         /// The address.
         url: String,
-        /// Why.
+        /// Reason.
         source: Error,
     },
     /// It has no sandboxes, and cannot execute either.
@@ -54,7 +54,7 @@ pub enum ConnectError {
     Execute {
         /// The address.
         url: String,
-        /// Why.
+        /// Reason.
         source: ExecuteServerError,
     },
 }

@@ -1,4 +1,4 @@
-//! What is found at addresses.
+//! Servers that are found at addresses.
 
 use axum::Router;
 use axum::http::StatusCode;

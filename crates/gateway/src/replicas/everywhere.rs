@@ -20,7 +20,7 @@ use crate::state::Gateway;
 /// Maximum time for another gateway to answer. All are asked at once.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// What another gateway answers.
+/// Answer of another gateway.
 #[derive(Deserialize)]
 struct Page {
     data: Vec<Value>,

@@ -29,7 +29,7 @@ tokio::task_local! {
 /// Finds the id of a session in a request that may present no key.
 pub(crate) type NamedPlace = fn(&Parts) -> Option<String>;
 
-/// What stands before a mounted service.
+/// Layer before a mounted service.
 #[derive(Clone, Debug)]
 pub(crate) struct MountedAt {
     pub(crate) gateway: Gateway,

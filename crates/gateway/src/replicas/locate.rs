@@ -10,7 +10,7 @@ use crate::state::Gateway;
 /// Characters of a gateway's id in the ids of its sessions.
 const NAMED: usize = 12;
 
-/// Where something is.
+/// Location of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Whereabouts {
     /// Here, or nowhere: this gateway answers.

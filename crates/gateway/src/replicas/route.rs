@@ -1,4 +1,4 @@
-//! What stands before routes whose objects live in one gateway.
+//! Layer before routes whose objects live in one gateway.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, RawPathParams, Request, State};

@@ -49,7 +49,7 @@ pub(super) async fn create(
     Ok(axum::Json(completion.whole(told)?).into_response())
 }
 
-/// What is not stored cannot be read, changed or deleted.
+/// Returns the error for a response that is not stored, and so cannot be read, changed or deleted.
 pub(super) async fn stored() -> Problem {
     let message = "chat completions are not stored; use `/v1/responses`, which stores responses";
     Problem::missing("chat_completions_not_stored", message)

@@ -72,7 +72,7 @@ enum Edit {
     },
 }
 
-/// Why a call did nothing, in words of the API and for the model.
+/// Reason that a call did nothing, in words of the API and for the model.
 struct Refused {
     code: &'static str,
     message: String,

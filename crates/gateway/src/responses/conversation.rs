@@ -1,4 +1,4 @@
-//! What responses find in conversations and leave there.
+//! Items that responses find in conversations and leave there.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ pub(crate) struct Conversation {
     /// Its items as the model knows them.
     pub(crate) items: Vec<Item>,
     pub(crate) container: Option<String>,
-    /// What is remembered of the results of tools.
+    /// Stored results of tools.
     pub(crate) evidence: Option<String>,
 }
 
-/// What was said in a conversation before a request.
+/// Returns what was said in a conversation before a request.
 pub(crate) async fn before(gateway: &Gateway, owner: &str, id: &str) -> Result<Conversation, ApiError> {
     let row = find(gateway, owner, id).await?;
     let so_far = gateway.records.conversation_so_far(owner, id).await?;

@@ -1,4 +1,4 @@
-//! What is kept of responses.
+//! Stored parts of responses.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::records::{AddedItems, ItemRow, Left, RecordsError};
 use crate::state::Gateway;
 use crate::state::responses::unwritten;
 
-/// How often an end that could not be written is tried again while its client waits, and after which time.
+/// Number of retries of an end that could not be written while its client waits, and the pause between them.
 const TRIES: u32 = 2;
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -269,8 +269,8 @@ async fn let_go(gateway: &Gateway, id: &str) {
     fetch::unpin(gateway, id).await;
 }
 
-/// What a response leaves in a conversation: what it was asked, and what came of it. One that failed or was cancelled leaves nothing, as nobody
-/// can tell how much of it the client has seen.
+/// Returns what a response leaves in a conversation: its request, and its result. One that failed or was
+/// cancelled leaves nothing, as nobody can tell how much of it the client has seen.
 pub(super) fn left(conversation: &str, asked: Vec<ItemRow>, played: &Played) -> Option<Left> {
     let response = &played.response;
     if !matches!(

@@ -64,7 +64,7 @@ pub(super) async fn list_or_open(
     Ok(axum::Json(listing::told(found, object)?).into_response())
 }
 
-/// What the model read and said for a response.
+/// Returns what the model read and said for a response.
 pub(super) async fn model_items(
     State(gateway): State<Gateway>,
     caller: Caller,

@@ -33,14 +33,14 @@ const DATASETS: &str = "Code can share data frames with other conversations: `li
 pub(super) struct Memory {
     /// The response's id.
     pub(super) id: String,
-    /// What the model read and said.
+    /// Items that the model read and said.
     pub(super) conversation: Vec<Item>,
     pub(super) container: Option<String>,
-    /// What tools gave.
+    /// Results of tools.
     pub(super) evidence: Option<Evidence>,
 }
 
-/// What came before a request.
+/// State from before a request.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     items: Vec<Item>,
@@ -171,7 +171,7 @@ fn runs_code(request: &ResponseRequest) -> bool {
     request.tools.iter().any(Tool::is_interpreter)
 }
 
-/// What came before a request that answers calls of code.
+/// Returns the state from before a request that answers calls of code.
 fn goes_on(turn: &mut WaitingTurn, request: &ResponseRequest) -> Earlier {
     Earlier {
         items: std::mem::take(&mut turn.items),

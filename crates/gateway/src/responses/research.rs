@@ -1,4 +1,4 @@
-//! What the turn of a response fetches with and derives from, and what is kept of that.
+//! Tools with which the turn of a response fetches and derives, and what is kept of that.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::state::{Caller, Gateway};
 /// The note of a request that says whether the user wants a chart: `none`, `implicit` or `explicit`.
 const CHART_INTENT: &str = "chart_intent";
 
-/// What tools gave before a request.
+/// Results of tools from before a request.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Before {
     #[default]
     Nothing,
-    /// What is remembered of it.
+    /// Stored results.
     Kept(String),
     /// Itself, of a response that is not stored and that this connection goes on from.
     Live(Evidence),
 }
 
-/// What a response's turn fetches with, if it has anything. Calls of tools among the conversation's
-/// items, as clients send them back that keep conversations themselves, become results again.
+/// Returns the tools with which a response's turn fetches, if it has any. Calls of tools among the
+/// conversation's items, as clients send them back that keep conversations themselves, become results again.
 pub(super) async fn research(
     gateway: &Gateway,
     owner: &str,
@@ -87,8 +87,9 @@ fn toolsets(gateway: &Gateway, response: &str, request: &ResponseRequest) -> Vec
     offered.collect()
 }
 
-/// What tools gave before a request that refers to items by their ids: what the response of the last one remembers. Items of conversations that do not
-/// go on from each other may show one alias for two results; then nothing is remembered, and what is needed is fetched again.
+/// Returns the results of tools from before a request that refers to items by their ids: what the response of
+/// the last one remembers. Items of conversations that do not continue each other may show one alias for two
+/// results; then nothing is remembered, and what is needed is fetched again.
 pub(super) async fn referenced(
     gateway: &Gateway,
     caller: &Caller,
@@ -136,7 +137,8 @@ async fn evidence(gateway: &Gateway, id: &str, before: Before) -> Evidence {
     Evidence::new(gateway.store.clone(), id)
 }
 
-/// How code derives. In a turn that fetches nothing it need not: what earlier turns fetched is there for code that declares it.
+/// Returns the way in which code derives. In a turn that fetches nothing it need not: what earlier turns
+/// fetched is there for code that declares it.
 fn deriving(gateway: &Gateway, fetches: bool) -> Option<Deriving> {
     let options = &gateway.options.turn;
     let required = match options.contract {
@@ -167,7 +169,7 @@ fn plan(request: &ResponseRequest) -> Plan {
     Plan { chart_intent }
 }
 
-/// Where artifacts are served.
+/// Returns the addresses of artifacts.
 fn urls(gateway: &Gateway) -> Urls {
     let before = gateway.options.containers.public_url.trim_end_matches('/');
     Urls::below(format!("{before}/v1/artifacts")).unwrap_or_default()

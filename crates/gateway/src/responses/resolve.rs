@@ -56,7 +56,8 @@ pub(crate) async fn resolve(
     Ok(Resolved { items, leads })
 }
 
-/// What the records have of items that are sent by their ids, and of code whose outputs were left out: one for each, in their order.
+/// Returns the records of items that are sent by their ids, and of code whose outputs were left out: one for
+/// each, in their order.
 async fn known(gateway: &Gateway, caller: &Caller, input: &[Item]) -> Result<Vec<Option<String>>, ApiError> {
     let asked = input.iter().filter_map(|item| match item {
         Item::ItemReference(reference) => Some(reference.id.clone()),

@@ -19,7 +19,7 @@ use crate::records::responses::{self, Kept};
 use crate::state::responses::{Log, LogPosition};
 use crate::state::{Caller, Gateway};
 
-/// What a client may say when it asks for a response.
+/// Query of a request that retrieves a response.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Wanted {
     #[serde(default)]
@@ -101,10 +101,10 @@ pub(super) async fn cancel(
     Ok(body(&gateway, kept).await?)
 }
 
-/// How a list is read, as the address says it.
+/// Query that selects a page of a list.
 pub(super) type PageQuery = Result<Query<Page>, QueryRejection>;
 
-/// How a list is read.
+/// Page of a list.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Page {
     after: Option<String>,

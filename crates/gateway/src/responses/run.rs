@@ -39,7 +39,7 @@ pub(super) struct Job {
     pub(super) response: Response,
     /// Everything that the model reads.
     pub(super) conversation: Vec<Item>,
-    /// Where this turn's own part begins.
+    /// Index of the first item of this turn's own part.
     pub(super) own: usize,
     /// The stored response whose conversation stands before that.
     pub(super) previous: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct Job {
     pub(super) container: Option<String>,
     /// The key by which the conversation's container is found.
     pub(super) key: Option<ConversationKey>,
-    /// What its tools gave, if it has any.
+    /// Results of its tools, if it has any.
     pub(super) evidence: Option<Evidence>,
     pub(super) turn: Turn,
     pub(super) dialect: Dialect,
@@ -57,7 +57,7 @@ pub(super) struct Job {
     pub(super) generate: bool,
 }
 
-/// Who listens.
+/// Receiver of a turn's events.
 #[derive(Debug)]
 pub(super) enum Ear {
     /// A client. When it is gone, the turn ends.
@@ -66,19 +66,19 @@ pub(super) enum Ear {
     Log(Arc<Log>),
 }
 
-/// What came of a turn.
+/// Result of a turn.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) response: Response,
     pub(super) conversation: Vec<Item>,
     pub(super) container: Option<String>,
-    /// What its tools gave, and what is remembered of it.
+    /// Results of its tools, and the stored form of them.
     pub(super) evidence: Option<Evidence>,
     pub(super) remembered: Option<String>,
 }
 
 impl Played {
-    /// What is known of the turn while its code waits for the client.
+    /// Returns the state of the turn while its code waits for the client.
     fn waiting(&self, owner: String, request: &ResponseRequest, code: &SuspendedCode) -> WaitingTurn {
         WaitingTurn {
             owner,
@@ -108,7 +108,7 @@ struct Relay {
     said: usize,
 }
 
-/// Why nobody listens any more.
+/// Reason that nobody receives the events any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// The client canceled it.
@@ -366,7 +366,7 @@ impl Ear {
         }
     }
 
-    /// What is kept of the events, before the last of them.
+    /// Returns the log of the events, before the last of them.
     fn log(&self) -> Option<&Log> {
         match self {
             Self::Client(_) => None,

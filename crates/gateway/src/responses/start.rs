@@ -1,4 +1,4 @@
-//! What is done with kept responses when the gateway starts, and every hour.
+//! Work on stored responses when the gateway starts, and every hour.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::now;
 use crate::records::{RecordsError, holders, responses};
 use crate::state::Gateway;
 
-/// How often old responses are looked for.
+/// Interval between two searches for old responses.
 const HOUR: Duration = Duration::from_hours(1);
 
-/// How often a lease is renewed while it holds.
+/// Number of renewals of a lease while it holds.
 const RENEWALS: u32 = 6;
 
-/// What is logged of responses that nobody writes any more.
+/// Log message about responses that nobody writes any more.
 const LOST: &str = "a process ended while responses were being written";
 
 /// Renews what says that this gateway writes its responses, until the task is aborted.

@@ -20,7 +20,7 @@ const LEAST: usize = 512;
 /// A picture of one clear point, in the place of one whose bytes are gone.
 const GONE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
-/// Who keeps the pictures of a turn.
+/// Returns the name of the owner of a turn's pictures.
 pub(super) fn owner(turn: &str) -> String {
     format!("{turn}.pictures")
 }

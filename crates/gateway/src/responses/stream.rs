@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use crate::state::Gateway;
 use crate::state::responses::{Log, LogPosition};
 
-/// What a stream has beside its events.
+/// Parts of a stream in addition to its events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trimmings {
-    /// What clients skip and what keeps proxies from closing the connection.
+    /// Text that clients skip, and that keeps proxies from closing the connection.
     still_here: &'static str,
     /// The end.
     done: &'static str,

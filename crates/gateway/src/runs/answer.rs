@@ -1,4 +1,4 @@
-//! What the API says of runs and replays.
+//! Answers of the API about runs and replays.
 
 use cellblock_interpreter::replay::ReplayReport;
 use cellblock_interpreter::run_record::RunRecord;

@@ -14,7 +14,7 @@ pub struct Chain {
     pub owner: String,
     /// The runs; the last is the one in question.
     pub records: Vec<RunRecord>,
-    /// Why it does not begin with the first run of the sandbox, if it does not.
+    /// Reason that it does not begin with the first run of the sandbox.
     pub gap: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub struct RunExport {
     pub object: &'static str,
     /// The runs, with their code; the last is the one that is exported.
     pub runs: Vec<RunRecord>,
-    /// Why runs before these are missing, if they are.
+    /// Reason that runs before these are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<String>,
     /// Inputs of these runs.
@@ -39,7 +39,7 @@ pub struct ExportedInput {
     /// Bytes as base64; absent if they are omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// Why the bytes are omitted.
+    /// Reason that the bytes are omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<String>,
 }

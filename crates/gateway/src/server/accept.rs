@@ -28,7 +28,7 @@ use crate::state::connections::{ConnectionPlace, LiveConnections};
 
 /// Bytes that are sent and not taken yet, of a connection.
 const SEND_BUFFER: usize = 256 << 10;
-/// How long to wait when no connection can be taken, as when no descriptors are left.
+/// Pause if no connection can be accepted, as when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections that were not taken, of addresses that have their share.
@@ -57,7 +57,7 @@ pub(super) struct Acceptor {
     pub(super) stopping: CancellationToken,
     /// Token whose cancellation ends the acceptance of connections, and all connections where they are.
     pub(super) closing: CancellationToken,
-    /// What is running.
+    /// Connections that are open.
     pub(super) connections: TaskTracker,
 }
 

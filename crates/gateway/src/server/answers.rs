@@ -1,4 +1,4 @@
-//! What every answer has: errors in the API's form, and headers that keep browsers from guessing.
+//! Common parts of all answers: errors in the API's form, and headers that keep browsers from guessing.
 
 use std::sync::LazyLock;
 

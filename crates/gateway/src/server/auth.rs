@@ -23,7 +23,7 @@ use crate::state::{Caller, Gateway};
 const KEY_HEADERS: [&str; 2] = ["x-api-key", "api-key"];
 /// Challenge for a client without a key.
 const CHALLENGE: &str = "Bearer realm=\"cellblock\"";
-/// What everybody may ask.
+/// Paths that need no key.
 const OPEN: [&str; 4] = ["/", "/healthz", "/readyz", "/health"];
 
 /// Failures that are logged; when there are more, only their number is.
@@ -72,7 +72,7 @@ async fn signed_in(
     }
 }
 
-/// Why a caller is not let in.
+/// Reason that a caller is not let in.
 #[derive(Debug)]
 pub enum Unidentified {
     /// There is no key, or it opens nothing. The first value is the reason: `missing`, `unknown`, `expired` or `revoked`.

@@ -1,4 +1,4 @@
-//! Which names and pages may reach a gateway: `Host` and `Origin`.
+//! Names and pages that may reach a gateway: `Host` and `Origin`.
 //!
 //! A page of some web site can make its name resolve to 127.0.0.1 and then ask a gateway there as if it were its own server. Its requests
 //! carry that name as their `Host`, so on loopback only names are answered that cannot belong to somebody else.

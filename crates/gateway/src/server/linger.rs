@@ -1,4 +1,4 @@
-//! What is left of a body when its request is answered: it is read on for a while.
+//! Rest of a body whose request is answered: it is read on for a while.
 //!
 //! A client that still sends when its connection closes hears of a broken pipe, and not why it was refused.
 

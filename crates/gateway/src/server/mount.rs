@@ -115,7 +115,7 @@ impl Mount {
     }
 }
 
-/// Why a request was not let through, beside the answer that says so in the API's form.
+/// Reason that a request was not let through, in addition to the answer in the API's form.
 #[derive(Clone, Debug)]
 pub(super) struct Refused(String);
 

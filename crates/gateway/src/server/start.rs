@@ -7,7 +7,7 @@ use crate::keys::Keys;
 use crate::options::Options;
 use crate::records::{Records, RecordsError};
 
-/// Why a gateway does not start, or stops serving.
+/// Reason that a gateway does not start, or stops serving.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// It would let anybody run code.
@@ -16,13 +16,13 @@ pub enum ServeError {
          `cellblock key create NAME`, or listen on 127.0.0.1"
     )]
     Exposed {
-        /// Where it would listen.
+        /// Address at which it would listen.
         address: SocketAddr,
     },
     /// The metrics would be accessible to other machines.
     #[error("listen on {address} for metrics: its address has to be another one than the API's")]
     Metrics {
-        /// Where they would be.
+        /// Address at which they would be.
         address: SocketAddr,
     },
     /// An origin that no browser sends.
@@ -50,9 +50,9 @@ pub enum ServeError {
     /// The listener.
     #[error("listen on {address}")]
     Listen {
-        /// Where.
+        /// Address of the listener.
         address: SocketAddr,
-        /// Why not.
+        /// Reason.
         source: std::io::Error,
     },
 }

@@ -16,11 +16,11 @@ use super::{Mount, scrape};
 use crate::replicas;
 use crate::state::Gateway;
 
-/// How long turns that have to end may take to say so to their clients.
+/// Maximum time in which turns that have to end report that to their clients.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Time between two looks for revoked and expired keys whose connections go on.
 const REVOKED: Duration = Duration::from_secs(2);
-/// How often what was used is written down.
+/// Interval between two writes of the usage.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// A gateway that has started, and answers once it runs.

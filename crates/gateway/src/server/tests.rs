@@ -32,7 +32,7 @@ async fn flood(mut socket: WebSocket) {
     while socket.send(Message::binary(vec![0; 1 << 16])).await.is_ok() {}
 }
 
-/// What every answer has, around routes that work, panic and read.
+/// Returns a router with the common parts of all answers, around routes that work, panic and read.
 fn router() -> Router {
     let panics = async || -> String { panic!("the secret of the route") };
     let reads = async |body: String| body;

@@ -13,21 +13,21 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::options::TlsOptions;
 
-/// Why there can be no TLS.
+/// Reason that TLS is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file that cannot be read, or is not PEM.
     #[error("read `{}` for TLS", path.display())]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: PemError,
     },
     /// A file without a certificate.
     #[error("read `{}` for TLS: there is no certificate in it", path.display())]
     Empty {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Certificates and a key that cannot be used.
@@ -35,7 +35,7 @@ pub enum TlsError {
     Refused(#[from] rustls::Error),
 }
 
-/// How often it is looked whether the files have changed.
+/// Interval between two checks of whether the files have changed.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Encrypts connections.
@@ -73,7 +73,8 @@ impl Tls {
         })
     }
 
-    /// What encrypts the next connection. Files that have changed are read first; if they cannot be used, those before them still are.
+    /// Returns the acceptor that encrypts the next connection. Files that have changed are read first; if
+    /// they cannot be used, those before them still are.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut current = self.current.lock();
         if current.looked.elapsed() >= LOOK {

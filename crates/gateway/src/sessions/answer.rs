@@ -1,4 +1,4 @@
-//! What the API says of a session.
+//! Answers of the API about sessions.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,11 +24,11 @@ pub(crate) struct SessionAnswer {
     /// In seconds since 1970, like the others.
     created_at: u64,
     last_used_at: u64,
-    /// When it ends if it is not used.
+    /// Time at which it ends if it is not used.
     expires_at: u64,
     /// Idle timeout in seconds.
     idle_timeout: f64,
-    /// What happens after the idle timeout: `end` or `hibernate`.
+    /// Action after the idle timeout: `end` or `hibernate`.
     #[schemars(with = "String")]
     on_idle: OnIdle,
     prelude: Vec<String>,

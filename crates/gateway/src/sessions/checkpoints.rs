@@ -21,7 +21,7 @@ pub(crate) struct CheckpointRequest {
     pub(crate) name: Option<String>,
 }
 
-/// Where to roll back to.
+/// Checkpoint to roll back to.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RollbackRequest {

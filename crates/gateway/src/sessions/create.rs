@@ -71,9 +71,9 @@ pub(crate) struct CreateRequest {
     rescue: Option<Rescue>,
     /// Idle timeout of the session in seconds.
     idle_timeout: Option<f64>,
-    /// What happens after the idle timeout: `end`, or `hibernate`, which frees the session's memory and keeps its files, and its
-    /// variables if the backend can. A hibernated session ends when it is not used for the gateway's `sessions.hibernation_timeout`.
-    /// By default what the gateway has in `sessions.on_idle`.
+    /// Action after the idle timeout: `end`, or `hibernate`, which frees the session's memory and keeps its
+    /// files, and its variables if the backend can. A hibernated session ends when it is not used for the
+    /// gateway's `sessions.hibernation_timeout`. By default what the gateway has in `sessions.on_idle`.
     #[schema(value_type = Option<String>)]
     on_idle: Option<OnIdle>,
     /// Connectors that code can call, of those that the operator offers to code. By default all of them in
@@ -167,7 +167,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(SessionAnswer::of(&held))))
 }
 
-/// What a new session gets beside the session of the interpreter.
+/// Parts of a new session in addition to the session of the interpreter.
 pub(super) struct Opening {
     pub(super) toolset: ToolsetKind,
     pub(super) terms: SessionTerms,

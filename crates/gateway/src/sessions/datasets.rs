@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::state::sessions::HostedSession;
 use crate::state::{Caller, Gateway};
 
-/// What a dataset is called.
+/// Name of a dataset.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

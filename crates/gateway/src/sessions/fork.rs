@@ -19,7 +19,7 @@ use crate::replicas;
 use crate::state::sessions::lock;
 use crate::state::{Caller, Gateway};
 
-/// How a session is forked.
+/// Options for forking a session.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ForkRequest {

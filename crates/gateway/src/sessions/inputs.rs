@@ -42,7 +42,7 @@ pub(crate) struct Given {
     pub(super) format: Option<InputFormat>,
 }
 
-/// How the bytes of a body are read.
+/// Format in which the bytes of a body are read.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FormatQuery {
@@ -59,8 +59,9 @@ pub(crate) struct InputBound {
     format: InputFormat,
     /// Its size.
     bytes: u64,
-    /// What was detected, in words, if the file is not plain: separator, decimal mark, encoding, compression, sheet, and columns
-    /// that are left as text because their values could mean two things. The next cell's `note` says it, too.
+    /// Detected properties, in words, if the file is not plain: separator, decimal mark, encoding,
+    /// compression, sheet, and columns that are left as text because their values could mean two things. The
+    /// next cell's `note` says it, too.
     detected: Vec<String>,
 }
 

@@ -22,11 +22,11 @@ const VALID: u64 = 3600;
 pub(crate) struct Port {
     /// Its number.
     port: u16,
-    /// Where the gateway serves it to callers with a key.
+    /// Path at which the gateway serves it to callers with a key.
     path: String,
 }
 
-/// What a link has to be.
+/// Properties of a link.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LinkRequest {
@@ -42,7 +42,7 @@ pub(crate) struct PortLink {
     /// Host at which the path leads to a host of the port's own, if `http.preview_domain` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<String>,
-    /// When it expires, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     expires_at: u64,
 }
 

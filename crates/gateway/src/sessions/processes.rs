@@ -46,7 +46,7 @@ pub(crate) struct TerminalRequest {
     columns: u16,
 }
 
-/// Which part of the output to read.
+/// Part of the output to read.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -88,7 +88,7 @@ pub(crate) struct SignalRequest {
     signal: String,
 }
 
-/// How long to wait for the end.
+/// Maximum wait for the end.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WaitRequest {
@@ -112,7 +112,7 @@ pub(crate) struct ProcessAnswer {
 pub(crate) struct ProcessOutputAnswer {
     /// `session.process_output`.
     object: &'static str,
-    /// What the process wrote to stdout and stderr. Bytes that are not UTF-8 are replaced.
+    /// Text that the process wrote to stdout and stderr. Bytes that are not UTF-8 are replaced.
     text: String,
     /// Offset of the first byte.
     offset: u64,

@@ -40,8 +40,7 @@ pub(crate) struct CellRequest {
     pub(super) timeout: Option<f64>,
     /// Additional packages, as requirement strings.
     pub(super) requirements: Vec<String>,
-    /// Who stands behind the variables that it makes, such as the path of a notebook; their origins
-    /// name it.
+    /// Producer of the variables that it makes, such as the path of a notebook; their origins name it.
     pub(super) producer: Option<String>,
     /// Check the code without running it. The result has the form of a run that was rejected or
     /// completed; it is not stored, and its number is 0.

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::problem::Problem;
 use crate::state::sessions::{CellReader, CellStream, HostedSession, lock};
 
-/// How often a quiet stream says that it is there, which finds out clients that are gone.
+/// Interval of the signs of life in a quiet stream, which detect clients that are gone.
 const BEAT: Duration = Duration::from_secs(10);
 
 /// An event of a streamed cell. `type` is its kind.
@@ -249,7 +249,7 @@ impl Text {
         String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
     }
 
-    /// How many bytes at the end begin a character that is not there yet.
+    /// Returns the number of bytes at the end that begin a character that is not complete.
     fn unfinished(&self) -> usize {
         let tail = self.pending.len().saturating_sub(3);
         match std::str::from_utf8(&self.pending[tail..]) {

@@ -19,7 +19,7 @@ use crate::state::{Caller, Gateway};
 
 /// Maximum length of a name.
 const MAX_NAME: usize = 64;
-/// How long the events of a cell that has ended are kept.
+/// Time for which the events of a cell that has ended are kept.
 const KEPT: Duration = Duration::from_mins(1);
 
 /// Name that a client gives to the events of its cell.

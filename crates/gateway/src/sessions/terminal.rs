@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Maximum time to send the end of a connection.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// Where to begin.
+/// Offset at which to begin.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -52,7 +52,7 @@ struct Request {
     resize: TerminalRequest,
 }
 
-/// Why a connection is closed.
+/// Reason that a connection is closed.
 type Closing = CloseFrame;
 
 struct Connection {

@@ -27,7 +27,7 @@ pub(crate) struct TryRequest {
     timeout: Option<f64>,
     /// Additional packages, as requirement strings.
     requirements: Vec<String>,
-    /// Who stands behind the variables that it makes; their origins name it.
+    /// Producer of the variables that it makes; their origins name it.
     producer: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl From<TryRequest> for CellRequest {
 pub(crate) struct TryAnswer {
     #[serde(flatten)]
     cell: CellAnswer,
-    /// What differs from the state before it.
+    /// Differences from the state before it.
     changes: TryChanges,
     /// Whether it can be kept or discarded; otherwise the cell has ended its sandbox, with everything in it.
     undecided: bool,

@@ -9,7 +9,7 @@ use crate::json::Json;
 use crate::problem::Problem;
 use crate::state::{Caller, Gateway};
 
-/// What a session's sandbox uses.
+/// Resources that a session's sandbox uses.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct UsageAnswer {
     /// `session.usage`.

@@ -35,7 +35,7 @@ pub(crate) struct VariableAnswer {
     /// The value, or the requested page, as a model reads it, if a `view` is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Where it comes from, if a cell with a producer made it.
+    /// Origin of the variable, if a cell with a producer made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<VariableOrigin>,
 }

@@ -1,4 +1,4 @@
-//! Who calls.
+//! Callers.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::records::RecordsError;
 use crate::state::Gateway;
 
-/// Who calls. What a caller makes belongs to its owner, and nobody else sees it.
+/// Caller of a request. What a caller makes belongs to its owner, and nobody else sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// Owner of the caller's objects: the id of a key, or `local` if no keys are required.

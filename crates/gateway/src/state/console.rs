@@ -11,7 +11,7 @@ use crate::clock::now;
 /// Maximum number of tickets that are remembered as ended.
 const MAX_ENDED: usize = 100_000;
 
-/// What the tickets of a gateway share.
+/// State that the tickets of a gateway share.
 #[derive(Debug, Default)]
 pub(crate) struct ConsoleTickets {
     /// The key that signs them, read when the first is made or opened.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Client;
 use reqwest::redirect::Policy;
 
-/// How long a gateway may take to accept a connection.
+/// Maximum time in which a gateway accepts a connection.
 const CONNECT: Duration = Duration::from_secs(2);
 
 /// Sends requests to other gateways. Nothing is set up before the first one.

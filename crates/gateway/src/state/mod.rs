@@ -1,4 +1,4 @@
-//! What the handlers of all routes share. The server is built from it, above the routes.
+//! State that the handlers of all routes share. The server is built from it, above the routes.
 
 mod caller;
 pub(crate) mod connections;
@@ -48,26 +48,26 @@ use crate::run_log::RunLog;
 #[derive(Clone, Debug)]
 pub struct Gateway(Arc<GatewayState>);
 
-/// What routes share.
+/// State that routes share.
 #[derive(Debug)]
 pub struct GatewayState {
     /// Its name among the gateways that share its records.
     pub(crate) id: String,
-    /// How it is set up.
+    /// Options of the gateway.
     pub options: Options,
-    /// What it remembers.
+    /// Records that it keeps across restarts.
     pub records: Records,
-    /// Who may call.
+    /// Keys of callers.
     pub keys: Keys,
-    /// How much.
+    /// Quotas of owners.
     pub quotas: Quotas,
     /// Room in which uploads are received.
     pub uploads: UploadRoom,
     /// The models that it offers.
     pub models: Models,
-    /// What runs code.
+    /// Engine that runs code.
     pub engine: Engine,
-    /// Where files are kept.
+    /// Store of files.
     pub store: Store,
     /// Containers that are at hand.
     pub containers: Containers,
@@ -87,13 +87,13 @@ pub struct GatewayState {
     pub stopping: CancellationToken,
     /// Canceled some time after that, when running work has to end: turns fail, streams and sandboxes are closed.
     pub ending: CancellationToken,
-    /// What responses share.
+    /// State that responses share.
     pub(crate) responses: responses::LiveResponses,
-    /// What goes on without a client and is waited for at the end.
+    /// Tasks that continue without a client and are waited for at the end.
     pub tasks: TaskTracker,
     /// Canceled by a second signal: stop without waiting.
     pub(crate) hurrying: CancellationToken,
-    /// What sends requests to other gateways.
+    /// Client for requests to other gateways.
     pub(crate) forwarder: Forwarder,
     /// Connections of all its listeners.
     pub(crate) connections: LiveConnections,

@@ -23,7 +23,7 @@ impl Slots {
         }
     }
 
-    /// How many run.
+    /// Returns the number of those that run.
     pub(crate) fn taken(&self) -> usize {
         self.all.saturating_sub(self.free.available_permits())
     }

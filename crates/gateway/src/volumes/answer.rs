@@ -1,4 +1,4 @@
-//! What the API says of a volume.
+//! Answers of the API about volumes.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub struct VolumeAnswer {
     pub name: String,
     /// In seconds since 1970.
     pub created_at: i64,
-    /// When the last revision was saved, in seconds since 1970; absent if nothing was saved yet.
+    /// Time at which the last revision was saved, in seconds since 1970; absent if nothing was saved yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved_at: Option<i64>,
     /// Number of the last revision; 0 if nothing was saved yet.

@@ -11,7 +11,7 @@ use crate::quotas::Quotas;
 use crate::records::{Records, VolumeRevision, VolumeWriter};
 use crate::state::Gateway;
 
-/// What the model reads if the server fails; only its log has the reason.
+/// Text that the model reads if the server fails; only its log has the reason.
 const FAILED: &str = "the server could not store it; its log has the reason";
 
 /// Keeps the volume of one session in the records of the gateway.

@@ -35,7 +35,7 @@ async fn first(bench: &Bench, model: &str, more: Value) -> Value {
 
 const NEXT: &str = "print('x is', globals().get('x'))";
 
-/// What the next turn knows of `x`.
+/// Returns what the next turn knows of `x`.
 async fn next(bench: &Bench, model: &str, more: Value) -> String {
     let next = turn(bench, model, NEXT, more).await;
     logs(&next["output"][0]).trim().to_owned()

@@ -222,7 +222,7 @@ impl Bench {
         self.post("responses", &body).await
     }
 
-    /// What code gives in a container: the item of its call.
+    /// Runs code in a container and returns its result: the item of its call.
     pub(crate) async fn run(&self, container: &str, code: &str) -> Value {
         let model = format!("run-{container}");
         self.script(&model, [runs("c", code), ScriptedAnswer::new().text("Done.")]);

@@ -17,12 +17,12 @@ use crate::support::{Api, block_on, code, database, exists, interpreter, key, re
 
 /// Sessions at each gateway.
 const EACH: usize = 2;
-/// How long a gateway may be silent here.
+/// Time for which a gateway may be silent here.
 const LEASE: Duration = Duration::from_secs(4);
 /// No request hangs for longer.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// What came of the requests to a session, which go on until they are stopped.
+/// Results of the requests to a session, which continue until they are stopped.
 #[derive(Debug, Default)]
 struct Seen {
     /// The last value of its counter.

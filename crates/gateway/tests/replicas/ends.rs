@@ -1,4 +1,4 @@
-//! What becomes of things in a gateway that is killed, and of all gateways while Postgres is down.
+//! Fates of objects in a gateway that is killed, and of all gateways while Postgres is down.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

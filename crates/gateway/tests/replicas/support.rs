@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 /// The gateways' tasks live here, so it must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static INTERPRETER: OnceCell<Arc<Interpreter>> = OnceCell::const_new();
-/// How long a sandbox may take on a busy machine.
+/// Maximum time of a sandbox on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// Databases that tests of this process have made.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -288,7 +288,7 @@ pub(crate) fn in_container(container: &Value) -> Value {
     })
 }
 
-/// What the code of a response has printed.
+/// Returns the output that the code of a response has printed.
 pub(crate) fn printed(response: &Value) -> &str {
     response["output"][0]["outputs"][0]["logs"]
         .as_str()

@@ -1,5 +1,5 @@
-//! What the compliance suite of Open Responses asserts over HTTP, asserted here again; its WebSocket tests are in `socket`, those of
-//! compactions in `compact`.
+//! Assertions of the compliance suite of Open Responses over HTTP, asserted here again; its WebSocket tests
+//! are in `socket`, those of compactions in `compact`.
 
 use cellblock_agent::provider::scripted::ScriptedAnswer;
 use serde_json::{Value, json};

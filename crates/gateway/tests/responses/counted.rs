@@ -1,4 +1,4 @@
-//! What is counted of tools that turns call.
+//! Counts of tools that turns call.
 
 use std::sync::Arc;
 

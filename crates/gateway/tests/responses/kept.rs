@@ -142,7 +142,7 @@ fn after_a_kill_what_was_whole_is_whole_and_what_ran_has_failed() {
     });
 }
 
-/// Where the gateway that is killed keeps its records.
+/// Directory in which the gateway that is killed keeps its records.
 const VICTIM: &str = "CELLBLOCK_TEST_VICTIM";
 
 /// Serves until it is killed.

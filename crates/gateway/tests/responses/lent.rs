@@ -112,7 +112,7 @@ fn asking(server: &Value, previous: &Value) -> Value {
     json!({"input": "go", "tools": tools, "previous_response_id": previous["id"]})
 }
 
-/// What the model has read of the code's last output.
+/// Returns what the model has read of the code's last output.
 fn last(provider: &Scripted) -> String {
     read(provider, provider.asked().len() - 1).pop().unwrap()
 }

@@ -141,7 +141,7 @@ pub(crate) fn items<'a>(response: &'a Value, kind: &str) -> Vec<&'a Value> {
     items.filter(|item| item["type"] == kind).collect()
 }
 
-/// What the model read of its last calls.
+/// Returns what the model read of its last calls.
 pub(crate) fn read(provider: &Scripted, asked: usize) -> Vec<String> {
     let items = json!(provider.asked()[asked].items);
     let outputs = items

@@ -8,7 +8,7 @@ use crate::market::{DAYS, DRAWS, SAVES, asking, derives, fetches, items, read, s
 use crate::order::Order;
 use crate::support::{Server, block_on, events, interpreter_tool};
 
-/// What is reported of the whole turn, and can be had from its addresses.
+/// Asserts the report of the whole turn, and that its addresses serve it.
 async fn reported(server: &Server, report: &Value) {
     assert_eq!(
         (&report["outcome"], &report["gaps"]),

@@ -23,7 +23,7 @@ use tokio::sync::OnceCell;
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static INTERPRETER: OnceCell<Arc<Interpreter>> = OnceCell::const_new();
 
-/// How long a test waits for what has to happen.
+/// Maximum wait of a test for what has to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -162,7 +162,7 @@ impl Server {
         }
     }
 
-    /// What was counted by the process.
+    /// Returns the metrics of the process.
     pub(crate) async fn metrics(&self) -> String {
         let url = format!("http://{}/metrics", self.address);
         self.client.get(url).send().await.unwrap().text().await.unwrap()

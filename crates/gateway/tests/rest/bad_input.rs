@@ -1,4 +1,4 @@
-//! What is wrong with a request is told, with the field and a stable word.
+//! Invalid requests are reported with the field and a stable word.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

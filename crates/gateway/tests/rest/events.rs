@@ -1,4 +1,4 @@
-//! What happened to a session, over HTTP.
+//! Events of a session, over HTTP.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

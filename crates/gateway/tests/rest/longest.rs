@@ -1,4 +1,4 @@
-//! How long code may run here, as the gateway is set up.
+//! Maximum timeouts of code, as the gateway is set up.
 
 use std::time::Duration;
 

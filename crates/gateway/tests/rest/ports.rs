@@ -265,7 +265,7 @@ fn a_link_ends_with_the_key_that_made_it() {
     });
 }
 
-/// What a page of a program tries against the gateway, and shows.
+/// Attempts of a program's page against the gateway, which it shows.
 const HOSTILE: &str = r"
 ended = threading.Event()
 PAGE = b'''<!doctype html><pre id=said></pre><img src=hold><script>

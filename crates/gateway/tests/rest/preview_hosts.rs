@@ -111,7 +111,7 @@ fn a_link_opens_a_host_of_the_ports_own_and_no_other() {
     });
 }
 
-/// What a page of a program keeps, and tries against the gateway and another host.
+/// Page of a program that keeps state, and makes attempts against the gateway and another host.
 const PAGE: &str = r"
 ended = threading.Event()
 PAGE = b'''<!doctype html><pre id=said></pre><img src=/hold><script>

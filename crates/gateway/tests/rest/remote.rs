@@ -59,7 +59,7 @@ async fn serve(interpreter: Arc<Interpreter>, gone: watch::Receiver<bool>) -> Si
     at(Router::new().route("/v1/sandbox", route)).await
 }
 
-/// Where a router is reached.
+/// Serves a router and returns its address.
 async fn at(router: Router) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -24,7 +24,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::weather::Weather;
 
-/// How long a request waits for a sandbox: another program of tests may keep the processors busy.
+/// Maximum time for which a request waits for a sandbox: another program of tests may keep the processors
+/// busy.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The gateway's tasks live here, so it must outlive each test.
@@ -285,7 +286,7 @@ async fn read(response: Response) -> (StatusCode, Value) {
     (status, value)
 }
 
-/// How the cell of a stream ended.
+/// Returns the end of a stream's cell.
 pub(crate) async fn ending((response, mut text): (Response, String)) -> Value {
     text += &response.text().await.unwrap();
     let (name, data) = events(&text).pop().unwrap();

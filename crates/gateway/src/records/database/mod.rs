@@ -26,7 +26,7 @@ pub use value::{DatabaseRow, DatabaseValue, ToDatabaseValue};
 
 use postgres::{PostgresError, PostgresSession};
 
-/// How long work waits for a connection to a server, and for a new one.
+/// Maximum time for which work waits for a connection to a server, and for a new one.
 pub(super) const WAIT: Duration = Duration::from_secs(10);
 
 /// A result of a statement.
@@ -59,7 +59,7 @@ pub(crate) struct DatabaseClock {
     pub(crate) up_ms: i64,
 }
 
-/// Why a statement failed.
+/// Reason that a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// `SQLite` reports it.

@@ -1,4 +1,4 @@
-//! What stands for Postgres in a build without the feature `postgres`: nothing, since no URL is accepted.
+//! Replacement of Postgres in a build without the feature `postgres`: nothing, since no URL is accepted.
 
 use std::convert::Infallible;
 use std::fmt;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 
 use super::{Connected, Database, DatabaseResult, DatabaseRow, DatabaseValue};
 
-/// How long a statement waits for another process, such as `cellblock key`, that writes.
+/// Maximum time for which a statement waits for another process, such as `cellblock key`, that writes.
 const BUSY: Duration = Duration::from_secs(10);
 /// Maximum time that [`Database::damage`] reads the file.
 const CHECK: Duration = Duration::from_secs(5);

@@ -1,10 +1,10 @@
-//! Why records cannot be in the Postgres database that a URL names.
+//! Reasons that records cannot be in the Postgres database that a URL names.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// Why a text is not the URL of a database. The message continues a sentence that starts with the name of the setting, and does not repeat
-/// the URL.
+/// Reason that a text is not the URL of a database. The message continues a sentence that starts with the
+/// name of the setting, and does not repeat the URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidPostgresUrl(pub(super) Cow<'static, str>);
@@ -27,15 +27,15 @@ impl InvalidPostgresUrl {
 pub(super) const FORM: InvalidPostgresUrl =
     InvalidPostgresUrl::new("must be a URL such as `postgres://user:password@host/database`");
 
-/// Why a server cannot be verified.
+/// Reason that a server cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum RootsError {
     /// The file cannot be read.
     #[error("read the certificates in `{}`, which `sslrootcert` names", path.display())]
     Read {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: rustls::pki_types::pem::Error,
     },
     /// There is no certificate.

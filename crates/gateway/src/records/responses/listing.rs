@@ -51,7 +51,8 @@ pub(crate) fn list(
     Ok(Some(Paged { rows, more }))
 }
 
-/// What the model read and said for a response of an owner, as a JSON list; `None` until it has ended.
+/// Returns what the model read and said for a response of an owner, as a JSON list; `None` until it has
+/// ended.
 pub(crate) fn turn(database: &Database, owner: &str, id: &str) -> DatabaseResult<Option<String>> {
     let sql = "SELECT items FROM turns WHERE id = ?1 AND owner = ?2";
     database.first(sql, params![id, owner], |row| row.get(0))

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// How often the first of those that wait looks whether the machine is idle.
+/// Interval at which the first of those that wait checks whether the machine is idle.
 const LOOK: Duration = Duration::from_millis(100);
 /// Hundredths of the processors' time, of which more cells are let in if less is used.
 const BUSY: u64 = 75;
@@ -36,14 +36,14 @@ pub(crate) struct Slot {
     cores: Arc<Cores>,
 }
 
-/// How much the processors have done.
+/// Work of the processors so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     idle: u64,
     all: u64,
 }
 
-/// What the processors did since somebody looked last.
+/// Load of the processors since the last look.
 #[derive(Debug)]
 struct Load {
     read: fn() -> Option<Ticks>,

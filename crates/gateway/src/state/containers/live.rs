@@ -38,7 +38,7 @@ pub(crate) struct LiveContainer {
     /// The first container of its response, where it is one of a call beside the first.
     pub(crate) beside: Option<String>,
     pub(crate) idle: Duration,
-    /// How long it is kept before a second response has used it, where that is shorter.
+    /// Time for which it is kept before a second response has used it, if that is shorter.
     pub(crate) brief: Option<Duration>,
     /// Whether another response has come back to it.
     pub(crate) followed: AtomicBool,
@@ -53,7 +53,7 @@ pub(crate) struct LiveContainer {
     pub(crate) state: tokio::sync::Mutex<ContainerState>,
 }
 
-/// What is in a container's sandbox.
+/// State in a container's sandbox.
 #[derive(Debug, Default)]
 pub(crate) struct ContainerState {
     /// Its place among the sandboxes.
@@ -131,7 +131,7 @@ impl LiveContainer {
         true
     }
 
-    /// What a model has to know before it goes on, the first time that this is asked.
+    /// Returns what a model has to know before it continues, on the first call.
     pub(crate) fn lost(&self) -> Option<String> {
         self.lost.lock().take()
     }
@@ -213,7 +213,7 @@ impl Containers {
         self.registry.close_all(ready(())).await;
     }
 
-    /// How many are at hand.
+    /// Returns the number of containers at hand.
     pub fn count(&self) -> usize {
         self.registry.count()
     }

@@ -9,12 +9,12 @@ const LEFT: u64 = 10;
 /// The same on a machine that has much.
 const MOST_LEFT: u64 = 1 << 30;
 
-/// What the machine has.
+/// Returns the memory of the machine.
 pub(crate) fn total() -> Option<u64> {
     field(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
-/// How many sandboxes there can be at a time: as many as take an eighth of the memory.
+/// Returns the maximum number of sandboxes at a time: as many as take an eighth of the memory.
 pub(crate) fn sandboxes() -> usize {
     let fit = total().map_or(0, |total| total / 8 / SANDBOX);
     usize::try_from(fit).unwrap_or(usize::MAX).clamp(16, 512)

@@ -20,7 +20,7 @@ use crate::state::Gateway;
 
 /// Code of the error where there are as many containers as there may be.
 pub(crate) const TOO_MANY: &str = "too_many_containers";
-/// How often a place is tried that another gateway may have given back.
+/// Interval between two attempts to get a place that another gateway may have given back.
 const ELSEWHERE: Duration = Duration::from_secs(2);
 
 /// The places of all containers.
@@ -53,7 +53,7 @@ pub(crate) struct RoomPermit {
     _quota: SandboxPermit,
 }
 
-/// Why there is no place now.
+/// Reason that there is no place now.
 enum Full {
     /// The owner's quota is used up.
     Quota(ExceededQuota),

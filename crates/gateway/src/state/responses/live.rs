@@ -1,4 +1,5 @@
-//! What responses share while the process lives: those that run in the background, and the key of what is sealed.
+//! State that responses share while the process lives: those that run in the background, and the key of what
+//! is sealed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::suspended::SuspendedTurns;
 use super::unwritten::Unwritten;
 use crate::options::ResponseOptions;
 
-/// What responses share while the process lives.
+/// State that responses share while the process lives.
 #[derive(Debug)]
 pub(crate) struct LiveResponses {
     running: Mutex<HashMap<String, RunningResponse>>,

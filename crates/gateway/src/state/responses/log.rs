@@ -27,7 +27,7 @@ struct Kept {
     over: bool,
 }
 
-/// What there is at a place of a log.
+/// Content of a position of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LogPosition {
     /// This frame.
@@ -89,7 +89,7 @@ impl Log {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// What is at a number; waits for it if it is still to come.
+    /// Returns the content of a number; waits for it if it is still to come.
     pub(crate) async fn at(&self, number: u64) -> LogPosition {
         let mut changes = self.changes.subscribe();
         loop {

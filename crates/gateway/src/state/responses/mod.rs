@@ -1,4 +1,5 @@
-//! What responses share while the process lives: those that run in the background, and the key of what is sealed.
+//! State that responses share while the process lives: those that run in the background, and the key of what
+//! is sealed.
 
 mod live;
 mod log;

@@ -24,7 +24,7 @@ struct Suspended {
     _over: DropGuard,
 }
 
-/// What is known of a turn that waits.
+/// State of a turn that waits.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitingTurn {
     pub(crate) owner: String,
@@ -36,7 +36,7 @@ pub(crate) struct WaitingTurn {
     pub(crate) calls: Vec<String>,
     /// Ids of the model's calls that have no result yet.
     pub(crate) unanswered: Vec<String>,
-    /// What the model has read and said.
+    /// Items that the model has read and said.
     pub(crate) items: Vec<Item>,
     /// Whether that is in the records.
     pub(crate) stored: bool,

@@ -11,7 +11,7 @@ use crate::records::RecordsError;
 use crate::records::responses::{self, Ended};
 use crate::state::Gateway;
 
-/// How often it is tried again.
+/// Interval between two attempts to write it.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum number of ends that are kept in memory. Of others the records say after a restart that they failed.
 const MOST: usize = 256;

@@ -54,7 +54,7 @@ impl StoredCells {
         }
     }
 
-    /// How many cells there were.
+    /// Returns the number of cells that ran.
     pub(crate) fn ran(&self) -> u64 {
         self.ran
     }

@@ -1,4 +1,4 @@
-//! What the API keeps of a session.
+//! State that the API keeps of a session.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use crate::quotas::SandboxPermit;
 /// A session of the API.
 pub(crate) type HostedSession = Resident<RestSession>;
 
-/// What the API keeps of a session.
+/// State that the API keeps of a session.
 #[derive(Debug)]
 pub(crate) struct RestSession {
     pub(crate) toolset: ToolsetKind,
@@ -45,7 +45,7 @@ pub(crate) struct RestSession {
     pub(crate) _permit: SandboxPermit,
 }
 
-/// How a session was set up.
+/// Terms on which a session was set up.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionTerms {
     pub(crate) limits: Limits,
@@ -54,7 +54,7 @@ pub(crate) struct SessionTerms {
     pub(crate) rescue: Rescue,
     pub(crate) idle: Duration,
     pub(crate) on_idle: OnIdle,
-    /// How long it is kept when it was hibernated because it was idle.
+    /// Time for which it is kept after it was hibernated because it was idle.
     pub(crate) hibernation: Duration,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct VolumeOfSession {
     pub(crate) revision: u64,
 }
 
-/// What a session may do with its volume.
+/// Access of a session to its volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VolumeAccess {

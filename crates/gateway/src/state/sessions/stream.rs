@@ -24,9 +24,9 @@ use super::lock;
 const WAITING: usize = 1 << 20;
 /// Maximum size of the events that a client has read and may ask for again.
 const KEPT: usize = 8 << 20;
-/// How long a client may read nothing while events wait for it.
+/// Maximum time for which a client may read nothing while events wait for it.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long a cell goes on without the client that may come back.
+/// Time for which a cell continues without the client, which may come back.
 const AWAY: Duration = Duration::from_mins(1);
 
 /// The events of a cell.
@@ -55,7 +55,7 @@ struct Events {
     over: bool,
 }
 
-/// What is at a place of a stream.
+/// Content of a position of a stream.
 enum StreamPosition {
     Frame(Frame),
     /// Nothing more comes, or it is not kept any more.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::support::{block_on, serve};
 
-/// How long a suite may take.
+/// Maximum time of a suite.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Answers for what the clients ask.

@@ -1,4 +1,4 @@
-//! Who has a volume, who writes it, and its end.
+//! Owners and writers of volumes, and their end.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ pub use value::FromPostgres;
 
 /// Maximum number of connections of a gateway. A server has 100 by default, which all gateways share.
 pub(in crate::records) const CONNECTIONS: usize = 8;
-/// How long a statement may take: the server ends it earlier, if it is alive.
+/// Maximum time of a statement: the server ends it earlier, if it is alive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The connections of this process.
@@ -73,7 +73,7 @@ impl PostgresUrl {
 }
 
 impl PostgresPool {
-    /// Where the database is.
+    /// Returns the location of the database.
     pub(in crate::records) fn place(&self) -> &str {
         &self.place
     }
@@ -216,7 +216,7 @@ pub(in crate::records) fn is_full(error: &Error) -> bool {
     error.code() == Some(&SqlState::DISK_FULL)
 }
 
-/// What an operator does about an error, if that is known.
+/// Returns a hint for the operator about an error, if there is one.
 pub(in crate::records) fn problem(error: &Error) -> Option<&'static str> {
     Some(match error.code() {
         Some(&(SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION)) => {

@@ -20,7 +20,7 @@ use crate::records::database::url::{FORM, InvalidPostgresUrl, RootsError};
 const PORT: u16 = 5432;
 /// Maximum time for a connection to one host.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long bytes may stay unacknowledged before a connection counts as lost.
+/// Maximum time for which bytes may stay unacknowledged before a connection counts as lost.
 const LOST: Duration = Duration::from_secs(15);
 /// Limits that the server enforces, in milliseconds: of a statement, of a wait for another's lock, and of a pause in a transaction.
 const LIMITS: &str =
@@ -33,7 +33,7 @@ pub struct PostgresUrl {
     encryption: Encryption,
 }
 
-/// How connections are protected.
+/// Protection of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Encryption {
     None,
