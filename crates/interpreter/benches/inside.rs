@@ -1,5 +1,6 @@
-//! What processes, terminals, ports and a network cost in a session: `cargo bench -p cellblock-interpreter --bench inside`.
-//! With `CELLBLOCK_BENCH_IMAGE=NAME`, also how long a session of that image takes from its template.
+//! Benchmark of processes, terminals, ports and a network in a session: `cargo bench -p cellblock-interpreter
+//! --bench inside`. With `CELLBLOCK_BENCH_IMAGE=NAME`, also how long a session of that image takes from its
+//! template.
 
 #![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the numbers are the result")]

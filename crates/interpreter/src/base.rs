@@ -1,4 +1,5 @@
-//! What sandboxes start from: an image of this machine, or, with the feature `remote`, one that another Cellblock has.
+//! Starting point of sandboxes: an image of this machine, or, with the feature `remote`, one that another
+//! Cellblock has.
 
 use std::fmt::{self, Debug};
 use std::ops::Deref;
@@ -15,7 +16,7 @@ use crate::error::Result;
 
 /// An image, and the installer of additional packages.
 pub(crate) trait Base: Debug + Send + Sync {
-    /// What the image says about itself.
+    /// Returns the description that the image has of itself.
     fn manifest(&self) -> &Manifest;
 
     /// Returns the images where it is, as far as they are known; the last that was built first.
@@ -28,13 +29,13 @@ pub(crate) trait Base: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Where files that sandboxes are shown are kept.
+    /// Returns the directory for files that sandboxes are shown.
     fn spool(&self) -> PathBuf;
 
     /// Modules of the image that could not be imported, with reasons.
     fn failed_modules(&self) -> Vec<String>;
 
-    /// Which network clients the image holds.
+    /// Returns the network clients that the image holds.
     fn audit(&self) -> BoxFuture<'_, Result<AuditReport>>;
 
     /// A layer with these requirements, installed where the image is.

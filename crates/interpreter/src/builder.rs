@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::interpreter::Interpreter;
 use crate::shared::Shared;
 
-/// Where a machine of gVisor has the image's Python, as other sandboxes do, or its root filesystem.
+/// Paths of the image's Python, as in other sandboxes, and of its root filesystem in a machine of gVisor.
 const WALLED_PYTHON: &str = "/opt/python";
 const WALLED_ROOT: &str = "/opt/root";
 /// First minor version of Python 3 that can leave the directory of a script out of its search path.

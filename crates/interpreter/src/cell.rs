@@ -1,4 +1,4 @@
-//! What a session is asked to run.
+//! Cells that a session runs.
 
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ pub struct Cell {
     pub echo: bool,
     /// Whether names that it binds are kept.
     pub store: bool,
-    /// How long it may run; by default the session's limit.
+    /// Maximum time; by default the session's limit.
     pub timeout: Option<Duration>,
     /// Additional packages, as requirement strings.
     pub requirements: Vec<String>,
     /// Whether new and changed files of the sandbox are collected afterwards.
     pub collect_files: bool,
-    /// Who stands behind what it makes; see [`Cell::produced_by`].
+    /// Producer of what it makes; see [`Cell::produced_by`].
     pub producer: Option<String>,
     /// Whether it is only checked: its syntax, what the guard says of it, and the functions of connectors that it names. The session stays as it
     /// is, and the execution's number is 0.

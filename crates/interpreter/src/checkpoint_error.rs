@@ -1,11 +1,11 @@
-//! Why a checkpoint could not be made or used.
+//! Reasons that a checkpoint could not be made or used.
 
 /// Maximum number of checkpoints of a session.
 pub const MAX_CHECKPOINTS: usize = 8;
 /// Maximum number of characters of a checkpoint's name.
 pub(crate) const MAX_NAME: usize = 64;
 
-/// Why a checkpoint could not be made or used.
+/// Reason that a checkpoint could not be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The backend has none.
@@ -19,19 +19,19 @@ pub enum CheckpointError {
     /// The session has something that a checkpoint cannot hold.
     #[error("{action}: the session has {obstacle}, which a checkpoint cannot hold; {remedy}")]
     Refused {
-        /// What needs the checkpoint.
+        /// Action that needs the checkpoint.
         action: &'static str,
-        /// What it is.
+        /// Description of the obstacle.
         obstacle: String,
-        /// How to get rid of it.
+        /// Hint for removing it.
         remedy: &'static str,
     },
     /// The files cannot be saved.
     #[error("{action}: save the files: {reason}; remove what is not needed, and try again")]
     Files {
-        /// What needs the checkpoint.
+        /// Action that needs the checkpoint.
         action: &'static str,
-        /// Which file, and what is wrong.
+        /// File, and what is wrong with it.
         reason: String,
     },
     /// The name cannot be used.
@@ -71,7 +71,7 @@ pub enum CheckpointError {
     Lost {
         /// The id.
         id: String,
-        /// What happened.
+        /// Event that caused the loss.
         reason: String,
     },
     /// The session has a try that was neither kept nor discarded.
@@ -100,7 +100,7 @@ pub enum CheckpointError {
     TryLost {
         /// Number of its cell.
         cell: u64,
-        /// What happened.
+        /// Event that caused the loss.
         reason: String,
     },
 }

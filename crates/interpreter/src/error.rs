@@ -1,4 +1,4 @@
-//! What can go wrong around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
+//! Errors around a cell. A cell that fails is not among it: that is an [`Execution`](crate::Execution).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub use cellblock_sandbox::error::{Blame, Effect, Retry, Shortage};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why Cellblock could not do its part.
+/// Reason that Cellblock could not do its part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,7 +43,7 @@ pub enum Error {
     Input {
         /// Its name.
         name: String,
-        /// What is wrong, and what to do.
+        /// Description of the problem, and what to do.
         reason: String,
     },
     /// An argument of a tool that cannot be used.
@@ -53,7 +53,7 @@ pub enum Error {
         name: &'static str,
         /// Whether it was not given at all.
         missing: bool,
-        /// What is wrong, and what to do.
+        /// Description of the problem, and what to do.
         reason: String,
     },
     /// An image that holds what a derivation must not have.
@@ -63,7 +63,7 @@ pub enum Error {
     Clients {
         /// The image's name.
         image: String,
-        /// What was found, and where.
+        /// Clients that were found, and where.
         found: String,
     },
     /// A file that was asked for before there was a sandbox that could have it.
@@ -93,7 +93,7 @@ pub enum Error {
         "packages took longer than {limit} s to install; require fewer packages at once, or use what is installed"
     )]
     Installing {
-        /// How many seconds there were.
+        /// Limit in seconds.
         limit: f64,
     },
     /// Too many conversions of stored data wait for their turn.
@@ -113,7 +113,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Who has to act.
+    /// Returns the party that has to act.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Sandbox(error) => error.blame(),
@@ -150,7 +150,8 @@ impl Error {
         }
     }
 
-    /// What a sandbox refused about a file: a word for the kind of refusal, such as `not_found`, and the reason.
+    /// Returns the refusal of a sandbox about a file: a word for the kind of refusal, such as `not_found`,
+    /// and the reason.
     pub fn refusal(&self) -> Option<(&str, &str)> {
         match self {
             Self::Sandbox(error) => error.guest_refusal(),

@@ -1,4 +1,4 @@
-//! What came of a cell.
+//! Result of a cell.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,13 +23,13 @@ pub struct Execution {
     pub cell: u64,
     /// Outcome.
     pub outcome: Outcome,
-    /// What became of the session's variables.
+    /// State of the session's variables.
     pub state: VariablesState,
-    /// What it showed, in order; those shown before a failure included.
+    /// Outputs that it showed, in order; those shown before a failure included.
     pub outputs: Vec<Output>,
     /// Number of outputs that exceeded the limit and were dropped.
     pub outputs_dropped: u32,
-    /// What was written to stdout.
+    /// Text that was written to stdout.
     pub stdout: StreamText,
     /// Output to stderr.
     pub stderr: StreamText,
@@ -39,7 +39,7 @@ pub struct Execution {
     pub skipped_files: Vec<SkippedFile>,
     /// Findings about its data.
     pub findings: Vec<Finding>,
-    /// What it fetched from connectors, in the order of its calls, at most 200.
+    /// Fetches from connectors, in the order of its calls, at most 200.
     pub fetches: Vec<FetchRecord>,
     /// Number of calls beyond that.
     pub fetches_dropped: u32,
@@ -47,7 +47,7 @@ pub struct Execution {
     pub origins: BTreeMap<String, VariableOrigin>,
     /// Notes for a model in addition to the outputs: lost variables, limits, and how to continue.
     pub note: Option<String>,
-    /// How long the cell ran, as the host saw it.
+    /// Duration of the cell, as the host saw it.
     pub duration: Duration,
     /// The sandbox that it ran in.
     pub sandbox: SandboxReport,
@@ -67,7 +67,7 @@ pub enum VariablesState {
     Lost,
 }
 
-/// How a cell ended.
+/// Outcome of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// To its end.
@@ -78,14 +78,14 @@ pub enum Outcome {
     Interrupted,
     /// Its kernel is gone. [`Execution::state`] says whether the variables are, too; files are kept.
     KernelLost {
-        /// What happened to the kernel.
+        /// Event that ended the kernel.
         reason: String,
     },
     /// It ran into a limit.
     LimitExceeded(Exceeded),
     /// It was not run, or what it emitted is not what it had declared.
     Rejected {
-        /// What is wrong with it, and how to repair it.
+        /// Problems of the cell, and how to repair them.
         rejections: Vec<Rejection>,
     },
 }
@@ -172,7 +172,7 @@ impl Resource {
     }
 }
 
-/// What was written to a stream, as far as it is kept.
+/// Text that was written to a stream, as far as it is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamText {
     /// The text; where it is truncated, a line in the middle says how much is left out. Bytes that are not UTF-8 are replaced.
@@ -210,7 +210,7 @@ pub struct ProducedFile {
 pub struct SkippedFile {
     /// Its path in the sandbox, control characters escaped.
     pub path: String,
-    /// Why not.
+    /// Reason that the file was skipped.
     pub reason: String,
 }
 
@@ -219,10 +219,10 @@ pub struct SkippedFile {
 pub struct SandboxReport {
     /// The backend.
     pub backend: String,
-    /// What stands around the sandbox beside the host's kernel, such as `gVisor 20240729, platform systrap`.
+    /// Wall around the sandbox in addition to the host's kernel, such as `gVisor 20240729, platform systrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall: Option<String>,
-    /// What it lacks beside the sandboxes of the process backend.
+    /// Features that it lacks compared with the sandboxes of the process backend.
     #[serde(skip_serializing_if = "<[Lack]>::is_empty")]
     pub lacks: &'static [Lack],
     /// The image's id.

@@ -1,4 +1,4 @@
-//! What was noticed about a cell's data: nothing that fails it, but something that a reader has to know.
+//! Findings about a cell's data: nothing that fails it, but something that a reader has to know.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,9 +1,9 @@
-//! Why a session could not be forked.
+//! Reasons that a session could not be forked.
 
 /// Maximum number of sessions of one fork.
 pub const MAX_FORKS: usize = 16;
 
-/// Why a session could not be forked. It is as it was.
+/// Reason that a session could not be forked. It is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
     /// The backend has no forks.
@@ -23,15 +23,15 @@ pub enum ForkError {
     /// The session has something that cannot be moved.
     #[error("fork the session: it has {obstacle}, which cannot be moved to another sandbox; {remedy}")]
     Refused {
-        /// What it is.
+        /// Description of the obstacle.
         obstacle: String,
-        /// How to get rid of it.
+        /// Hint for removing it.
         remedy: &'static str,
     },
     /// A new sandbox could not take the state.
     #[error("fork the session: {reason}; no session was made")]
     Failed {
-        /// What happened.
+        /// Event that made the fork fail.
         reason: String,
     },
 }

@@ -22,7 +22,7 @@ pub(crate) struct HostCall {
     pub(crate) method: String,
     pub(crate) params: Value,
     pub(crate) blobs: Vec<Blob>,
-    /// When the cell that makes the call is stopped.
+    /// Time at which the cell that makes the call is stopped.
     pub(crate) until: Instant,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct HostReply {
     pub(crate) blobs: Vec<Blob>,
 }
 
-/// What the host offers to the code of a session.
+/// Methods that the host offers to the code of a session.
 pub(crate) trait HostMethods: Send + Sync + Debug {
     /// Starts a call. Dropping the future cancels it.
     fn call(&self, call: HostCall) -> BoxFuture<'static, Result<HostReply, CallError>>;

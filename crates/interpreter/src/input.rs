@@ -69,7 +69,7 @@ impl Input {
         self.open(limits.data_bytes).map(drop)
     }
 
-    /// Where it is in the sandbox.
+    /// Returns its path in the sandbox.
     pub(crate) fn sandbox_path(&self) -> String {
         format!("/tmp/data/{}.{}", self.name, extension_of(self.format))
     }

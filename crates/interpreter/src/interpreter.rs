@@ -52,7 +52,7 @@ impl Interpreter {
         }
     }
 
-    /// What sessions share.
+    /// Returns the state that sessions share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -77,7 +77,7 @@ impl Interpreter {
         self.shared.backend.report()
     }
 
-    /// How many sandboxes are ready to be taken.
+    /// Returns the number of sandboxes that are ready to be taken.
     pub fn ready_sandboxes(&self) -> usize {
         self.shared.pool.ready()
     }
@@ -97,7 +97,7 @@ impl Interpreter {
         self.shared.in_use().clone()
     }
 
-    /// How many sandboxes sessions have taken so far.
+    /// Returns the number of sandboxes that sessions have taken so far.
     pub fn sandboxes_taken(&self) -> u64 {
         self.shared.taken()
     }
@@ -156,8 +156,8 @@ impl Interpreter {
         Session::start(Arc::clone(&self.shared), options)
     }
 
-    /// What [direct](crate::connector::direct) calls for an owner share with the sessions of that owner: the allowance, the answers
-    /// that all of them get, and the store of tables.
+    /// Returns the terms that [direct](crate::connector::direct) calls for an owner share with the sessions
+    /// of that owner: the allowance, the answers that all of them get, and the store of tables.
     pub fn grant_terms(&self, allowance: Arc<dyn FetchAllowance>) -> GrantTerms {
         GrantTerms {
             store: Some(self.shared.store.clone()),

@@ -1,4 +1,4 @@
-//! Where variables come from: which producer made them, and from which fetched data.
+//! Origins of variables: which producer made them, and from which fetched data.
 //!
 //! ```text
 //! origin(name) = { producer, cell, data that the cell fetched } ∪ data behind every variable that the cell read
@@ -32,7 +32,7 @@ const MAX_NAME_BYTES: usize = 800;
 /// Maximum length of the name of a producer.
 const MAX_PRODUCER_CHARS: usize = 1_000;
 
-/// Where a variable's value comes from.
+/// Origin of a variable's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VariableOrigin {
     /// The producer of the cell that bound or changed it last, such as `notebooks/analysis.py`.
@@ -83,10 +83,10 @@ pub(crate) struct Ledger(BTreeMap<String, VariableOrigin>);
 #[derive(Debug)]
 pub(crate) struct EndedCell<'a> {
     pub(crate) number: u64,
-    /// Who stands behind the cell.
+    /// Producer of the cell.
     pub(crate) producer: Option<&'a str>,
     pub(crate) completed: bool,
-    /// What it did to variables.
+    /// Effects of the cell on variables.
     pub(crate) names: CellNames,
     /// References of the data that it fetched.
     pub(crate) fetches: BTreeSet<String>,

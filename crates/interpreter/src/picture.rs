@@ -14,9 +14,9 @@ use crate::output::{ArtifactRef, Output};
 use crate::session::{Session, SessionOptions};
 use crate::shared::Shared;
 
-/// How long drawing may take.
+/// Maximum time for drawing.
 const TIME: Duration = Duration::from_mins(1);
-/// Where a PNG says its width and height.
+/// Position of the width and height in a PNG.
 const SIZE: std::ops::Range<u64> = 16..24;
 
 /// The format of a picture.
@@ -48,7 +48,7 @@ pub struct Drawn {
     pub picture: Option<ArtifactRef>,
     /// Its width and height in pixels; only a PNG has them.
     pub size: Option<(u32, u32)>,
-    /// Why there is no image.
+    /// Reason that there is no image.
     pub note: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Why a port of a session could not be reached.
+//! Reasons that a port of a session could not be reached.
 
-/// Why a port of a session could not be reached.
+/// Reason that a port of a session could not be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// The session has no network of its own.
@@ -20,7 +20,7 @@ pub enum PortError {
     Closed {
         /// The port.
         port: u16,
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
     /// Too many connections are open.
@@ -28,7 +28,7 @@ pub enum PortError {
     TooMany {
         /// The port.
         port: u16,
-        /// How many there are.
+        /// Description of how many there are.
         reason: String,
     },
 }

@@ -1,11 +1,11 @@
-//! Why a process could not be started or used.
+//! Reasons that a process could not be started or used.
 
 /// Maximum number of processes of a session that run at the same time.
 pub const MAX_RUNNING: usize = 64;
 /// Maximum number of bytes of input in one request.
 pub const MAX_INPUT: usize = 1 << 20;
 
-/// Why a process could not be started or used.
+/// Reason that a process could not be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The session has no such process.
@@ -61,7 +61,7 @@ pub enum ProcessError {
     Full {
         /// Its ID.
         id: String,
-        /// How much is waiting.
+        /// Description of how much is waiting.
         reason: String,
     },
     /// Too much input at once.
@@ -69,7 +69,7 @@ pub enum ProcessError {
     InputTooLarge {
         /// Its ID.
         id: String,
-        /// How much it is.
+        /// Size of the input.
         bytes: usize,
     },
 }

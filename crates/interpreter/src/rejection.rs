@@ -1,4 +1,4 @@
-//! Why a cell was refused, written for a model that repairs it.
+//! Reason that a cell was refused, written for a model that repairs it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct Rejection {
     /// Valid values of the field, if they can be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub valid: Vec<String>,
-    /// What is wrong and how to fix it.
+    /// Description of the problem and how to fix it.
     pub message: String,
 }
 

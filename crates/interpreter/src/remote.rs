@@ -21,16 +21,16 @@ use crate::interpreter::Interpreter;
 pub use crate::serve::ServeTerms;
 use crate::shared::Shared;
 
-/// What an interpreter is made of whose sandboxes another Cellblock has.
+/// Parts of an interpreter whose sandboxes another Cellblock has.
 #[derive(Debug)]
 pub struct Remote {
-    /// Where they are.
+    /// Backend that has the sandboxes.
     pub backend: RemoteBackend,
     /// Limits of sandboxes and cells; those of sandboxes must be within what the other side gives.
     pub limits: Limits,
-    /// How many sandboxes are kept ready, each with a connection.
+    /// Number of sandboxes that are kept ready, each with a connection.
     pub pool: PoolConfig,
-    /// Where artifacts are kept, on this side.
+    /// Store of artifacts, on this side.
     pub store: Store,
     /// A directory of this side for datasets on their way to a sandbox, which other processes of the same user may share.
     pub spool: PathBuf,

@@ -30,20 +30,20 @@ pub enum ReplayResult {
     Impossible,
 }
 
-/// What came of a replay.
+/// Result of a replay.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ReplayReport {
     /// ID of the run that was replayed.
     pub run: String,
     /// Result for this run: `equal`, `differs` or `impossible`.
     pub result: ReplayResult,
-    /// Why it cannot be replayed.
+    /// Reasons that it cannot be replayed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// What differs.
+    /// Differences between the run and its record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<RunDifference>,
-    /// How long its cells ran.
+    /// Duration of its cells.
     #[serde(skip)]
     pub took: Duration,
     /// Every run of the session that was replayed, from its first in the sandbox to this one.
@@ -59,12 +59,12 @@ pub struct ReplayedRun {
     pub replay: String,
     /// Result: `equal` or `differs`.
     pub result: ReplayResult,
-    /// What differs.
+    /// Differences between the run and its record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<RunDifference>,
 }
 
-/// What a replay is given by its host.
+/// Terms that the host gives to a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayTerms {
     /// Setup code of the operator, whose code records do not repeat.

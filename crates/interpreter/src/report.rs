@@ -1,4 +1,4 @@
-//! What every interface says of a cell: the JSON of `cellblock run --json` and of the sessions API.
+//! Report of a cell for every interface: the JSON of `cellblock run --json` and of the sessions API.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::toolset::ToolResult;
 /// One call of the derivation toolset.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DerivationReport {
-    /// What came of the call.
+    /// Result of the call.
     #[serde(flatten)]
     pub envelope: Envelope,
     /// The run; null if the call was rejected before Python started.
@@ -96,13 +96,13 @@ pub struct CellReport {
     /// A note for the model: lost variables, limits, and how to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Why the cell was rejected, if it was.
+    /// Reasons that the cell was rejected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<Rejection>,
     /// Findings about its data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// What it fetched from connectors, in the order of its calls.
+    /// Fetches from connectors, in the order of its calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fetches: Vec<FetchRecord>,
     /// Number of calls of connectors beyond the 200 that `fetches` lists.
@@ -130,9 +130,9 @@ pub struct RaisedReport {
 pub struct ArtifactReport {
     /// The sha256 of the bytes.
     pub sha256: String,
-    /// What they are of.
+    /// Kind of the artifact.
     pub kind: Kind,
-    /// How many there are.
+    /// Number of bytes.
     pub bytes: u64,
     /// File with the bytes; it must not be changed.
     pub path: Option<PathBuf>,
@@ -143,10 +143,10 @@ pub struct ArtifactReport {
 pub struct SandboxJson {
     /// The backend.
     pub backend: String,
-    /// What stands around the sandbox beside the host's kernel, such as `gVisor 20240729, platform systrap`.
+    /// Wall around the sandbox in addition to the host's kernel, such as `gVisor 20240729, platform systrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall: Option<String>,
-    /// What it lacks beside the sandboxes of the process backend.
+    /// Features that it lacks compared with the sandboxes of the process backend.
     #[serde(skip_serializing_if = "<[Lack]>::is_empty")]
     pub lacks: &'static [Lack],
     /// The image's id.
@@ -167,7 +167,7 @@ pub enum ProtectionState {
     Active,
     /// Unavailable on this machine, which the policy allows.
     Degraded {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// Disabled by the policy.

@@ -5,7 +5,7 @@ const KNOWN: [u8; 4] = *b",;\t|";
 /// Lines that are looked at.
 const LINES: usize = 50;
 
-/// Where the table of a text begins, and its separator.
+/// Beginning of the table of a text, and its separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLayout {
     /// Bytes before the header: those of a line `sep=;`.

@@ -18,12 +18,12 @@ use crate::session::spool::claim;
 use crate::shared::Shared;
 use cellblock_sandbox::Limits;
 
-/// What a client may have.
+/// Terms of a client.
 #[derive(Clone, Debug, Default)]
 pub struct ServeTerms {
     /// The most that a client may ask for in one sandbox; by default the interpreter's own limits.
     pub most: Option<Limits>,
-    /// How a client is known to be there.
+    /// Pulse by which a client is known to be there.
     pub pulse: Pulse,
     /// Whether the client may send layers, whose content is then not checked: only in a machine that is for this client alone.
     pub takes_layers: bool,

@@ -1,4 +1,4 @@
-//! What the sessions of an interpreter share: the backend with its pool, and the store.
+//! State that the sessions of an interpreter share: the backend with its pool, and the store.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::connector::{FetchAllowance, Memo};
 use crate::error::{Error, Result};
 use crate::output::Decoding;
 
-/// What sessions share.
+/// State that sessions share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
@@ -123,7 +123,7 @@ impl Shared {
         }
     }
 
-    /// How many sandboxes sessions have taken so far.
+    /// Returns the number of sandboxes that sessions have taken so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }

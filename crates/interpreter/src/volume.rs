@@ -15,7 +15,7 @@ use cellblock_artifact::ArtifactId;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// Where a session finds the files of its volume.
+/// Directory in which a session finds the files of its volume.
 pub const VOLUME_FOLDER: &str = "/workspace/volume";
 
 /// A file of a volume.
@@ -52,7 +52,7 @@ pub struct SessionVolume {
     pub revision: u64,
     /// The files of this revision.
     pub manifest: VolumeManifest,
-    /// Who saves what the session changes; `None` if it only reads.
+    /// Keeper that saves what the session changes; `None` if it only reads.
     pub keeper: Option<Arc<dyn VolumeKeeper>>,
     /// Maximum size of all files.
     pub max_bytes: u64,

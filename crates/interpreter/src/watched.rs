@@ -4,7 +4,7 @@ use std::time::Instant;
 
 /// Events of a failed call; each kind of call has its own.
 pub trait WatchedCall {
-    /// Where it can be, and fail.
+    /// Stages at which it can be, and fail.
     type Stage: Copy;
 
     /// It was given up.
@@ -14,10 +14,10 @@ pub trait WatchedCall {
     fn failed(&self, failure: WatchedFailure<'_, Self::Stage>);
 }
 
-/// How a call failed.
+/// Failure of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchedFailure<'a, S> {
-    /// What failed.
+    /// Stage that failed.
     pub stage: S,
     /// The stage in which the call was.
     pub reached: S,

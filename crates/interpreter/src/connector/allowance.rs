@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 
 use super::ConnectorError;
 
-/// What the owner of a session may fetch. It counts requests that are made: an answer of an earlier equal call costs nothing,
-/// nor does a call that the session's client answers.
+/// Allowance for the fetches of a session's owner. It counts requests that are made: an answer of an earlier
+/// equal call costs nothing, nor does a call that the session's client answers.
 pub trait FetchAllowance: Send + Sync + Debug {
     /// Returns the owner's name in the log.
     fn owner(&self) -> &str;

@@ -27,7 +27,7 @@ pub(super) struct StoredAnswer {
     pub(super) storing: Option<Storing>,
 }
 
-/// What the bytes of an answer are.
+/// Form of an answer's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerForm {
     Json,

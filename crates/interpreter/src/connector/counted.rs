@@ -1,4 +1,4 @@
-//! What is counted and logged of calls. Arguments are logged without secrets, answers are not.
+//! Metrics and log of calls. Arguments are logged without secrets, answers are not.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Connector, Redaction};
 use crate::host_call::shown;
 use crate::output::redact;
 
-/// Where a line goes for each call.
+/// Target of the log line for each call.
 const FETCHES: &str = "cellblock::fetches";
 /// Outcome of a call that its cell did not wait for.
 pub(super) const CANCELED: &str = "canceled";

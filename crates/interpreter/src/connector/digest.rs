@@ -1,4 +1,4 @@
-//! What a cell fetched, as a model reads it.
+//! Fetches of a cell, as a model reads them.
 
 use std::fmt::Write as _;
 

@@ -27,7 +27,7 @@ pub enum ConnectorErrorKind {
     PaymentRequired,
     /// The far side limits the rate of requests.
     RateLimit {
-        /// When to try again, if known.
+        /// Time until another attempt, if known.
         retry_after: Option<Duration>,
     },
     /// The far side failed or cannot be reached.

@@ -1,4 +1,4 @@
-//! What a function of a connector returns.
+//! Result of a connector's function.
 
 use arrow_ipc::writer::StreamWriter;
 use cellblock_protocol::Blob;

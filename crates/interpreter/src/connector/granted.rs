@@ -14,7 +14,7 @@ use crate::host_call::shown;
 #[derive(Debug)]
 pub(super) struct Granted {
     pub(super) connector: Arc<dyn Connector>,
-    /// How often connectors had been lent before it was; another one with its name may be another server.
+    /// Number of earlier lendings of connectors; another one with its name may be another server.
     pub(super) lending: u64,
     /// Empty until the connector has answered.
     pub(super) functions: OnceCell<Vec<Offered>>,

@@ -34,12 +34,12 @@ const RUNNING: usize = 8;
 /// Maximum size in bytes of the descriptions and schemas that a kernel is given; a message has 4 MiB.
 const CARD_BYTES: usize = 2 << 20;
 
-/// What all calls of a session have in common: by default, any amount is fetched and nothing is kept.
+/// Common terms of all calls of a session: by default, any amount is fetched and nothing is kept.
 #[derive(Debug, Default)]
 pub struct GrantTerms {
-    /// Where tables are stored; without it they are not kept.
+    /// Store of tables; without it they are not kept.
     pub(crate) store: Option<Store>,
-    /// How much may be fetched; without it any amount.
+    /// Allowance of fetches; without it any amount.
     pub(crate) allowance: Option<Arc<dyn FetchAllowance>>,
     /// Answers that all sessions of an owner share.
     pub(crate) shared: Arc<Memo>,
@@ -47,17 +47,17 @@ pub struct GrantTerms {
     pub(crate) session: Option<String>,
 }
 
-/// What the host offers to the code of a session with connectors. Clones share it.
+/// Methods that the host offers to the code of a session with connectors. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Grants(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// What code can call. A connector that is lent hides the session's own with its name.
+    /// Connectors that code can call. A connector that is lent hides the session's own with its name.
     granted: Vec<Arc<Granted>>,
     /// The session's own connectors.
     own: Vec<Arc<Granted>>,
-    /// How often connectors were lent.
+    /// Number of times that connectors were lent.
     lendings: u64,
     memo: Arc<Memo>,
     log: Arc<FetchLog>,

@@ -1,4 +1,4 @@
-//! What code fetched in a cell.
+//! Log of what code fetched in a cell.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub struct FetchRecord {
     pub retry_after: Option<f64>,
     /// Whether the answer is that of an earlier equal call.
     pub cached: bool,
-    /// When the answer arrived, as RFC 3339; for a cached one, when the first call's did.
+    /// Time at which the answer arrived, as RFC 3339; for a cached one, the time of the first call's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched_at: Option<String>,
     /// Size of the answer in bytes.
@@ -64,7 +64,7 @@ pub struct FetchRecord {
     /// The table as Parquet, if the answer is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<ArtifactRef>,
-    /// Why the table could not be stored.
+    /// Reason that the table could not be stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Duration of the call in milliseconds.

@@ -21,7 +21,8 @@ const WEIGHT: u64 = 32 << 20;
 const FILE_WEIGHT: u64 = 1 << 20;
 const FILE_BYTES: u64 = 8;
 
-/// Which later calls get the answer of an equal earlier one. A call that writes always makes a request.
+/// Policy for later calls that get the answer of an equal earlier one. A call that writes always makes a
+/// request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoPolicy {
     /// None: each call makes a request.
@@ -44,7 +45,7 @@ impl MemoPolicy {
     }
 }
 
-/// What identifies a call: its owner if answers are shared, its connector, its function, and its arguments.
+/// Identity of a call: its owner if answers are shared, its connector, its function, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey([u8; 32]);
 

@@ -1,4 +1,4 @@
-//! How long the calls of a session have waited for its client.
+//! Time for which the calls of a session have waited for its client.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! How messages quote, list and suggest. Quoted text comes from a model and may be anything.
+//! Quotes, lists and suggestions in messages. Quoted text comes from a model and may be anything.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Who says how much an owner may have and run.
+//! Meter of what an owner may have and run.
 
 use std::any::Any;
 use std::fmt;
@@ -97,7 +97,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// Why not: which limit it is, and when to try again, as a fragment that a model reads.
+/// Reason of a denial: which limit it is, and when to try again, as a fragment that a model reads.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Denied(pub String);

@@ -39,7 +39,7 @@ pub trait Hosted: Send + Sync + 'static {
     fn close(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Why a session cannot be hosted or used. Each face has words of its own for it.
+/// Reason that a session cannot be hosted or used. Each face has its own words for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostingError {
     /// The registry has been closed.

@@ -159,7 +159,7 @@ impl<T: Hosted> Resident<T> {
         uses.holds == 0 && uses.last.elapsed() >= self.hosted.idle_timeout()
     }
 
-    /// When it expires; `None` while somebody holds it.
+    /// Returns the time at which it expires; `None` while somebody holds it.
     pub(super) fn due(&self) -> Option<Instant> {
         let uses = self.uses();
         (uses.holds == 0).then(|| uses.last + self.hosted.idle_timeout())

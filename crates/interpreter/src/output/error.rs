@@ -20,7 +20,7 @@ pub enum OutputError {
     /// A size exceeds the host's limit.
     #[error("{what} of {actual} from a kernel is over the limit of {limit}")]
     Limit {
-        /// What is too large, with its unit.
+        /// Name of what is too large, with its unit.
         what: &'static str,
         /// The maximum.
         limit: u64,
@@ -57,7 +57,7 @@ pub enum OutputError {
     /// The rows cannot be sorted as requested.
     #[error("{reason}")]
     Order {
-        /// Why not.
+        /// Reason of the rejection.
         reason: String,
     },
     /// An output has the wrong number of blobs.

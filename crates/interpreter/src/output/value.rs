@@ -166,7 +166,7 @@ pub struct Chart {
     pub width: Option<u32>,
     /// Height of the image in pixels.
     pub height: Option<u32>,
-    /// Why there is no image.
+    /// Reason that there is no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

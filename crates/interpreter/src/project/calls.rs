@@ -21,7 +21,7 @@ use crate::output::DecodingLimits;
 /// Maximum number of columns and datasets in an answer.
 const LISTED: usize = 1_000;
 
-/// What a cell can do in its session's project.
+/// Calls of a cell in its session's project.
 #[derive(Clone, Debug)]
 pub(crate) struct ProjectCalls {
     pub(crate) member: Arc<ProjectMember>,
@@ -30,7 +30,7 @@ pub(crate) struct ProjectCalls {
     pub(crate) producer: Option<String>,
     /// Origins of the variables before the cell.
     pub(crate) origins: Arc<BTreeMap<String, VariableOrigin>>,
-    /// What has been fetched in the cell.
+    /// Fetches of the cell.
     pub(crate) grants: Grants,
     pub(crate) limits: DecodingLimits,
 }

@@ -1,4 +1,4 @@
-//! What is known of a dataset.
+//! Description of a dataset.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub struct PublishedDataset {
     pub slug: String,
     /// Title for people.
     pub title: String,
-    /// What it contains.
+    /// Description of its contents.
     pub description: String,
     /// Words by which it is found.
     pub tags: Vec<String>,

@@ -22,7 +22,7 @@ pub enum LoadError {
     None {
         /// Name of the project.
         project: String,
-        /// What was requested.
+        /// Slug that was requested.
         slug: String,
     },
     /// There is no dataset with this slug.
@@ -30,9 +30,9 @@ pub enum LoadError {
     NoMatch {
         /// Name of the project.
         project: String,
-        /// What was requested.
+        /// Slug that was requested.
         slug: String,
-        /// What there is.
+        /// Slugs that exist.
         known: String,
     },
     /// The dataset has no version with this sha256.
@@ -42,9 +42,9 @@ pub enum LoadError {
     NoVersion {
         /// The dataset.
         slug: String,
-        /// What was requested.
+        /// Version that was requested.
         version: String,
-        /// What there is.
+        /// Versions that exist.
         known: String,
     },
     /// Several versions begin with these digits.
@@ -54,7 +54,7 @@ pub enum LoadError {
     Ambiguous {
         /// The dataset.
         slug: String,
-        /// What was requested.
+        /// Version that was requested.
         version: String,
         /// Number of versions.
         count: usize,
@@ -68,9 +68,9 @@ pub enum LoadError {
     NotSeen {
         /// The dataset.
         slug: String,
-        /// Who published it.
+        /// Session that published it.
         session: String,
-        /// When, as RFC 3339.
+        /// Time of the publication, as RFC 3339.
         at: String,
         /// From what, if known.
         producer: String,

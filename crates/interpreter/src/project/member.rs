@@ -23,7 +23,7 @@ struct Known {
     /// Datasets that the code of the current cell has read. They count as seen once the cell has ended, when its caller can see
     /// what it printed.
     read: BTreeSet<String>,
-    /// What the current cell has loaded, as `slug@sha256`.
+    /// Datasets that the current cell has loaded, as `slug@sha256`.
     loads: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What code says of a dataset that it publishes.
+//! Description that code gives of a dataset that it publishes.
 
 use cellblock_protocol::{Column, Dataframe, DataframeLibrary};
 use serde::{Deserialize, Deserializer};

@@ -45,14 +45,14 @@ pub enum PublishError {
     Store(#[from] ArtifactError),
 }
 
-/// What the host knows of the cell that publishes.
+/// Evidence of the host about the cell that publishes.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) cell: u64,
     pub(super) producer: Option<String>,
     /// Origin of the variable that is published.
     pub(super) origin: Option<VariableOrigin>,
-    /// What the cell itself has fetched.
+    /// Fetches of the cell itself.
     pub(super) fetches: BTreeSet<String>,
     /// The stored tables among it.
     pub(super) artifacts: BTreeSet<ArtifactId>,

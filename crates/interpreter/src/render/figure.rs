@@ -7,9 +7,9 @@ use super::plain::line;
 use super::{label, note, with_remark};
 use crate::output::Figure;
 
-/// How much of a label is shown.
+/// Maximum length of a label that is shown.
 const LABEL: usize = 80;
-/// How many slices of a pie are shown.
+/// Maximum number of slices of a pie that are shown.
 const SLICES: usize = 20;
 
 /// Describes a chart in at most so many characters, series by series.

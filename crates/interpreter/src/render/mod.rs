@@ -28,9 +28,9 @@ use self::redraw::redrawn;
 /// Characters that one token stands for.
 pub const CHARS_PER_TOKEN: usize = 4;
 
-/// What stands between two outputs.
+/// Separator between two outputs.
 const BETWEEN: &str = "\n---\n";
-/// What a minimal view says of a picture.
+/// Text for a picture in a minimal view.
 const NO_PICTURE: &str = " (not shown)";
 /// The most characters of an output in a minimal view.
 const MINIMAL: usize = 300;
@@ -55,7 +55,7 @@ pub enum Block {
     },
 }
 
-/// How much of an output a model is shown.
+/// Detail in which a model is shown an output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {

@@ -9,7 +9,7 @@ use super::plain::line;
 use super::{Detail, label, note};
 use crate::output::{Column, Dataframe, TablePage};
 
-/// How much of a table is shown.
+/// Part of a table that is shown.
 #[derive(Clone, Copy)]
 struct View {
     columns: usize,

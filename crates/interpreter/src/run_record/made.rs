@@ -1,4 +1,4 @@
-//! What an execution made, by its hashes.
+//! Hashes of what an execution made.
 
 use std::time::Duration;
 

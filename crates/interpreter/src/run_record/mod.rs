@@ -92,7 +92,7 @@ pub struct RunRecord {
     /// Whether the session was reset after the previous run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_reset: bool,
-    /// What the run could use that the record does not contain.
+    /// Dependencies that the run could use and that the record does not contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<RunDependency>,
     /// Run that this one replays, if any.
@@ -257,7 +257,7 @@ pub struct RunFetch {
     pub sha256: Option<String>,
 }
 
-/// Why a run did not complete.
+/// Reason that a run did not complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunError {
     /// Name of the exception, limit, rule or failure.
@@ -283,7 +283,7 @@ pub struct RecordedOutput {
     pub artifacts: Vec<ArtifactRef>,
 }
 
-/// What was written to a stream.
+/// Text that was written to a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunStream {
     /// SHA-256 of the text that was kept.

@@ -50,12 +50,12 @@ use crate::run_record::RunSink;
 use crate::shared::Shared;
 use crate::volume::SessionVolume;
 
-/// How a session is set up.
+/// Options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// Sets of names that are bound before the first cell; see `docs/protocol.md`.
     pub prelude: Vec<String>,
-    /// What code is checked for before it runs. It is a help for models, not a security boundary.
+    /// Guard that checks code before it runs. It is a help for models, not a security boundary.
     pub guard: Guard,
     /// Code that runs before the first cell, and again after a reset and in each new kernel.
     pub setup: Vec<SetupSnippet>,
@@ -65,11 +65,11 @@ pub struct SessionOptions {
     pub pooled: bool,
     /// Whether, and how surely, variables survive a cell that kills its kernel; see `docs/rescue.md`.
     pub rescue: Rescue,
-    /// How long a sandbox is kept while nothing is asked of its session; the session itself goes on, in a new one.
+    /// Maximum idle time of a sandbox; the session itself continues, in a new one.
     pub idle: Duration,
-    /// What happens after that.
+    /// Action after that.
     pub on_idle: OnIdle,
-    /// How long a session that was hibernated because nobody had used it is kept.
+    /// Time for which a session is kept that was hibernated because nobody had used it.
     pub hibernation: Duration,
     /// Id of the session in the origins of its artifacts; by default, a random one.
     pub id: Option<String>,
@@ -83,7 +83,7 @@ pub struct SessionOptions {
     pub project: Option<Project>,
     /// Datasets of the project that it may load without having looked at them, by slug.
     pub seen: Vec<String>,
-    /// What code reaches with `network: egress`, which needs it.
+    /// Policy of the hosts that code reaches with `network: egress`, which needs it.
     #[cfg(feature = "egress")]
     pub egress: Option<EgressPolicy>,
     /// Takes a record of each request to a host; none are kept by default.
@@ -153,7 +153,7 @@ pub(super) struct Actor {
     /// The sandbox, made on first use.
     pub(super) sandbox: Option<Box<dyn Sandbox>>,
     pub(super) kernel: Option<Kernel>,
-    /// Where the sandbox is while the session is hibernated, if the backend can write it to disk.
+    /// Sandbox on disk while the session is hibernated, if the backend can write it there.
     pub(super) asleep: Option<Asleep>,
     pub(super) resting: Arc<Resting>,
     pub(super) standby: Standby,
@@ -163,7 +163,7 @@ pub(super) struct Actor {
     pub(super) furnished: bool,
     pub(super) inputs: Vec<Input>,
     pub(super) datasets: Vec<Dataset>,
-    /// Which tool results are in the sandbox.
+    /// Tool results that are in the sandbox.
     pub(super) bound: Option<Bound>,
     /// Failures between cells that no cell has reported yet: lost variables and files, inputs that could not be copied into a new sandbox.
     pub(super) unreported: Vec<String>,
@@ -185,10 +185,10 @@ pub(super) struct Actor {
     pub(super) exited_in: u64,
     /// Messages that the kernel was to answer; their numbers tell its answers apart.
     messages: u64,
-    /// What the sandbox had used when last asked.
+    /// Usage of the sandbox at the last look.
     pub(super) usage: Usage,
     pub(super) collected: Collected,
-    /// What commands have handed over.
+    /// Files that commands have handed over.
     pub(super) handed_over: HandedOver,
     /// Whole streams of commands in the sandbox.
     pub(super) whole: Whole,
@@ -198,7 +198,7 @@ pub(super) struct Actor {
     pub(super) member: Option<Arc<ProjectMember>>,
     /// The session's connectors.
     pub(super) grants: Grants,
-    /// What the kernel that is there has bound of them.
+    /// Bundles of them that the current kernel has bound.
     pub(super) bundles: Vec<Bundle>,
     /// Its id in origins of artifacts.
     pub(super) id: String,
@@ -208,13 +208,13 @@ pub(super) struct Actor {
     pub(super) way_out: WayOut,
     /// Its volume.
     pub(super) volume: Option<OpenVolume>,
-    /// What the records of its runs say of what was before.
+    /// State from before the next run, for the records of its runs.
     pub(super) chain: RunChain,
     /// Completes these records.
     pub(super) recorder: Recorder,
     /// The try that runs or is undecided.
     pub(super) trial: Option<Trial>,
-    /// What happened beside its cells.
+    /// Events of the session outside of its cells.
     pub(super) timeline: Timeline,
 }
 

@@ -13,7 +13,7 @@ use crate::output::Output;
 /// Maximum number of origins that are written at the same time.
 const AT_ONCE: usize = 8;
 
-/// What a cell made.
+/// Things that a cell made.
 #[derive(Debug)]
 pub(super) struct Made<'a> {
     pub(super) outputs: &'a [Output],

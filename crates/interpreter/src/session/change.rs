@@ -5,7 +5,7 @@ use memchr::memmem::Finder;
 /// Lines that are named where a piece is there more than once.
 const LINES: usize = 10;
 
-/// What to replace, and by what.
+/// Text to replace, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) old: Vec<u8>,
@@ -14,7 +14,7 @@ pub(crate) struct Change {
     pub(crate) limit: u64,
 }
 
-/// Why a file's content cannot be edited so.
+/// Reason that a file's content cannot be edited as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EditError {
     /// There is nothing to look for.
@@ -27,7 +27,7 @@ pub(crate) enum EditError {
     NotFound,
     /// The piece is in it more than once.
     NotUnique {
-        /// How often; places that overlap count once, but never so that one is left.
+        /// Number of occurrences; places that overlap count once, but never so that one is left.
         count: u64,
         /// The lines that the first of them begin in, from 1.
         lines: Vec<u64>,

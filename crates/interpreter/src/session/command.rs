@@ -19,13 +19,14 @@ use crate::base::HeldLayer;
 use crate::error::{Effect, Error, Result};
 use crate::execution::StreamText;
 
-/// Where commands start.
+/// Directory in which commands start.
 const DIRECTORY: &str = "/workspace";
-/// How much longer than its deadline a command may take to be reported over; the guest gives up its warden before that.
+/// Time after its deadline in which the end of a command must be reported; the guest gives up its warden
+/// before that.
 const END_LIMIT: Duration = Duration::from_secs(20);
 /// The signal that the kernel sends where memory runs out.
 const KILL: i32 = 9;
-/// What a shell answers for a program that was killed.
+/// Exit code of a shell for a program that was killed.
 const KILLED: i32 = 128 + KILL;
 
 /// A command to run.
@@ -53,7 +54,7 @@ pub(crate) trait Listener: Debug + Send + Sync {
     fn wrote(&self, stream: Stream, bytes: Vec<u8>);
 }
 
-/// What came of a command.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Executed {
     pub(crate) end: CommandEnd,
@@ -63,11 +64,11 @@ pub(crate) struct Executed {
     pub(crate) duration: Duration,
     /// Additional note, such as a limit that was hit.
     pub(crate) notes: Vec<String>,
-    /// Where the files are.
+    /// Store of the files.
     pub(crate) store: cellblock_artifact::Store,
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandEnd {
     /// With this code.
@@ -87,11 +88,11 @@ pub enum CommandEnd {
 struct Run {
     streams: [Kept; 2],
     stopped: Option<CommandEnd>,
-    /// When it is killed, having been sent SIGINT.
+    /// Time at which it is killed, having been sent SIGINT.
     kill_at: Option<tokio::time::Instant>,
 }
 
-/// What the guest said at the end.
+/// Last message of the guest.
 #[derive(Clone, Debug)]
 enum Said {
     Exited {

@@ -1,4 +1,4 @@
-//! What is counted of cells and commands, and what is logged of them. Code is never logged, only its sha256.
+//! Metrics and log of cells and commands. Code is never logged, only its sha256.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::execution::{Execution, Outcome};
 
 /// Target of events that matter for security.
 const SECURITY: &str = "cellblock::security";
-/// Where a line goes for each cell and command.
+/// Target of the log line for each cell and command.
 const CELLS: &str = "cellblock::cells";
 
 /// A cell or a command that runs. Without an end, as when its session's task was ended, it is an error.

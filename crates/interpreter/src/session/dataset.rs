@@ -9,10 +9,10 @@ use super::describe::{DatasetFormat, DatasetShape};
 
 /// Bytes of a name, its number and extension not counted.
 const MAX_NAME: usize = 120;
-/// What a dataset without a usable name is called.
+/// Name of a dataset without a usable name.
 const UNNAMED: &str = "dataset";
 
-/// Where a dataset comes from.
+/// Source of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatasetSource {
     /// A file, as it is.
@@ -33,16 +33,16 @@ pub struct Mounted {
     pub path: String,
     /// Its bytes.
     pub bytes: u64,
-    /// How it was made available.
+    /// Method by which it was made available.
     pub how: How,
-    /// Why the file was not mounted directly.
+    /// Reason that the file was not mounted directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Its rows and columns, if they are known.
     pub shape: DatasetShape,
 }
 
-/// How a dataset is made available in a sandbox.
+/// Method by which a dataset is made available in a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {

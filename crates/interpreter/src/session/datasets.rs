@@ -11,7 +11,7 @@ use super::spool::Spooled;
 use crate::error::{Effect, Error, Result};
 use crate::shared::Shared;
 
-/// Where code finds datasets and inputs.
+/// Directory in which code finds datasets and inputs.
 const FOLDER: &str = "/tmp/data/";
 
 /// Whether sandboxes have mounts of their own.

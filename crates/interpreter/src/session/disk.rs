@@ -10,14 +10,14 @@ use super::files::{download, escape, note_skipped};
 use crate::error::{Error, Result};
 use crate::execution::SkippedFile;
 
-/// What a folder of a sandbox holds.
+/// Listing of a folder of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileListing {
     /// Its regular files, in order of their paths.
     pub files: Vec<ListedFile>,
     /// Files that are not listed, with reasons.
     pub skipped: Vec<SkippedFile>,
-    /// How many regular files there are in all.
+    /// Number of all regular files.
     pub total: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct ListedFile {
     pub path: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// When it was last written, in milliseconds since 1970.
+    /// Time of the last write, in milliseconds since 1970.
     pub modified_unix_ms: i64,
 }
 
@@ -38,7 +38,7 @@ pub struct ListedFile {
 pub struct OpenedFile {
     /// Its bytes, in a file without a name, from its start.
     pub content: File,
-    /// How many there are.
+    /// Number of bytes.
     pub bytes: u64,
     /// Changes whenever the file in the sandbox does.
     pub version: String,

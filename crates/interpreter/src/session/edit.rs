@@ -6,24 +6,24 @@ use super::actor::Actor;
 use super::change::{Change, EditError};
 use crate::error::{Error, Result};
 
-/// How often an edit starts over because the file was changed while it was at work.
+/// Number of times that an edit starts over because the file was changed while it was at work.
 const TRIES: u32 = 3;
-/// What a guest says of a file that is not the one it was.
+/// Word of a guest for a file that is not the one it was.
 const CHANGED: &str = "changed";
 
-/// Why the sandbox refused a file.
+/// Refusal of a file by the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusedFile {
     /// A word for it.
     pub(crate) code: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub(crate) reason: String,
 }
 
-/// What came of an edit.
+/// Result of an edit.
 pub(crate) type Edited = std::result::Result<(), EditRefused>;
 
-/// Why a file was not edited.
+/// Reason that a file was not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EditRefused {
     /// It could not be read or written.

@@ -1,4 +1,4 @@
-//! What is looked at before a cell is judged: the sandbox's usage and its disks.
+//! Evidence for judging a cell: the sandbox's usage and its disks.
 
 use std::time::Duration;
 

@@ -25,14 +25,14 @@ const PART: u64 = 4 * 1024 * 1024;
 /// Files that are stored at the same time, and how many bytes they may have together: what a session's files take of the host's memory.
 const AT_ONCE: usize = 8;
 const BYTES_AT_ONCE: u64 = PART;
-/// How long the files of one cell or command may take altogether. Those that are left then are named.
+/// Maximum time for all files of one cell or command. Those that are left then are named.
 const COLLECT_LIMIT: Duration = Duration::from_mins(1);
 /// Parts of a path that interest nobody.
 const IGNORED: [&str; 4] = ["__pycache__", ".cache", ".config", ".matplotlib"];
 /// Longest name that is taken over.
 const MAX_NAME: usize = 512;
 
-/// What was collected before.
+/// Files that were collected before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Collected {
     stamps: [Option<u64>; ROOTS.len()],
@@ -49,7 +49,7 @@ pub(super) struct Stored {
     pub(super) unkept: Vec<String>,
 }
 
-/// What tells a version of a file from the next one.
+/// Returns the state that distinguishes a version of a file from the next one.
 pub(super) fn state_of(entry: &FileEntry) -> (String, (u64, i64)) {
     (entry.path.clone(), (entry.size, entry.mtime_ns))
 }
@@ -113,7 +113,7 @@ impl Actor {
         (stored.files, stored.skipped)
     }
 
-    /// When the files that are collected from now on must be stored.
+    /// Returns the time by which the files that are collected from now on must be stored.
     pub(super) fn collect_deadline() -> Instant {
         Instant::now() + COLLECT_LIMIT
     }

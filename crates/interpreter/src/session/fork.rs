@@ -24,14 +24,14 @@ pub use crate::fork_error::{ForkError, MAX_FORKS};
 
 /// Number of the snapshot in a new sandbox, which has no other.
 const ARRIVED: u64 = u64::MAX;
-/// What an error of the keep contains before an obstacle.
+/// Text in an error of the keep before an obstacle.
 const OBSTACLE: &str = cellblock_sandbox::backend::OBSTACLE;
 /// Characters of an obstacle that are shown.
 const MAX_OBSTACLE: usize = 120;
 /// Room for the list of files in a snapshot, beside their contents.
 const LIST_BYTES: u64 = 64 << 20;
 
-/// How a session is forked.
+/// Options for forking a session.
 #[derive(Clone, Debug)]
 pub struct ForkOptions {
     /// Number of new sessions, at most [`MAX_FORKS`].
@@ -61,7 +61,7 @@ impl ForkOptions {
     }
 }
 
-/// What a handle asks of the session's task.
+/// Request of a handle to the session's task.
 #[derive(Debug)]
 pub(crate) struct ForkOrder {
     options: ForkOptions,

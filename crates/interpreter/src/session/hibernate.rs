@@ -26,7 +26,7 @@ const HIBERNATED: &str = "the session was hibernated; all variables are gone; fi
 /// Number of lost files that are named.
 const NAMED: u32 = 10;
 
-/// What happens to a session that nobody has used for its idle timeout.
+/// Action for a session that nobody has used for its idle timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnIdle {
@@ -59,7 +59,7 @@ impl std::str::FromStr for OnIdle {
     }
 }
 
-/// What a hibernated session has lost, and what is kept of it.
+/// Parts that a hibernated session has lost, and those that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hibernated {
     /// Whether it had variables, which are gone.

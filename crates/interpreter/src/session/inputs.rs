@@ -1,4 +1,4 @@
-//! What a session's code finds bound: inputs, and the tool results of a cell.
+//! Values that a session's code finds bound: inputs, and the tool results of a cell.
 
 use std::sync::Arc;
 

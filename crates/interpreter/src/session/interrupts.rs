@@ -1,4 +1,5 @@
-//! Which request an interrupt is meant for: the one that is served, or, where none is, the one that waits to be served next.
+//! Request that an interrupt is meant for: the one that is served, or, where none is, the one that waits to
+//! be served next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -38,7 +38,7 @@ pub(super) struct Evidence<'a> {
     pub(super) files_kept: bool,
 }
 
-/// What the machine's cgroups count.
+/// Counters of the machine's cgroups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
     pub(super) memory: bool,

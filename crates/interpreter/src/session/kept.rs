@@ -14,7 +14,7 @@ use crate::stream::Capture;
 const IN_MEMORY: usize = 256 * 1024;
 /// Bytes that the line in the middle may take.
 const MARK: usize = 240;
-/// Where the sandbox has whole streams.
+/// Directory of whole streams in the sandbox.
 const FOLDER: &str = "/tmp/.cellblock";
 /// Bytes of whole streams that are kept in the sandbox, all together; the oldest go first.
 const KEPT_BYTES: u64 = 128 << 20;

@@ -361,12 +361,13 @@ impl Session {
         self.member.as_deref()
     }
 
-    /// Where a variable comes from; `None` if no cell with a [producer](Cell::produced_by) has made it.
+    /// Returns the origin of a variable; `None` if no cell with a [producer](Cell::produced_by) has made it.
     pub async fn origin(&self, name: impl Into<String>) -> Result<Option<VariableOrigin>> {
         Ok(self.origins().await?.remove(&name.into()))
     }
 
-    /// Where the variables come from that cells with a [producer](Cell::produced_by) have made, by name.
+    /// Returns the origins of the variables that cells with a [producer](Cell::produced_by) have made, by
+    /// name.
     pub async fn origins(&self) -> Result<BTreeMap<String, VariableOrigin>> {
         self.ask(|answer| Request::Origins { answer }).await
     }
@@ -382,7 +383,7 @@ impl Session {
         self.ask(|answer| Request::Variables { answer }).await
     }
 
-    /// What the session's sandbox uses; `None` while it has none.
+    /// Returns the resources that the session's sandbox uses; `None` while it has none.
     pub async fn usage(&self) -> Result<Option<SessionUsage>> {
         self.ask(|answer| Request::Usage { answer }).await
     }

@@ -1,4 +1,4 @@
-//! What there is of a way out in a library that was built without the feature `egress`.
+//! Stubs of the egress in a library that was built without the feature `egress`.
 
 use std::collections::BTreeMap;
 use std::future::{Ready, ready};

@@ -1,4 +1,4 @@
-//! What the host offers to the code of a session.
+//! Methods that the host offers to the code of a session.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ const LISTED: u32 = 4096;
 pub(crate) struct Outputs {
     pub(crate) files: Vec<ProducedFile>,
     pub(crate) skipped: Vec<SkippedFile>,
-    /// How many files there were to hand over, those beyond the limit included: they come after the next command.
+    /// Number of files to hand over, those beyond the limit included: they come after the next command.
     pub(crate) total: u64,
 }
 

@@ -28,9 +28,9 @@ pub struct SandboxProgram {
 pub struct ProgramRun {
     /// Outcome.
     pub end: CommandEnd,
-    /// What it wrote to stdout.
+    /// Text that it wrote to stdout.
     pub stdout: StreamText,
-    /// What it wrote to stderr.
+    /// Text that it wrote to stderr.
     pub stderr: StreamText,
     /// Duration of the program.
     pub duration: Duration,

@@ -32,16 +32,16 @@ const STORED_INPUT: u64 = 8 << 20;
 /// Bytes that are hashed at once.
 const PART: usize = 64 << 10;
 
-/// What was before the next run.
+/// State from before the next run.
 #[derive(Debug, Default)]
 pub(super) struct RunChain {
     now: ChainState,
-    /// When the code of the run that is recorded began to run, and what was before it.
+    /// Time at which the code of the recorded run began, and the state from before it.
     begun: Option<(Instant, ChainState)>,
     inputs: BTreeMap<String, InputDigest>,
 }
 
-/// What a replay of the next run would begin with.
+/// State with which a replay of the next run would begin.
 #[derive(Clone, Debug, Default)]
 pub(in crate::session) struct ChainState {
     /// Sandboxes that the session has lost.
@@ -104,7 +104,7 @@ impl RunChain {
         };
     }
 
-    /// What a checkpoint keeps of it.
+    /// Returns the state of it that a checkpoint keeps.
     pub(super) fn state(&self) -> ChainState {
         self.now.clone()
     }
@@ -279,7 +279,7 @@ impl Actor {
         }
     }
 
-    /// What every run of the session can use beside what its record has.
+    /// Returns the dependencies that every run of the session can use in addition to those in its record.
     fn always_there(&self) -> impl Iterator<Item = RunDependency> + use<> {
         let project = self.options.project.is_some() || self.member.is_some();
         let egress = self.limits.network == NetworkPolicy::Egress;

@@ -13,12 +13,12 @@ use crate::execution::{Execution, VariablesState};
 use cellblock_protocol::{FromKernel, Rescue, ToKernel};
 use cellblock_sandbox::backend::LAST_WORDS;
 
-/// How many frames of an ended kernel are looked at; others may still send in its name.
+/// Maximum number of frames of an ended kernel that are looked at; others may still send in its name.
 const LAST_FRAMES: usize = 64;
 /// Maximum time for an interrupted kernel to show that it is ready.
 const HEARING: Duration = Duration::from_secs(10);
 
-/// Who goes on in the place of an ended kernel.
+/// Successor of an ended kernel.
 enum Successor {
     /// Its standby, by its pid.
     Standby(u32),

@@ -32,7 +32,7 @@ use crate::finding::{self, Finding};
 use crate::output::{Decoding, Output, OutputError};
 use crate::stream::Capture;
 
-/// How long after a deadline that has moved it is looked at again, at least.
+/// Minimum time after which a deadline that has moved is checked again.
 const RECHECK: Duration = Duration::from_millis(100);
 /// Bytes taken from a pipe at once.
 const READ: usize = 64 * 1024;
@@ -42,10 +42,10 @@ const MAX_DISPLAY_ID: usize = 200;
 const MAX_UNKEPT: usize = 1000;
 /// Method of the call that removes what the cell has shown and printed.
 const CLEAR: &str = "clear";
-/// How long the end of a kernel may take to be reported after its channel has closed.
+/// Maximum time in which the end of a kernel is reported after its channel has closed.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) end: End,
@@ -59,15 +59,15 @@ pub(super) struct Ran {
     pub(super) stderr: Capture,
     pub(super) variables: Vec<Variable>,
     pub(super) findings: Vec<Finding>,
-    /// What it did to variables, if that was requested.
+    /// Effects on variables, if they were requested.
     pub(super) names: Option<CellNames>,
     /// Outputs that this machine could not keep.
     pub(super) unkept: Vec<UnkeptOutput>,
-    /// What became of the session's state.
+    /// Fate of the session's state.
     pub(super) aftermath: Aftermath,
 }
 
-/// What became of the session's state.
+/// Fate of the session's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Aftermath {
     /// The kernel lives.
@@ -79,7 +79,7 @@ pub(super) enum Aftermath {
     Lost(Option<String>),
 }
 
-/// How a request ended.
+/// End of a request.
 #[derive(Debug)]
 pub(super) enum End {
     /// The kernel said so.
@@ -103,19 +103,19 @@ pub(super) enum Stop {
     Output,
 }
 
-/// What a request may use and whom it tells.
+/// Resources that a request may use, and receivers of its events.
 #[derive(Debug)]
 pub(super) struct CellTerms<'a> {
     pub(super) limits: &'a Limits,
     pub(super) timeout: Duration,
-    /// Who may ask for its end.
+    /// Receiver of requests for its end.
     pub(super) interrupts: Option<&'a mut Interrupted>,
     pub(super) events: Option<mpsc::Sender<Event>>,
-    /// Who waits for the cell's end.
+    /// Caller that waits for the cell's end.
     pub(super) asker: Option<&'a mut oneshot::Sender<Result<Execution>>>,
     pub(super) decoding: &'a Decoding,
     pub(super) standby: &'a mut Standby,
-    /// What the cell's code may call.
+    /// Methods that the cell's code may call.
     pub(super) host: &'a dyn HostMethods,
     pub(super) calls: CallLimits,
 }
@@ -264,7 +264,7 @@ fn within(limit: u64, actual: u64) -> std::result::Result<(), OutputError> {
     Ok(())
 }
 
-/// What the kernel repeats in its answers.
+/// Returns the number that the kernel repeats in its answers.
 const fn number_of(message: &ToKernel) -> u64 {
     match message {
         ToKernel::Execute { cell, .. }
@@ -311,11 +311,11 @@ struct Run<'a> {
     stderr: Capture,
     shown: ShownOutputs,
     stopped: Option<Stop>,
-    /// When something has to be done about the cell.
+    /// Time at which something has to be done about the cell.
     next: Option<Instant>,
-    /// When its time is over, without the time that it waits for its client.
+    /// End of its time, without the time that it waits for its client.
     deadline: Instant,
-    /// How long earlier cells have waited for theirs.
+    /// Time that earlier cells have waited for their clients.
     waited_before: Duration,
     buffer: Vec<u8>,
     open: [bool; 2],

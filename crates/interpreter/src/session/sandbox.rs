@@ -97,7 +97,7 @@ impl Actor {
         self.has_files || self.has_variables || !self.processes.is_empty()
     }
 
-    /// Why the sandbox is lost, if the loss was not its own doing.
+    /// Returns the reason that the sandbox is lost, if it did not cause the loss itself.
     pub(super) fn loss(&self) -> Option<Error> {
         Some(self.sandbox.as_ref()?.lost()?.into())
     }
@@ -305,7 +305,8 @@ impl Actor {
         Ok(())
     }
 
-    /// What a cell that started too many processes has left would write into the streams of the next one.
+    /// Ends what a cell that started too many processes has left, and would write into the streams of the
+    /// next one.
     pub(super) async fn end_others(&mut self, outcome: &Outcome) {
         let too_many =
             matches!(outcome, Outcome::LimitExceeded(exceeded) if exceeded.which == Resource::Processes);

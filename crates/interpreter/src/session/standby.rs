@@ -1,4 +1,4 @@
-//! What a kernel has said of its standby: whether one holds the state that a rescue must bring back, and if not, why.
+//! State of a kernel's standby: whether one holds the state that a rescue must bring back, and if not, why.
 //!
 //! All of it is an allegation. What a false one gains is a process of the same sandbox as the kernel, which is what a cell has anyway.
 
@@ -19,12 +19,12 @@ pub(super) struct Standby {
     cell: u64,
     /// The same without it.
     cell_before: u64,
-    /// Who has changed the state last, with the message that is being answered.
+    /// Author of the last change of the state, with the message that is being answered.
     author: Author,
     /// The same without it.
     author_before: Author,
     told: Option<Told>,
-    /// Why there is none, and who made that so first.
+    /// Reason that there is none, and the author that caused it first.
     obstacle: Option<(Author, String)>,
 }
 
@@ -46,7 +46,7 @@ struct Told {
     pid: Option<u32>,
 }
 
-/// Where the state from before the last message is.
+/// Place of the state from before the last message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refuge {
     /// In any new kernel: no cell was run before.
@@ -154,7 +154,7 @@ impl Standby {
         self.cell_before > 0
     }
 
-    /// Where to find the state from before the last message.
+    /// Returns the location of the state from before the last message.
     pub(super) fn refuge(&self) -> Refuge {
         if !self.has_state() {
             return Refuge::New;

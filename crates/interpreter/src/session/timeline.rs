@@ -1,4 +1,5 @@
-//! What happened to a session beside its cells: checkpoints, rollbacks, tries, forks, hibernation, and deaths of its kernel.
+//! Events of a session outside of its cells: checkpoints, rollbacks, tries, forks, hibernation, and deaths of
+//! its kernel.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,12 +22,12 @@ pub struct SessionEvent {
     pub at_unix_ms: u64,
     /// Number of the last cell that had begun; 0 if none had.
     pub cell: u64,
-    /// What happened.
+    /// Kind of the event.
     #[serde(flatten)]
     pub what: Happened,
 }
 
-/// What happened to a session.
+/// Event of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Happened {

@@ -1,4 +1,4 @@
-//! What the sandbox of a session uses.
+//! Resources that the sandbox of a session uses.
 
 use cellblock_sandbox::backend::Usage;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::actor::Actor;
 use crate::error::Result;
 
-/// What the sandbox of a session uses. What its host does not count is absent.
+/// Resources that the sandbox of a session uses. What its host does not count is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SessionUsage {
     /// Memory in bytes.

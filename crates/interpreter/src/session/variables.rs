@@ -1,4 +1,4 @@
-//! What a session's variables are, without a cell.
+//! Variables of a session, read without a cell.
 
 use cellblock_protocol::{ToKernel, Variable};
 

@@ -15,7 +15,7 @@ use super::actor::Actor;
 use crate::error::{Error, Result};
 use crate::volume::{SessionVolume, VOLUME_FOLDER};
 
-/// How long saving may take; a guest must not hold up its session for good.
+/// Maximum time of a save; a guest must not hold up its session for good.
 const SAVE_LIMIT: Duration = Duration::from_mins(5);
 /// A file that is made and removed so that there is a folder.
 const PLACE: &str = "/workspace/volume/.place";

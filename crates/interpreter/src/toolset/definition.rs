@@ -23,7 +23,7 @@ pub struct ToolDefinition {
     pub resumes: bool,
 }
 
-/// What a call changes.
+/// Effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolEffect {
     /// Nothing.

@@ -17,7 +17,8 @@ pub enum ToolEvent {
     Stderr(Vec<u8>),
     /// A command left a picture in `/tmp/output`.
     Visualization {
-        /// Where it is: in the host's folder for this session; without such a folder its name below `/tmp/output`.
+        /// Path of the picture: in the host's folder for this session; without such a folder its name below
+        /// `/tmp/output`.
         path: PathBuf,
         /// The artifact with its bytes.
         sha256: String,

@@ -22,9 +22,9 @@ pub static TOOLSETS: [ToolsetKind; 4] = [python::KIND, workbench::KIND, derivati
 pub struct ToolsetKind {
     /// Name by which it is chosen.
     pub name: &'static str,
-    /// What its tools are for, for people.
+    /// Purpose of its tools, for people.
     pub summary: &'static str,
-    /// What its prompt explains.
+    /// Subject that its prompt explains.
     pub about: &'static str,
     /// Sets of names that its sessions bind at the start; none for those that every session binds.
     pub prelude: &'static [&'static str],
@@ -42,7 +42,7 @@ pub struct ToolsetKind {
 pub type OpenToolset =
     for<'a> fn(&'a Interpreter, Session, &'a ToolsetTerms) -> BoxFuture<'a, Result<Arc<dyn Toolset>>>;
 
-/// What an interface grants to its toolsets.
+/// Terms that an interface grants to its toolsets.
 #[derive(Clone, Debug)]
 pub struct ToolsetTerms {
     /// Owner of the results that a session records.
@@ -57,7 +57,7 @@ pub struct ToolsetTerms {
     pub libraries: Vec<String>,
     /// The host's folder for files that commands leave.
     pub output_dir: Option<PathBuf>,
-    /// What scripts should use.
+    /// Profile that scripts should use.
     pub profile: Profile,
     /// Results that are recorded already; without them a derivation begins with none.
     pub results: Option<LentResults>,

@@ -11,14 +11,14 @@ use cellblock_interpreter::walls::WallOptions;
 
 use crate::machine_image::machine_image;
 
-/// What the template of machines imports. Tests of all programs have the same, so that one snapshot is enough.
-/// It draws, because what drawing leaves open is part of what containment tries.
+/// Modules that the template of machines imports. Tests of all programs have the same, so that one snapshot
+/// is enough. It draws, because what drawing leaves open is part of what containment tries.
 const PRELOAD: [&str; 4] = ["numpy", "pandas", "pyarrow.parquet", "matplotlib.pyplot"];
 
 /// Names the backend of a run.
 const VARIABLE: &str = "CELLBLOCK_TEST_BACKEND";
 
-/// What executions call the backend.
+/// Returns the name of the backend in executions.
 pub(crate) fn backend() -> String {
     std::env::var(VARIABLE).unwrap_or_else(|_| BackendKind::Process.name().to_owned())
 }

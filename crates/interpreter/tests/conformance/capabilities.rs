@@ -1,4 +1,4 @@
-//! What a backend declares to lack is what it lacks: this fails when it lacks more, and when it lacks less.
+//! A backend lacks exactly what it declares to lack: this fails when it lacks more, and when it lacks less.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

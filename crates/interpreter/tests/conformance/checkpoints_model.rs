@@ -25,7 +25,7 @@ counter = count()
 open('/workspace/log', 'w').write('0123456789' * 100)
 log = open('/workspace/log', 'r+')";
 
-/// What cells do to variables, and to what the kernel has open.
+/// Effects of cells on variables, and on what the kernel has open.
 const VARIABLES: [&str; 6] = [
     "items.append(len(items) * 7 + next(counter))",
     "items.append(random.randrange(1000))",
@@ -35,7 +35,7 @@ const VARIABLES: [&str; 6] = [
     "alias = items if random.random() < 0.5 else list(items)",
 ];
 
-/// What cells do to files; in each `{n}` is a number.
+/// Effects of cells on files; in each `{n}` is a number.
 const FILES: [&str; 9] = [
     "open('/workspace/f{n}', 'w').write('content {n}' * {n})",
     "open('/workspace/f{n}', 'a').write('more')",

@@ -19,7 +19,7 @@ async fn suspends() -> bool {
     interpreter().await.backend().suspends()
 }
 
-/// What a process and its interpreter have beside variables.
+/// Definitions of what a process and its interpreter have in addition to variables.
 const DEFINE: &str = "\
 import os, random, socket, subprocess, threading, time, numpy
 random.seed(7); numpy.random.seed(7)
@@ -130,7 +130,7 @@ fn an_idle_session_is_hibernated_if_it_asked_for_that_and_ends_later() {
     });
 }
 
-/// What the session on disk contains that the test looks for.
+/// Text in the session on disk that the test looks for.
 const MARK: &str = "the mark of the session that is damaged";
 
 /// The files of this process with the state of a session that contains the mark. Other tests write states, too.

@@ -116,7 +116,7 @@ fn there_is_no_network_and_nothing_of_the_host() {
     });
 }
 
-/// Why a test does not run that looks for processes of sandboxes among those of the host.
+/// Reason that a test is skipped that looks for processes of sandboxes among those of the host.
 const ON_HOST: &str = "processes on the host";
 
 /// Pids of processes on the host whose command line holds a text.

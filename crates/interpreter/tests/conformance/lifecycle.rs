@@ -1,4 +1,4 @@
-//! When sandboxes are made and given back.
+//! Times at which sandboxes are made and given back.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What the product promises, over the backend that `CELLBLOCK_TEST_BACKEND` names: `process` (the default), `gvisor`, `microvm` or
-//! `remote`. `cargo xtask ci test` runs this program once for each.
+//! Promises of the product, over the backend that `CELLBLOCK_TEST_BACKEND` names: `process` (the default),
+//! `gvisor`, `microvm` or `remote`. `cargo xtask ci test` runs this program once for each.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

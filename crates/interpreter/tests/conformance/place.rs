@@ -1,4 +1,4 @@
-//! Where the sandboxes of these tests are.
+//! Location of the sandboxes of these tests.
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::builder::{BackendKind, InterpreterBuilder, Lack};
@@ -36,7 +36,7 @@ pub(crate) fn machine_lacks(what: &str, module: &str) -> bool {
     lacks
 }
 
-/// What the backend declares to lack.
+/// Returns the features that the backend declares to lack.
 pub(crate) fn declared() -> &'static [Lack] {
     // The sandboxes at the other end of the connection are those of the process backend, and kept kernels cannot be reached over it.
     backend()

@@ -32,7 +32,7 @@ with open('/workspace/lines', 'w') as file:
 lines = open('/workspace/lines')
 first = next(lines)";
 
-/// What a cell does before it kills its kernel.
+/// Changes of a cell before it kills its kernel.
 const SPOIL: &str = "\
 frame['x'] = 0
 factor = 100

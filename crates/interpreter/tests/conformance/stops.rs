@@ -10,7 +10,7 @@ use crate::limited::{limited, unrescued};
 use crate::support::{block_on, exception, goes_on, run, run_for, session, value};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How many moments of a cell are tried out.
+/// Number of moments of a cell that are tried out.
 const ROUNDS: u32 = 200;
 
 /// Lets time pass that depends on nothing but the machine.

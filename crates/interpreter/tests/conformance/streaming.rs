@@ -1,4 +1,4 @@
-//! What a cell produces arrives while it runs, in the order in which it was produced.
+//! Outputs of a cell arrive while it runs, in the order in which it produced them.
 
 use cellblock_interpreter::Session;
 use cellblock_interpreter::execution::{Event, Outcome};

@@ -26,7 +26,7 @@ pub(crate) async fn interpreter() -> &'static Interpreter {
     INTERPRETER.get_or_init(start).await
 }
 
-/// What these tests start an interpreter with.
+/// Returns the builder with which these tests start an interpreter.
 pub(crate) fn builder() -> InterpreterBuilder {
     Interpreter::builder()
         .home(cellblock_testkit::home().unwrap())

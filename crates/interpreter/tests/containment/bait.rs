@@ -1,4 +1,4 @@
-//! What probes try to reach on the host, laid out by `bait.py`.
+//! Targets on the host that probes try to reach, laid out by `bait.py`.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,9 +11,9 @@ use crate::probe::folder;
 #[derive(Debug)]
 pub(crate) struct Bait {
     keeper: Child,
-    /// What only the runner knows.
+    /// Secret that only the runner knows.
     pub(crate) secret: String,
-    /// What probes are told.
+    /// Text that probes receive.
     pub(crate) told: String,
 }
 

@@ -149,7 +149,7 @@ fn nothing_that_the_code_of_a_try_starts_outlives_its_discard() {
     });
 }
 
-/// What code does to its own process; most of it ends the kernel.
+/// Attacks of code on its own process; most of them end the kernel.
 const SELF: [&str; 7] = [
     "import os\nos.closerange(0, 1000)",
     "import ctypes\nfor line in open('/proc/self/maps').read().splitlines():\n    if line.endswith(('[vdso]', '[vvar]')):\n        start, end = (int(part, 16) for part in line.split()[0].split('-'))\n        ctypes.CDLL(None).munmap(ctypes.c_void_p(start), ctypes.c_size_t(end - start))\nimport time\ntime.time()",

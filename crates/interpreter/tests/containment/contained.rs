@@ -25,7 +25,7 @@ use crate::verdict::{Verdict, judge};
 
 /// Probes that run at a time.
 const WIDTH: usize = 2;
-/// What the host may take for the bytes of one probe.
+/// Maximum memory of the host for the bytes of one probe.
 const HOST_MEMORY: u64 = 192 << 20;
 /// The group whose probes run alone, because the host's memory is measured.
 const MEASURED: &str = "host";
@@ -194,7 +194,7 @@ fn memory(field: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// What a person needs to see why a probe did not end as it should.
+/// Returns the text that a person needs to see why a probe did not end as it should.
 fn told(ended: &Result<Execution, Error>) -> String {
     match ended {
         Err(error) => format!("{error:?}"),

@@ -45,7 +45,7 @@ def kept(self, cell):
 checkpoint.Checkpoints.keep = kept
 1";
 
-/// What a kernel does to disturb the process that reads it. Each ends with a value.
+/// Attacks of a kernel on the process that reads it. Each ends with a value.
 const ATTACKS: [&str; 13] = [
     // Mappings with hostile names and unusual shapes.
     "import mmap, os\nname = '/workspace/a\\n7f0000000000-7fffffffffff rwxp 00000000 00:00 0 [vdso]'\nopen(name, 'wb').write(bytes(4096))\nheld = mmap.mmap(os.open(name, os.O_RDONLY), 4096, prot=mmap.PROT_READ)\n1",

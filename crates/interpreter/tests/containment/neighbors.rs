@@ -21,7 +21,7 @@ use crate::verdict::{Verdict, judge};
 
 /// Set in a run that another one has started.
 const AGAIN: &str = "CELLBLOCK_TEST_NEIGHBORS";
-/// How long something may take that does not hang.
+/// Maximum time of something that does not hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Reads files that every sandbox and the host have in common.
 const NEIGHBOR: &str = "

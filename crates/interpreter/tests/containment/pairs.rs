@@ -123,7 +123,7 @@ async fn share_nothing(name: &str) {
     drop((writer, reader));
 }
 
-/// What is left outside a sandbox is found there by another process.
+/// Asserts that another process finds what is left outside a sandbox.
 async fn outside(code: &str, token: &str) {
     let python = python(&image().await);
     let code = format!("{code}{CONTROL}\nleft = leave({token:?})\nassert another({token:?})\n");

@@ -26,30 +26,30 @@ pub(crate) struct Probe {
     /// `group/name`.
     pub(crate) name: String,
     pub(crate) group: String,
-    /// What it shows when it holds.
+    /// Sentence that it shows when it holds.
     pub(crate) sentence: String,
     pub(crate) code: String,
     /// Limits of its session; those of the pool by default.
     pub(crate) limits: Option<Limits>,
-    /// How long its cell may run.
+    /// Maximum time of its cell.
     pub(crate) time: Duration,
-    /// How its cell may end when the sandbox holds and the probe itself cannot say so.
+    /// Ends that its cell may have when the sandbox holds and the probe itself cannot say so.
     pub(crate) ends: Vec<String>,
     /// The names of the files that are collected after it.
     pub(crate) delivers: Option<Vec<String>>,
-    /// Which published class of failures it stands for.
+    /// Published class of failures that it represents.
     pub(crate) covers: String,
-    /// Why it reaches nothing without a sandbox either.
+    /// Reason that it reaches nothing without a sandbox either.
     pub(crate) uncontained: Option<String>,
-    /// Why it is known to reach what it tries, until somebody repairs it.
+    /// Reason that it is known to reach its target, until somebody repairs it.
     pub(crate) residue: Option<String>,
-    /// Why it is known to reach what it tries over another backend, by the backend's name.
+    /// Reason that it is known to reach its target over another backend, by the backend's name.
     pub(crate) walls: BTreeMap<String, String>,
-    /// Why it cannot hold for an ordinary user.
+    /// Reason that it cannot hold for an ordinary user.
     pub(crate) ordinary: Option<String>,
-    /// What others could feel of it: it stands while they are looked at.
+    /// Effects that others could notice: it stands while they are looked at.
     pub(crate) neighbors: Option<String>,
-    /// Why others feel it where sandboxes share a user id with them.
+    /// Reason that others notice it if sandboxes share a user id with them.
     pub(crate) shared_user: Option<String>,
     /// A further form of the backend in which it is run.
     pub(crate) also: Option<String>,
@@ -130,7 +130,7 @@ impl Probe {
         probe
     }
 
-    /// Why it is known to reach what it tries over a backend.
+    /// Returns the reason that it is known to reach its target over a backend.
     pub(crate) fn residue(&self, backend: &str) -> Option<&str> {
         let known = match backend {
             "gvisor" | "microvm" => self.walls.get(backend),
@@ -139,7 +139,7 @@ impl Probe {
         known.map(String::as_str)
     }
 
-    /// Why it is not run over a backend.
+    /// Returns the reason that it is not run over a backend.
     pub(crate) fn unfit(&self, backend: &str) -> Option<&str> {
         self.residue(backend)?.strip_prefix("not run: ")
     }

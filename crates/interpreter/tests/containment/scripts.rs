@@ -30,7 +30,7 @@ const DIFFERENT: [(&str, &str); 2] = [
     ),
 ];
 
-/// Where a script is written.
+/// Path of a script.
 pub(crate) const SCRIPT: &str = "/tmp/attempt.py";
 
 /// A way to run scripts in a session.
@@ -44,7 +44,7 @@ pub(crate) trait Scripts {
     async fn end(self);
 }
 
-/// What a script has said.
+/// Output of a script.
 pub(crate) struct Ran {
     pub(crate) stdout: String,
     /// That and how it ended.

@@ -136,7 +136,7 @@ async fn text(session: &Session, expression: &str) -> String {
     printed(session, &format!("print({expression})")).await
 }
 
-/// What a cell prints that must complete.
+/// Returns the output of a cell that must complete.
 async fn printed(session: &Session, code: &str) -> String {
     let ended = session.execute(code).await.unwrap();
     assert_eq!(ended.outcome, Outcome::Completed, "{code}: {ended:#?}");

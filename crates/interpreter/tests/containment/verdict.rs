@@ -1,4 +1,4 @@
-//! What became of a probe.
+//! Verdict on a probe.
 
 use cellblock_interpreter::execution::Outcome;
 use cellblock_interpreter::output::Output;
@@ -18,7 +18,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// What a probe said about itself.
+    /// Parses the verdict of a probe about itself.
     pub(crate) fn said(text: &str) -> Option<Self> {
         let find = |mark: &str| {
             text.lines()

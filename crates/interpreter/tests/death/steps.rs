@@ -33,7 +33,7 @@ pub(crate) enum Step {
     Destroy,
 }
 
-/// What is going on at a step.
+/// Activity at a step.
 #[derive(Debug)]
 pub(crate) enum Going {
     Nothing,
@@ -55,7 +55,7 @@ impl Step {
         Self::Destroy,
     ];
 
-    /// Where no event marks the moment, several are tried: milliseconds after the last event.
+    /// Returns the moments to try if no event marks one: milliseconds after the last event.
     pub(crate) const fn delays(self) -> &'static [u64] {
         match self {
             Self::Fork => &[0, 1, 3, 6, 10],

@@ -1,4 +1,4 @@
-//! Who is killed, and where to find them below a host.
+//! Processes to kill, and how to find them below a host.
 
 use std::fs;
 use std::path::PathBuf;

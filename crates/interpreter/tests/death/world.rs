@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
-/// What is counted belongs to this process, so its tests run one after the other.
+/// Lock of the tests, which run one after the other because what they count belongs to this process.
 static ALONE: Mutex<()> = Mutex::new(());
 /// The kernel frees namespaces and cgroups in the background, on a machine that does other things too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

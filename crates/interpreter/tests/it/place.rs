@@ -1,4 +1,4 @@
-//! Where the sandboxes of these tests are: on this machine.
+//! Location of the sandboxes of these tests: on this machine.
 
 use cellblock_interpreter::Interpreter;
 use cellblock_interpreter::builder::InterpreterBuilder;

@@ -12,7 +12,7 @@ use crate::support::block_on;
 
 /// Set in the second run.
 const AGAIN: &str = "CELLBLOCK_TEST_ORDINARY";
-/// What runs again.
+/// Groups of tests that run again.
 const GROUPS: [&str; 2] = ["datasets::", "exec::at_its_deadline"];
 
 #[test]

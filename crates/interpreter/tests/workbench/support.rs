@@ -52,7 +52,8 @@ async fn start_with(demands: Demands, preload: Option<Vec<String>>) -> Interpret
         .unwrap()
 }
 
-/// Where artifacts are kept. The second run, as an ordinary user, may not write below the target directory.
+/// Returns the directory of artifacts. The second run, as an ordinary user, may not write below the target
+/// directory.
 fn artifacts() -> PathBuf {
     std::env::var_os("CELLBLOCK_TEST_STORE").map_or_else(
         || PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("workbench"),
@@ -138,7 +139,7 @@ impl Bench {
         self.call("sandbox_edit_file", args).await
     }
 
-    /// What the host's folder has under a name.
+    /// Returns the content of a file in the host's folder.
     pub(crate) fn handed_over(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.output_dir().join(name)).unwrap()
     }

@@ -1,4 +1,4 @@
-//! What counts toward an allowance.
+//! Fetches that count toward an allowance.
 
 use std::sync::atomic::AtomicU64;
 

@@ -1,4 +1,4 @@
-//! Which calls get the answers of others.
+//! Calls that get the answers of others.
 
 use super::allowance::Counted;
 use super::*;

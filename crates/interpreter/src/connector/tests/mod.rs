@@ -29,7 +29,7 @@ struct Weather {
     requests: AtomicUsize,
     running: AtomicUsize,
     most_running: AtomicUsize,
-    /// How many more times its functions are unknown.
+    /// Number of times that its functions are still unknown.
     absent: AtomicUsize,
 }
 

@@ -1,4 +1,4 @@
-//! What a cell emitted beside what it had declared.
+//! Outputs of a cell in addition to those that it had declared.
 
 use super::ArtifactKind::{Chart, Image};
 use super::*;

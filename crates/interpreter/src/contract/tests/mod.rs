@@ -58,7 +58,7 @@ fn inputs(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(own).collect()
 }
 
-/// What is wrong with a contract beside inputs.
+/// Returns the problems of a contract other than inputs.
 fn wrong(contract: &Value, entries: &[(&str, &str)]) -> Vec<Rejection> {
     wrong_with(contract, entries, &known(), false)
 }

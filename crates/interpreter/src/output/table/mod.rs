@@ -158,7 +158,7 @@ pub(super) fn fuzz_columns(blob: &Blob, limits: &DecodingLimits) -> Vec<String> 
     }
 }
 
-/// How many rows the stream must have.
+/// Returns the number of rows that the stream must have.
 fn stored_rows(announced: &protocol::Dataframe) -> Result<u64, OutputError> {
     if !announced.truncated {
         return Ok(announced.rows);

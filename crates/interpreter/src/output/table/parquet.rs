@@ -46,7 +46,7 @@ pub(super) struct Writer<W: Write> {
     group: RowGroup,
     /// The row groups that are being encoded, with their sizes in bytes.
     encoding: VecDeque<(JoinHandle<Encoded>, usize)>,
-    /// How many there were before.
+    /// Number of earlier row groups.
     groups: usize,
 }
 

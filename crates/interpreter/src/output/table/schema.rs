@@ -25,7 +25,7 @@ pub(super) enum Checked {
     Unsupported(String),
 }
 
-/// What a walk over a schema has met so far.
+/// State of a walk over a schema.
 struct Met<'a> {
     limits: &'a DecodingLimits,
     fields: usize,

@@ -73,7 +73,7 @@ impl HostMethods for Grants {
     }
 }
 
-/// What a cell of a session in a project can call.
+/// Calls of a cell of a session in a project.
 #[derive(Debug)]
 pub(crate) struct InProject {
     pub(crate) grants: Grants,

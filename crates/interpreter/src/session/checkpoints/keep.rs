@@ -10,7 +10,7 @@ use crate::error::{Effect, Error, Result};
 use crate::session::actor::Actor;
 use crate::session::timeline::Happened;
 
-/// What errors call it.
+/// Name of the action in errors.
 const KEEP: &str = "keep a checkpoint";
 
 impl Actor {

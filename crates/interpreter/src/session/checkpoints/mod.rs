@@ -63,7 +63,7 @@ pub struct RolledBack {
     pub cell: u64,
 }
 
-/// What a handle asks of the session's task.
+/// Request of a handle to the session's task.
 #[derive(Debug)]
 pub(crate) enum CheckpointOrder {
     Keep {

@@ -32,7 +32,7 @@ use crate::session::{Request, Session};
 
 /// Maximum number of changed files that a try names, and of variables of each kind.
 const MAX_NAMED: u32 = 200;
-/// What errors call it.
+/// Name of the action in errors.
 const TRY: &str = "try a cell";
 
 /// A cell that was tried.
@@ -40,13 +40,13 @@ const TRY: &str = "try a cell";
 pub struct Tried {
     /// The execution.
     pub execution: Execution,
-    /// What it changed.
+    /// Changes of the try.
     pub changes: TryChanges,
     /// Whether it can be kept or discarded; otherwise the cell has ended its sandbox, with everything in it.
     pub undecided: bool,
 }
 
-/// What a try changed.
+/// Changes of a try.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TryChanges {
     /// Variables that Python code created, changed or removed, by name. A change through another name of the same object is not
@@ -64,7 +64,7 @@ pub struct TryChanges {
 pub struct ChangedVariable {
     /// Name.
     pub name: String,
-    /// How it differs.
+    /// Kind of the difference.
     pub change: ChangeKind,
 }
 
@@ -77,7 +77,7 @@ pub struct DecidedTry {
     pub kept: bool,
 }
 
-/// What a handle asks about tries.
+/// Request of a handle about tries.
 #[derive(Debug)]
 pub(crate) enum TryOrder {
     Run {
@@ -94,7 +94,7 @@ pub(crate) enum TryOrder {
 #[derive(Debug)]
 pub(in crate::session) struct Trial {
     cell: u64,
-    /// What its cell did to variables.
+    /// Effects of its cell on variables.
     names: Option<CellNames>,
 }
 
@@ -327,7 +327,8 @@ fn changed_variables(names: CellNames) -> Vec<ChangedVariable> {
         .collect()
 }
 
-/// What the code of a try can call: nothing that publishes. Connectors refuse by themselves what changes something outside.
+/// Methods that the code of a try can call: nothing that publishes. Connectors refuse by themselves what
+/// changes something outside.
 #[derive(Debug)]
 pub(in crate::session) struct Trying(pub(in crate::session) Box<dyn HostMethods>);
 

@@ -19,7 +19,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 pub struct AsideProgram {
     /// The program and its arguments; a bare name is searched along `PATH`.
     pub command: Vec<String>,
-    /// What it reads on its standard input, which ends after that.
+    /// Bytes of its standard input, which ends after them.
     pub input: Vec<u8>,
     /// Maximum duration.
     pub timeout: Duration,

@@ -1,4 +1,4 @@
-//! What the session's task does for processes: it makes the sandbox, and tells when it is gone.
+//! Work of the session's task for processes: it makes the sandbox, and reports when it is gone.
 
 use cellblock_sandbox::guest::GuestLink;
 

@@ -127,8 +127,8 @@ pub struct ProcessOutput {
     pub total: u64,
     /// Whether it has ended and these are its last bytes.
     pub eof: bool,
-    /// Where in the bytes those from stderr are, in ascending order. Of a process that has alternated thousands of times between its
-    /// streams, the oldest bytes count as those of stdout; a terminal has only one stream.
+    /// Ranges of the bytes from stderr, in ascending order. Of a process that has alternated thousands of
+    /// times between its streams, the oldest bytes count as those of stdout; a terminal has only one stream.
     pub stderr: Vec<Range<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a guest refuses, as an error about a process.
+//! Refusals of a guest, as errors about a process.
 
 use super::ProcessError;
 use crate::error::{Effect, Error};

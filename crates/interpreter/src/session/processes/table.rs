@@ -54,7 +54,7 @@ struct Entry {
     state: watch::Sender<End>,
 }
 
-/// How far a process has come.
+/// Progress of a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
     state: ProcessState,

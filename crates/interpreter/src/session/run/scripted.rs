@@ -36,7 +36,7 @@ pub(in crate::session) enum Step {
     Answered(u64, Result<Value, &'static str>),
 }
 
-/// How the kernel ends.
+/// End of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum Last {
     /// It reports the end of the cell.

@@ -18,7 +18,7 @@ const MAX_SKIPPED: usize = 100;
 /// Skipped entries that a note names.
 const NAMED: usize = 5;
 
-/// What stops a file from becoming part of a revision.
+/// Reason that a file cannot become part of a revision.
 enum Unread {
     /// It has been removed since it was listed.
     Gone,

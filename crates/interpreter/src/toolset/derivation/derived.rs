@@ -1,4 +1,4 @@
-//! What came of a call.
+//! Result of a call.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use crate::output::Output;
 use crate::rejection::Rejection;
 use crate::render::redraw::redrawn;
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Clone, Debug)]
 pub struct Derived {
     /// Purpose of the call.
     pub intent: String,
-    /// How it ended. A cell that ran and broke its contract is rejected, too.
+    /// Outcome of the call. A cell that ran and broke its contract is rejected, too.
     pub outcome: Outcome,
     /// The run; none where the call was refused before Python started.
     pub execution: Option<Execution>,
-    /// What `set_result` was last given. A call that did not complete has none.
+    /// Last value that was passed to `set_result`. A call that did not complete has none.
     pub result: Option<Value>,
-    /// What it emitted. A call that did not complete has none.
+    /// Artifacts that it emitted. A call that did not complete has none.
     pub artifacts: Vec<ArtifactEnvelope>,
-    /// What was noticed about its data and its lines.
+    /// Findings about its data and its lines.
     pub findings: Vec<Finding>,
     /// The tool results that it declared.
     pub inputs: Vec<BoundInput>,
@@ -43,7 +43,7 @@ impl Derived {
         matches!(self.outcome, Outcome::Completed)
     }
 
-    /// Why it was refused, where it was.
+    /// Returns the reasons that it was refused.
     pub fn rejections(&self) -> &[Rejection] {
         match &self.outcome {
             Outcome::Rejected { rejections } => rejections,
@@ -51,7 +51,7 @@ impl Derived {
         }
     }
 
-    /// How long the cell ran.
+    /// Returns the duration of the cell.
     pub fn duration(&self) -> Duration {
         self.execution
             .as_ref()
@@ -59,7 +59,7 @@ impl Derived {
             .unwrap_or_default()
     }
 
-    /// What faces print and send.
+    /// Returns the envelope that faces print and send.
     pub fn envelope(&self) -> Envelope {
         let stdout = self.execution.as_ref().map(|it| redrawn(&it.stdout.text));
         let stderr = self
@@ -92,13 +92,13 @@ impl Derived {
         }
     }
 
-    /// What the helpers of the cell noticed, without what was found in its lines.
+    /// Returns the findings of the cell's helpers, without those about its lines.
     fn hints(&self) -> Vec<Finding> {
         let of_data = |finding: &&Finding| finding.code != super::LOW_COVERAGE;
         self.findings.iter().filter(of_data).cloned().collect()
     }
 
-    /// Why it is not ok, and what to do.
+    /// Returns the reason that it is not ok, and what to do.
     pub fn error(&self) -> Option<CallFailure> {
         let (what, line) = self.failure()?;
         Some(CallFailure {
@@ -108,7 +108,7 @@ impl Derived {
         })
     }
 
-    /// Why it is not ok, and on which line.
+    /// Returns the reason that it is not ok, and the line of it.
     pub fn failure(&self) -> Option<(String, Option<u32>)> {
         Some(match &self.outcome {
             Outcome::Completed => return None,
@@ -148,7 +148,7 @@ impl Derived {
     }
 }
 
-/// What came of a call, as faces print and send it.
+/// Result of a call, as faces print and send it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Envelope {
     /// Whether the call completed and satisfied its contract.
@@ -175,7 +175,7 @@ pub struct Envelope {
     /// The alias of its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_alias: Option<String>,
-    /// Why the call failed.
+    /// Reason that the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CallFailure>,
     /// The reasons for the rejection.
@@ -224,12 +224,12 @@ pub struct BoundInput {
     pub sha256: ArtifactId,
 }
 
-/// Why a call failed, for a model.
+/// Reason that a call failed, for a model.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CallFailure {
     /// Outcome.
     pub code: &'static str,
-    /// What failed, how to fix it, and how many attempts are left.
+    /// Description of the failure, how to fix it, and the number of attempts that are left.
     pub message: String,
     /// The line of the code.
     #[serde(skip_serializing_if = "Option::is_none")]

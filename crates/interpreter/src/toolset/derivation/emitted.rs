@@ -1,4 +1,4 @@
-//! What a cell emitted, taken from its outputs.
+//! Outputs that a cell emitted.
 
 use cellblock_artifact::{ArtifactEnvelope, Picture, Store, Urls};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::output::{ArtifactRef, Chart, Figure, Output};
 /// The emissions among the outputs of a cell.
 #[derive(Debug, Default)]
 pub(super) struct Emitted<'a> {
-    /// What `set_result` was last given.
+    /// Last value that was passed to `set_result`.
     pub(super) result: Option<&'a Value>,
     /// In the order of emission.
     pub(super) artifacts: Vec<Artifact<'a>>,

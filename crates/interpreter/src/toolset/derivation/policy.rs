@@ -1,4 +1,4 @@
-//! What a derivation is held to.
+//! Policy of a derivation.
 
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ pub const COVERAGE_THRESHOLD: f64 = 0.5;
 /// Rules for the cells of a derivation.
 #[derive(Clone, Debug)]
 pub struct DerivationPolicy {
-    /// What contracts have to meet.
+    /// Requirements for contracts.
     pub contract: ContractPolicy,
-    /// How many cells in a row may fail.
+    /// Maximum number of cells in a row that may fail.
     pub max_attempts: u32,
     /// From 0 to 1; a line of an emitted figure or chart that has finite points for less of its axis' time range is a finding.
     pub coverage_threshold: f64,
-    /// What becomes of a cell with such a line.
+    /// Treatment of a cell with such a line.
     pub low_coverage: LowCoverage,
-    /// How long a cell may run.
+    /// Maximum time of a cell.
     pub cell_timeout: Duration,
-    /// How long a sandbox is kept between cells.
+    /// Time for which a sandbox is kept between cells.
     pub idle: Duration,
     /// Packages that cells find beside those of the image.
     pub requirements: Vec<String>,
-    /// How artifacts are addressed.
+    /// Addresses of artifacts.
     pub urls: Urls,
 }
 
-/// How to treat a chart with a line that covers little of its time range.
+/// Treatment of a chart with a line that covers little of its time range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LowCoverage {

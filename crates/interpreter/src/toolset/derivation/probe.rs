@@ -26,7 +26,7 @@ pub const TARGET: &str = "cellblock::python_call";
 /// Characters of a failure's message.
 const MESSAGE: usize = 500;
 
-/// Where a call can fail.
+/// Stages at which a call can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Its contract was checked.
@@ -35,7 +35,7 @@ pub enum Stage {
     Bind,
     /// Its code ran.
     Python,
-    /// What it emitted was compared with its contract.
+    /// Its emitted outputs were compared with its contract.
     ContractAfter,
     /// Its results were kept.
     Store,
@@ -60,7 +60,7 @@ impl Stage {
     }
 }
 
-/// How many artifacts of each kind a call emitted.
+/// Number of artifacts of each kind that a call emitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Artifacts {
     /// Pictures.
@@ -74,7 +74,7 @@ pub struct Artifacts {
 #[must_use = "dropping it tells that the call was cancelled"]
 pub struct CallProbe(Watched<Derived>);
 
-/// What was called.
+/// Derivation that was called.
 #[derive(Debug)]
 struct Derived {
     sandbox: String,

@@ -35,22 +35,22 @@ const IMPORTED_AS: [(&str, &str); 11] = [
 /// Characters of one alias' summary.
 const SUMMARY: usize = 200;
 
-/// What the text depends on.
+/// Settings that the text depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptSettings<'a> {
     /// Importable libraries in addition to the standard library, by import name: see [`libraries`].
     pub libraries: &'a [String],
     /// Whether a call has to name at least one input.
     pub require_inputs: bool,
-    /// How many calls in a row may fail.
+    /// Maximum number of calls in a row that may fail.
     pub max_attempts: u32,
-    /// How many artifacts one call may emit.
+    /// Maximum number of artifacts that one call may emit.
     pub max_artifacts: usize,
-    /// How long one call may run.
+    /// Maximum time of one call.
     pub cell_seconds: u64,
-    /// What has been fetched so far, the latest last.
+    /// Aliases that have been fetched so far, the latest last.
     pub aliases: &'a [AliasLine],
-    /// How much of the text the aliases' summaries may take. Names are listed beyond it.
+    /// Maximum part of the text for the aliases' summaries. Names are listed beyond it.
     pub alias_tokens: usize,
 }
 
@@ -87,7 +87,7 @@ impl<'a> PromptSettings<'a> {
 pub struct AliasLine {
     /// Its alias.
     pub alias: String,
-    /// What it holds, such as `365 rows: date, balance`. Anything: it is cleaned and cut.
+    /// Description of its contents, such as `365 rows: date, balance`. Anything: it is cleaned and cut.
     pub summary: String,
 }
 
@@ -100,8 +100,9 @@ pub fn lines(aliases: &AliasStore) -> Vec<AliasLine> {
     aliases.aliases().into_iter().map(line).collect()
 }
 
-/// What an image's cells may import, as `import` names it: what it loads beforehand, and its packages; of a shipped image, those that
-/// it is made for. Network clients are left out even where an image's policy lets them in.
+/// Returns the libraries that an image's cells may import, as `import` names them: what it loads beforehand,
+/// and its packages; of a shipped image, those that it is made for. Network clients are left out even where
+/// an image's policy lets them in.
 pub fn libraries(manifest: &Manifest) -> Vec<String> {
     let made_for = ImageSpec::shipped(&manifest.name).ok().flatten();
     let is_meant = |package: &str| {

@@ -36,9 +36,9 @@ pub struct ChartCall {
     pub alias: String,
     /// The specification.
     pub spec: Value,
-    /// Where in the result the rows are, where there are several lists of rows.
+    /// Path of the rows in the result, if there are several lists of rows.
     pub path: Option<String>,
-    /// What stands above the chart.
+    /// Text above the chart.
     pub title: Option<String>,
     /// Text alternative.
     pub alt: Option<String>,
@@ -95,7 +95,7 @@ impl ChartCall {
         }
     }
 
-    /// What is wrong with it whatever the rows are.
+    /// Returns the problems of its form, whatever the rows are.
     fn form(&self) -> Vec<Rejection> {
         of_form(&self.spec, self.title.as_deref(), self.alt.as_deref())
     }

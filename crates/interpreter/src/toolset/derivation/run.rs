@@ -245,7 +245,7 @@ impl Derivation {
         }
     }
 
-    /// What the call said that it derives from.
+    /// Returns the inputs that the call derives from.
     fn bound(
         &self,
         call: &DerivationCall,

@@ -1,4 +1,4 @@
-//! What a model reads of a call.
+//! Text that a model reads of a call.
 
 use std::fmt::Write;
 

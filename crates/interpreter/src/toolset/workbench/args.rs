@@ -1,4 +1,4 @@
-//! What the tools are called with, and the complaints about calls that are wrong, each of which names its field.
+//! Arguments of the tools, and the complaints about calls that are wrong, each of which names its field.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct ExecArgs {
     /// Packages that commands need in addition to those of the image, such as `six==1.17.0`. The session keeps them.
     #[schemars(default, length(max = 50))]
     pub requirements: Vec<String>,
-    /// Why the call is made; it changes nothing.
+    /// Reason for the call; it changes nothing.
     #[schemars(default)]
     pub reasoning_trace: Option<String>,
 }
@@ -45,10 +45,10 @@ pub struct WriteArgs {
     pub file_path: String,
     /// Its whole content, at most 5242880 bytes.
     pub content: String,
-    /// How `content` stands for bytes.
+    /// Encoding of `content`.
     #[schemars(default)]
     pub encoding: Encoding,
-    /// Why the call is made; it changes nothing.
+    /// Reason for the call; it changes nothing.
     #[schemars(default)]
     pub reasoning_trace: Option<String>,
 }
@@ -64,12 +64,12 @@ pub struct EditArgs {
     pub old_string: String,
     /// The text to put in its place.
     pub new_string: String,
-    /// Why the call is made; it changes nothing.
+    /// Reason for the call; it changes nothing.
     #[schemars(default)]
     pub reasoning_trace: Option<String>,
 }
 
-/// How a text stands for bytes.
+/// Encoding of bytes as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum Encoding {

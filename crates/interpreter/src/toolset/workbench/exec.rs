@@ -14,7 +14,7 @@ pub(super) const FILES: usize = 20;
 
 /// The code of a command whose time was over, as `timeout(1)` has it.
 const TIMED_OUT: i32 = 124;
-/// What a shell adds to the number of a signal.
+/// Number that a shell adds to the number of a signal.
 const BY_SIGNAL: i32 = 128;
 // As signal(7) numbers them.
 const INTERRUPT: i32 = 2;

@@ -1,4 +1,4 @@
-//! What a model is advised to do next.
+//! Advice to a model about its next step.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 /// Advice that comes with each result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hint {
-    /// What it is about.
+    /// Subject of the hint.
     pub code: HintCode,
     /// The advice.
     pub message: String,
 }
 
-/// What a hint is about.
+/// Subject of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HintCode {

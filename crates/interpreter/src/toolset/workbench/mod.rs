@@ -43,13 +43,13 @@ use prompt::Described;
 /// Events that may wait for a listener; one that is slower misses the oldest.
 const EVENTS: usize = 1024;
 
-/// How a workbench is set up.
+/// Options of a workbench.
 #[derive(Clone, Debug)]
 pub struct WorkbenchOptions {
     /// The host's folder for what commands leave in `/tmp/output`; made when there is something to put into it. Without one, files are in
     /// the artifact store alone.
     pub output_dir: Option<PathBuf>,
-    /// What the prompt asks of scripts.
+    /// Profile that the prompt requires of scripts.
     pub profile: Profile,
     /// The longest that a call may let a command run: 300 seconds by default. More is refused, and one that asks for nothing has no more.
     pub max_timeout: Duration,
@@ -65,7 +65,7 @@ impl Default for WorkbenchOptions {
     }
 }
 
-/// What a prompt asks of scripts.
+/// Profile that a prompt requires of scripts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Any library of the image.
@@ -246,7 +246,8 @@ impl Workbench {
         })
     }
 
-    /// What happens from here on: output of commands as it comes, and pictures. A listener that falls behind misses events.
+    /// Returns a receiver of the events from here on: output of commands as it comes, and pictures. A
+    /// listener that falls behind misses events.
     pub fn events(&self) -> broadcast::Receiver<ToolEvent> {
         self.shared.events.subscribe()
     }

@@ -1,8 +1,8 @@
-//! Which paths the tools take.
+//! Paths that the tools accept.
 
-/// What is said of every other path, as the seed has it.
+/// Message for every other path, as the seed has it.
 pub(crate) const INVALID: &str = "Invalid path: must be /tmp/* or /workspace/*";
-/// What is said of paths of datasets.
+/// Message for paths of datasets.
 pub(crate) const READ_ONLY: &str = "Invalid path: /tmp/data/* is read-only";
 /// Bytes of a path, the last one for the NUL that the kernel wants.
 const MAX_PATH: usize = 4095;

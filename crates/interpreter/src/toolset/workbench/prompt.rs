@@ -42,11 +42,11 @@ plt.close()
 print(df.group_by('cluster').len().sort('cluster'))
 ```\n";
 
-/// What a prompt says of datasets.
+/// Description of datasets in a prompt.
 pub(super) enum Described<'a> {
     /// A session's.
     Mounted(&'a [Mounted]),
-    /// What every session will have, by name.
+    /// Datasets that every session will have, by name.
     Promised(&'a [String]),
 }
 

@@ -1,4 +1,4 @@
-//! What the tools answer.
+//! Answers of the tools.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,14 +9,14 @@ use crate::execution::SkippedFile;
 /// An answer of a tool: what it did, or why it did nothing.
 pub type Reply<T> = std::result::Result<T, WorkbenchRefusal>;
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ExecResult {
     /// The code it exited with; 128 + n if signal n killed it, 124 if its time was over, 127 if there is no such program.
     pub exit_code: i32,
-    /// What it wrote to stdout. Bytes that are not UTF-8 are replaced.
+    /// Text that it wrote to stdout. Bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// What it wrote to stderr.
+    /// Text that it wrote to stderr.
     pub stderr: String,
     /// Whether the middle of stdout was left out; a line there says how much, and which file of the sandbox has all of it.
     pub stdout_truncated: bool,
@@ -24,19 +24,20 @@ pub struct ExecResult {
     pub stderr_truncated: bool,
     /// New and changed files below /tmp/output, by their names there.
     pub output_files: Vec<String>,
-    /// How many there are; those beyond the limit come with the next command.
+    /// Number of all output files; those beyond the limit come with the next command.
     pub total_output_files: u64,
     /// Seconds that it ran.
     pub execution_time: f64,
     /// Whether it was killed because its time was over.
     pub timed_out: bool,
-    /// What was left in /tmp/output and not taken, with reasons: links, devices, files that are too large.
+    /// Files that were left in /tmp/output and not taken, with reasons: links, devices, files that are too
+    /// large.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped_files: Vec<SkippedFile>,
     /// Additional note: a limit that was hit, or a replaced sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What to do next.
+    /// Advice for the next step.
     pub hint: Hint,
 }
 
@@ -49,7 +50,7 @@ pub struct WriteResult {
     pub file_path: String,
     /// Its bytes.
     pub bytes_written: u64,
-    /// What to do next.
+    /// Advice for the next step.
     pub hint: Hint,
 }
 
@@ -60,7 +61,7 @@ pub struct EditResult {
     pub success: bool,
     /// The file.
     pub file_path: String,
-    /// What to do next.
+    /// Advice for the next step.
     pub hint: Hint,
 }
 
@@ -70,18 +71,18 @@ pub struct EditResult {
 pub struct WorkbenchRefusal {
     /// `false`.
     pub success: bool,
-    /// Why.
+    /// Reason.
     pub error: String,
     /// The file, as it was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_path: Option<String>,
-    /// How often the text to replace is there, if it is there more than once.
+    /// Number of occurrences of the text to replace, if it is there more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub occurrences: Option<u64>,
     /// The lines that the first ten of them begin in, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<u64>>,
-    /// What to do next.
+    /// Advice for the next step.
     pub hint: Hint,
 }
 

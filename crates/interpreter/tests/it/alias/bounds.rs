@@ -1,4 +1,4 @@
-//! How much is recorded.
+//! Limits of a record.
 
 use std::sync::Arc;
 

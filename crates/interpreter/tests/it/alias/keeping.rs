@@ -1,4 +1,4 @@
-//! How long results are kept.
+//! Lifetime of results.
 
 use std::time::Duration;
 

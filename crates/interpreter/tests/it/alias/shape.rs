@@ -1,4 +1,4 @@
-//! What is told of a result without its values.
+//! Description of a result without its values.
 
 use std::fmt::Write;
 

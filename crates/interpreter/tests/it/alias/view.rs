@@ -1,4 +1,4 @@
-//! What a model rereads: within a budget, and never without the alias.
+//! View that a model rereads: within a budget, and never without the alias.
 
 use cellblock_interpreter::alias::{AliasStore, Level};
 use cellblock_interpreter::input::InputFormat;

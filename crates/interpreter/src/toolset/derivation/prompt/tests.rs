@@ -1,4 +1,4 @@
-//! What the prompt says, and what it must not say.
+//! Contents of the prompt, and what it must not contain.
 
 use serde_json::{Value, json};
 

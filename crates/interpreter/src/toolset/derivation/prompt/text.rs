@@ -2,7 +2,7 @@
 
 use super::{ArtifactKind, CODE_INTERPRETER, PromptSettings, RENDER_CHART};
 
-/// What Python must not try: the sandbox has no network anyway.
+/// Imports that Python must not try: the sandbox has no network anyway.
 pub(super) const BAN: &str = "Never import anything that fetches from a network, such as `requests`, `urllib`, `urllib3`, `httpx`, `aiohttp`, \
 `yfinance`, `http.client`, `ftplib` or `socket`, and never run a program that does. The sandbox has no network: such code fails and \
 costs an attempt. Nothing can be installed either.";
