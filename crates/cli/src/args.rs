@@ -42,7 +42,7 @@ pub(crate) struct CliArgs {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// Command to execute.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run Python code in a sandbox
@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
 }
 
-/// What to run, and how.
+/// Program to run, and its options.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXIT_CODES)]
 #[command(
@@ -176,14 +176,14 @@ pub(crate) struct RunArgs {
     pub(crate) toolset: ToolsetArgs,
 }
 
-/// Which images, and what to do with them.
+/// Images to use, and a command for them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ImageArgs {
     #[command(subcommand)]
     pub(crate) command: ImageCommand,
 }
 
-/// What to do with images.
+/// Command for images.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ImageCommand {
     /// Build an image unless it already exists
@@ -318,7 +318,7 @@ pub(crate) enum ImageCommand {
     },
 }
 
-/// What to examine.
+/// Parts to examine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoctorArgs {
     /// Check with this image: a name or an ID

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::BUILD_END;
 use crate::error::{Error, Result};
 
-/// What a shell says of a process that SIGTERM ended.
+/// Exit code that a shell reports for a process that SIGTERM ended.
 const TERMINATED: i32 = 128 + 15;
 
 /// Ctrl-C as it is pressed.

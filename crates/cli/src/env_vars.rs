@@ -7,11 +7,11 @@ use cellblock_image::DEFAULT_IMAGE;
 pub(crate) struct EnvVar {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it does, for the reference.
+    /// Description of its effect, for the reference.
     help: &'static str,
 }
 
-/// Where images, layers and artifacts are kept; read by the sandbox crate.
+/// Directory for images, layers and artifacts; read by the sandbox crate.
 pub(crate) const HOME: EnvVar = EnvVar {
     name: "CELLBLOCK_HOME",
     help: "The data directory: images, installed requirements and artifacts. Default: `$XDG_DATA_HOME/cellblock`, otherwise \
@@ -24,26 +24,26 @@ pub(crate) const IMAGE: EnvVar = EnvVar {
     help: "Image to use if no option and no configuration selects one. Default: `default`.",
 };
 
-/// Where missing images are pulled from; read by the image crate.
+/// Mirror from which missing images are pulled; read by the image crate.
 pub(crate) const IMAGE_MIRROR: EnvVar = EnvVar {
     name: "CELLBLOCK_IMAGE_MIRROR",
     help: "Mirror from which a missing image is pulled before it is built: a folder, `https://…`, or `oci://HOST/REPOSITORY`. \
            Default: none.",
 };
 
-/// What is logged to stderr.
+/// Filter of the log on stderr.
 pub(crate) const LOG: EnvVar = EnvVar {
     name: "CELLBLOCK_LOG",
     help: "Log filter for stderr, such as `debug` or `cellblock_sandbox=trace`. Default: `error`.",
 };
 
-/// How it is logged.
+/// Format of the log.
 pub(crate) const LOG_FORMAT: EnvVar = EnvVar {
     name: "CELLBLOCK_LOG_FORMAT",
     help: "`json` logs one JSON object per line. Default: text.",
 };
 
-/// Where artifacts are kept, too.
+/// Second store that also keeps artifacts.
 pub(crate) const REMOTE_STORE: EnvVar = EnvVar {
     name: "CELLBLOCK_REMOTE_STORE",
     help: "Store that also keeps every artifact and dataset: `s3://BUCKET/PREFIX`, with the credentials in `AWS_ACCESS_KEY_ID` and \
@@ -71,7 +71,7 @@ pub(crate) const WARM: EnvVar = EnvVar {
            for this time, such as `15m`. `off`: do not use a warm host. Default: use one that `cellblock warm start` started.",
 };
 
-/// Where spans go.
+/// Collector that receives spans.
 pub(crate) const OTLP: EnvVar = EnvVar {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     help: "Where `cellblock serve` sends its spans by OTLP over HTTP, such as `http://127.0.0.1:4318`; the other variables of \
@@ -84,7 +84,7 @@ pub(crate) const NO_COLOR: EnvVar = EnvVar {
     help: "Any value except an empty one turns color off.",
 };
 
-/// How wide tables may be where no terminal says so.
+/// Maximum width of tables without a terminal that has one.
 pub(crate) const COLUMNS: EnvVar = EnvVar {
     name: "COLUMNS",
     help: "Width of tables if stdout is not a terminal. Default: 100.",

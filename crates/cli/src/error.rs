@@ -20,13 +20,13 @@ use crate::sanitize;
 use crate::session_error::{SessionError, Told};
 use crate::style::{BAD, NOTE, styled};
 
-/// What to do where images and layers find no room.
+/// Hint for a disk without room for images and layers.
 const FULL_HOME: &str = "free some disk space, or set CELLBLOCK_HOME to a directory on a larger disk";
 
 /// A result of a command.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a command could not do its part. User code that fails is not among it.
+/// Reason that a command could not do its part. User code that fails is not among it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The interpreter, its sandbox, or an input.
@@ -64,7 +64,7 @@ pub(crate) enum Error {
     /// Code that is not text.
     #[error("`{}` is not UTF-8: byte {byte} in line {line} is not part of a character", path.display())]
     Encoding { path: PathBuf, line: usize, byte: usize },
-    /// What the process needs of its surroundings.
+    /// Something that the process needs of its surroundings is missing.
     #[error("{action}")]
     Process {
         action: &'static str,
@@ -105,7 +105,7 @@ pub(crate) enum Error {
     /// A session that cannot be used.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// What a session's host could not do.
+    /// Error that a session's host reported.
     #[error("{}", .0.messages.first().map_or("the session's host failed", String::as_str))]
     Told(Told),
 }
@@ -184,7 +184,7 @@ impl Error {
         messages
     }
 
-    /// What to do about it, where there is more to say than the message does.
+    /// Returns hints for repairing it that its message does not contain.
     pub(crate) fn hints(&self) -> Vec<String> {
         let mut hints = Vec::new();
         match self {
@@ -293,7 +293,7 @@ fn code_for_file(path: &Path) -> Option<String> {
     })
 }
 
-/// What to do about damaged records.
+/// Returns a hint for repairing damaged records.
 fn repair(path: &Path) -> String {
     let path = path.display();
     format!(
@@ -313,7 +313,8 @@ fn is_lost_to_temporary_files(error: &cellblock_interpreter::Error) -> bool {
     ) || matches!(error, cellblock_interpreter::Error::Sandbox(error) if error.is_spill())
 }
 
-/// What would let strangers run code lacks a protection; what else cannot be served as it is, is the request's fault.
+/// Returns the exit code of a server that cannot be served: a missing protection if strangers could run code,
+/// otherwise an invalid request.
 const fn code_of_serving(error: &ServeError) -> ExitCode {
     match error {
         ServeError::Exposed { .. } => ExitCode::Policy,

@@ -1,4 +1,4 @@
-//! What the exit code of `cellblock` says.
+//! Meanings of the exit codes of `cellblock`.
 //!
 //! | code | meaning |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What is logged, and how: to stderr, for people or for programs; and spans to a collector, where one is named.
+//! Log to stderr, for people or for programs, and spans to a collector if one is named.
 
 #[cfg(feature = "otlp")]
 mod export;

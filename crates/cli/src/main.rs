@@ -41,9 +41,9 @@ use crate::args::{CliArgs, Command};
 use crate::exit_code::ExitCode;
 use crate::render::json::{self, FailureReport};
 
-/// How long a build that is stopped may take to remove what is half done.
+/// Maximum time in which a build that is stopped may remove what is half done.
 pub(crate) const BUILD_END: Duration = Duration::from_secs(10);
-/// How long a background task, such as a look-up of names, may hold up the end of the process.
+/// Maximum time for which a background task, such as a look-up of names, may delay the end of the process.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> std::process::ExitCode {

@@ -126,7 +126,7 @@ fn enter(parent: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
     )
 }
 
-/// What the kernel's refusal means here.
+/// Returns the meaning of an error of the kernel here.
 fn explain(errno: Errno) -> io::Error {
     match errno {
         Errno::LOOP => io::Error::other(

@@ -1,4 +1,4 @@
-//! What the command line asks of each protection.
+//! Demands of the command line for each protection.
 
 use cellblock_interpreter::egress::{AllowRule, EgressPolicy};
 use cellblock_interpreter::walls::{WallOptions, choose};
@@ -42,7 +42,7 @@ pub(crate) struct NetworkArgs {
 }
 
 impl NetworkArgs {
-    /// What code reaches, if anything.
+    /// Returns the policy for what code can reach, if anything.
     pub(crate) fn egress(&self) -> Result<Option<EgressPolicy>> {
         match (self.network, self.allow.is_empty()) {
             (NetworkPolicy::Egress, false) => Ok(Some(EgressPolicy {
@@ -91,7 +91,7 @@ impl PolicyArgs {
 }
 
 impl WallArgs {
-    /// How machines of the backends are made.
+    /// Returns the options for machines of the backends.
     pub(crate) fn options(&self) -> WallOptions {
         let mut walls = WallOptions::default();
         walls.microvm.emulation = self.emulation;

@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 use crate::sanitize;
 
-/// How often a spinner turns.
+/// Interval between two frames of a spinner.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Where progress is shown. Clones share the display.
+/// Display of progress. Clones share the display.
 #[derive(Clone, Debug)]
 pub(crate) struct Display {
     shown: Arc<Mutex<Shown>>,

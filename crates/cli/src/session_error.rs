@@ -1,4 +1,4 @@
-//! What can go wrong between a command and a session.
+//! Errors between a command and a session.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::session_id::SessionId;
 /// Most bytes of a message: two texts of the largest file that may be written, each byte escaped.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 
-/// What a process in the background serves.
+/// Kind of service of a process in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostKind {
     /// One session.
@@ -54,7 +54,7 @@ impl HostKind {
     }
 }
 
-/// Why a session cannot be used.
+/// Reason that a session cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
     /// Not the form of an id.
@@ -142,12 +142,12 @@ pub(crate) struct Told {
     pub(crate) messages: Vec<String>,
     /// Suggested fix.
     pub(crate) hints: Vec<String>,
-    /// What the command exits with.
+    /// Exit code of the command.
     pub(crate) code: ExitCode,
 }
 
 impl Told {
-    /// What a host tells of its error.
+    /// Describes an error for the command that receives it from a host.
     pub(crate) fn new(error: &Error) -> Self {
         Self {
             messages: error.chain(),

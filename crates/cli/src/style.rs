@@ -2,15 +2,15 @@
 
 use anstyle::{AnsiColor, Style};
 
-/// What is to be noticed first.
+/// Style of text to notice first.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What is to be seen only when looked for.
+/// Style of details in the background.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 /// The error.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What is worth knowing.
+/// Style of notes.
 pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default().bold();
-/// What is fine.
+/// Style of success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 
 /// Text in a style; where colour is not wanted the writer takes the style out.

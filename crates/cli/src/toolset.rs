@@ -1,4 +1,4 @@
-//! What the command line says of a toolset.
+//! Options of the command line for a toolset.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
@@ -26,7 +26,7 @@ use crate::config::Sources;
 use crate::error::{Error, Result};
 use crate::input_arg::InputArg;
 
-/// What a result is recorded from.
+/// Description of the formats from which a result can be recorded.
 const FORMS: &str = "accepted are JSON, NDJSON (.ndjson, .jsonl), Parquet (.parquet, .pq) and Arrow (.arrow, .feather, .ipc); any other \
     file can be bound with `--input NAME=PATH`";
 
@@ -71,10 +71,10 @@ pub(crate) struct ToolsetArgs {
     pub(crate) reject_low_coverage: bool,
 }
 
-/// What the session of a toolset has.
+/// Contents of a toolset's session.
 #[derive(Debug, Default)]
 pub(crate) struct ToolsetSession {
-    /// What its code can call.
+    /// Connectors that its code can call.
     pub(crate) connectors: Vec<Arc<dyn Connector>>,
     /// Names that are bound, if not the usual ones.
     prelude: Option<&'static [&'static str]>,
@@ -124,7 +124,8 @@ pub(crate) fn kinds(of: impl Fn(&ToolsetKind) -> bool) -> impl TypedValueParser<
         .try_map(|name| ToolsetKind::named(&name).ok_or("there is no such toolset"))
 }
 
-/// What a configuration gives to sessions with the toolset `notebook`. Reads its secrets and setup code, and starts nothing.
+/// Returns what a configuration gives to sessions with the toolset `notebook`. Reads its secrets and setup
+/// code, and starts nothing.
 pub(crate) fn of_configuration(config: Option<PathBuf>) -> Result<ToolsetSession> {
     let loaded = Sources::of_process(config, None).load()?;
     let (servers, _) = loaded.tool_servers()?;
@@ -252,7 +253,7 @@ fn recordable(path: &Path) -> Result<(File, InputFormat)> {
     Ok((file, format))
 }
 
-/// What can be read only once, in a file without a name.
+/// Copies a pipe, which can be read only once, to a file without a name.
 fn copied(pipe: &File) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
     // One byte more than may be recorded is enough to be refused for it.

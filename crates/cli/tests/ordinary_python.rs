@@ -38,7 +38,7 @@ struct Failing {
     tests: BTreeSet<String>,
 }
 
-/// What `worker.py` reports of a suite.
+/// Report of `worker.py` about a suite.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Suite {
@@ -134,7 +134,7 @@ fn suites(file: &str, options: &[&str]) -> Result<Option<Vec<Suite>>> {
     serde_json::from_slice(&bytes).context("parse the results")
 }
 
-/// Where the bytes of the cell's `results.json` are.
+/// Returns the bytes of the cell's `results.json`.
 fn results(cell: &Value) -> Option<&str> {
     let file = cell["files"]
         .as_array()?

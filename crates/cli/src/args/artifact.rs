@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use cellblock_interpreter::picture::PictureFormat;
 use clap::{Args, Subcommand, ValueEnum};
 
-/// What to do with artifacts.
+/// Command for artifacts.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ArtifactArgs {
     #[command(subcommand)]
     pub(crate) command: ArtifactCommand,
 }
 
-/// What to do with artifacts.
+/// Command for artifacts.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ArtifactCommand {
     /// List artifacts, newest first
@@ -75,7 +75,7 @@ pub(crate) enum ArtifactCommand {
     },
 }
 
-/// Which artifact.
+/// Artifact to use.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ArtifactArg {
     /// Beginning of the artifact's sha256, at least 4 digits, or its name
@@ -83,7 +83,7 @@ pub(crate) struct ArtifactArg {
     pub(crate) artifact: String,
 }
 
-/// What draws charts.
+/// Renderer of charts.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RendererArg {
     /// Image whose renderer draws charts: a name, an ID, or a TOML file that describes one
@@ -91,7 +91,7 @@ pub(crate) struct RendererArg {
     pub(crate) image: String,
 }
 
-/// What a chart can be converted to.
+/// Format to which a chart can be converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ChartFormat {
     /// A PNG image
@@ -105,7 +105,7 @@ pub(crate) enum ChartFormat {
 }
 
 impl ChartFormat {
-    /// How files of it end.
+    /// Returns the extension of its files.
     pub(crate) const fn extension(self) -> &'static str {
         match self.picture() {
             Some(picture) => picture.extension(),

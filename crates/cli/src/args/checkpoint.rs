@@ -7,7 +7,7 @@ use clap::Args;
 use super::parse_timeout;
 use crate::session_id::SessionId;
 
-/// What to run as a cell of a session.
+/// Code to run as a cell of a session.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CellArgs {
     /// ID of the session
@@ -21,7 +21,7 @@ pub(crate) struct CellArgs {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// What checkpoint to make.
+/// Checkpoint to make.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KeepArgs {
     /// ID of the session
@@ -32,7 +32,7 @@ pub(crate) struct KeepArgs {
     pub(crate) name: Option<String>,
 }
 
-/// How a session is forked.
+/// Options for forking a session.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ForkArgs {
     /// ID of the session
@@ -46,7 +46,7 @@ pub(crate) struct ForkArgs {
     pub(crate) same_random: bool,
 }
 
-/// Which checkpoint.
+/// Checkpoint to use.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckpointArgs {
     /// ID of the session

@@ -6,14 +6,14 @@ use clap::{Args, Subcommand};
 
 use super::serve::ServeArgs;
 
-/// What to do with a configuration.
+/// Command for a configuration.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     pub(crate) command: ConfigCommand,
 }
 
-/// What to do with a configuration.
+/// Command for a configuration.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Report errors in a configuration
@@ -37,7 +37,7 @@ pub(crate) enum ConfigCommand {
     Schema,
 }
 
-/// What to check.
+/// Configuration to check.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckArgs {
     /// Configuration file; the same as `--config FILE`

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Which connectors, and what to do with them.
+/// Connectors to use, and a command for them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConnectorArgs {
     #[command(subcommand)]
@@ -17,7 +17,7 @@ pub(crate) struct ConnectorArgs {
     pub(crate) json: bool,
 }
 
-/// What to do with connectors.
+/// Command for connectors.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ConnectorCommand {
     /// List the functions that code can call

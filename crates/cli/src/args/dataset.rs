@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::one_of;
 use crate::env_vars;
 
-/// Which datasets, and what to do with them.
+/// Datasets to use, and a command for them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DatasetArgs {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ pub(crate) struct DatasetArgs {
     pub(crate) json: bool,
 }
 
-/// What to do with datasets.
+/// Command for datasets.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum DatasetCommand {
     /// List the datasets of a project

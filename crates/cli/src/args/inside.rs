@@ -8,13 +8,13 @@ use clap::Args;
 use crate::error::{Error, Result};
 use crate::policy::PolicyArgs;
 
-/// How a machine is prepared, and where its host is.
+/// Preparation of a machine, and the address of its host.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InsideArgs {
     /// ID of the image
     #[arg(long)]
     pub(crate) image: String,
-    /// Where the host is reached after the restore
+    /// Address of the host after the restore
     #[arg(long)]
     pub(crate) host: HostAddress,
     /// Maximum limits of the sandbox, as JSON

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cellblock_gateway::quotas::Quota;
 use clap::{Args, Subcommand};
 
-/// What to do with keys.
+/// Command for keys.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KeyArgs {
     /// Configuration of the server that uses the keys [default: as for `serve`]
@@ -21,7 +21,7 @@ pub(crate) struct KeyArgs {
     pub(crate) command: KeyCommand,
 }
 
-/// What to do with keys.
+/// Command for keys.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum KeyCommand {
     /// Create a key and print only its secret, which is not shown again

@@ -15,7 +15,7 @@ use crate::policy::{NetworkArgs, PolicyArgs, WallArgs};
 use crate::toolset::kinds;
 use cellblock_settings::Size;
 
-/// What to offer, and from what.
+/// Tools to offer, and their sources.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct McpArgs {
     /// Offer the tools of this set, in addition to those for sessions and files; repeat it for
@@ -36,12 +36,12 @@ pub(crate) struct McpArgs {
     /// End a session after it has been idle for this many seconds [default: 1800]
     #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "1800", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
-    /// What happens then: `end`, or `hibernate`, which frees the memory of the session, keeps its files for a day, and with the
-    /// backend gvisor also its variables
+    /// Action at the idle timeout: `end`, or `hibernate`, which frees the memory of the session, keeps its
+    /// files for a day, and with the backend gvisor also its variables
     #[arg(long, value_name = "ACTION", default_value = "end")]
     pub(crate) on_idle: OnIdle,
-    /// Which clients get charts and pictures as images, after the text: `auto` (those that are known to show images to their
-    /// model), `always` or `never`
+    /// Clients that get charts and pictures as images, after the text: `auto` (those that are known to show
+    /// images to their model), `always` or `never`
     #[arg(long, value_name = "CLIENTS", default_value = "auto")]
     pub(crate) images: ImageDisplay,
     /// Add links to files and outputs after the text; some frameworks fail on links

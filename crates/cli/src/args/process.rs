@@ -9,7 +9,7 @@ use crate::session_id::SessionId;
 /// Longer than any process is waited for.
 const MOST_WAIT: Duration = Duration::from_hours(24 * 30);
 
-/// What program to run.
+/// Program to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProgramArgs {
     /// Leave the program running, and print only the ID of its process
@@ -32,7 +32,7 @@ pub(crate) struct ProgramArgs {
     pub(crate) command: Vec<String>,
 }
 
-/// What to show in a terminal.
+/// Process to show in a terminal.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AttachArgs {
     /// Return to a process that was started with a terminal
@@ -46,7 +46,7 @@ pub(crate) struct AttachArgs {
     pub(crate) command: Vec<String>,
 }
 
-/// What output to show.
+/// Output to show.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OutputArgs {
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) struct OutputArgs {
     pub(crate) follow: bool,
 }
 
-/// What input to send.
+/// Input to send.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(crate) struct InputArgs {
     pub(crate) close: bool,
 }
 
-/// Which process.
+/// Process to use.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProcessArgs {
     /// ID of the session

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Which runs, and what to do with them.
+/// Runs to use, and a command for them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunsArgs {
     /// Configuration of the server that has recorded them [default: as for `serve`]
@@ -20,7 +20,7 @@ pub(crate) struct RunsArgs {
     pub(crate) command: RunsCommand,
 }
 
-/// What to do with runs.
+/// Command for runs.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List the newest runs of all keys and of `cellblock run`

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::config::listen::Listen;
 
-/// How to serve.
+/// Options for serving.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeArgs {
     /// Configuration file [default: `cellblock.yaml`, if it exists]

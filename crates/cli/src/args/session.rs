@@ -20,14 +20,14 @@ use cellblock_settings::Size;
 /// Longer than any conversation.
 const MOST_IDLE: Duration = Duration::from_hours(24 * 30);
 
-/// Which session, and what to do with it.
+/// Session to use, and a command for it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SessionArgs {
     #[command(subcommand)]
     pub(crate) command: SessionCommand,
 }
 
-/// What to do with sessions.
+/// Command for sessions.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// Start a session in the background and print only its ID
@@ -172,7 +172,7 @@ pub(crate) enum SessionCommand {
     },
 }
 
-/// What session to start.
+/// Session to start.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StartArgs {
     /// Tools of the session
@@ -204,8 +204,8 @@ pub(crate) struct StartArgs {
     /// End the session after it has been idle for this many seconds [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = parse_idle, default_value = "900", hide_default_value = true, allow_negative_numbers = true)]
     pub(crate) idle_timeout: Duration,
-    /// What happens then: `end`, or `hibernate`, which frees the memory of the session, keeps its files for a day, and with the
-    /// backend gvisor also its variables
+    /// Action at the idle timeout: `end`, or `hibernate`, which frees the memory of the session, keeps its
+    /// files for a day, and with the backend gvisor also its variables
     #[arg(long, value_name = "ACTION", default_value = "end")]
     pub(crate) on_idle: OnIdle,
     #[command(flatten)]
@@ -216,7 +216,7 @@ pub(crate) struct StartArgs {
     pub(crate) wall: WallArgs,
 }
 
-/// Which sessions to end.
+/// Sessions to end.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StopArgs {
     /// ID of the session
@@ -227,7 +227,7 @@ pub(crate) struct StopArgs {
     pub(crate) all: bool,
 }
 
-/// What a file is called in a session, and where it is.
+/// Name of a file in a session, and its path here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DatasetArg {
     pub(crate) name: String,

@@ -6,14 +6,14 @@ use clap::{Args, Subcommand};
 use crate::session_id::SessionId;
 use crate::toolset::kinds;
 
-/// What to do with tools.
+/// Command for tools.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ToolsArgs {
     #[command(subcommand)]
     pub(crate) command: ToolsCommand,
 }
 
-/// What to do with tools.
+/// Command for tools.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
     /// List the tools, with their arguments and descriptions
@@ -31,7 +31,7 @@ pub(crate) enum ToolsCommand {
     Call(CallArgs),
 }
 
-/// Which tool to call, and with what.
+/// Tool to call, and its arguments.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CallArgs {
     /// The tool's name, such as `sandbox_exec`

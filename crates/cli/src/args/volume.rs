@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Which volumes, and what to do with them.
+/// Volumes to use, and a command for them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct VolumeArgs {
     /// Configuration of the server that has the volumes [default: as for `serve`]
@@ -20,7 +20,7 @@ pub(crate) struct VolumeArgs {
     pub(crate) command: VolumeCommand,
 }
 
-/// What to do with volumes.
+/// Command for volumes.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
     /// List the volumes of all keys

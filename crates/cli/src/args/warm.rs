@@ -9,14 +9,14 @@ use crate::policy::PolicyArgs;
 use crate::session_id::SessionId;
 use crate::warm::setting::{DEFAULT_IDLE, parse_idle};
 
-/// What to do with warm hosts.
+/// Command for warm hosts.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WarmArgs {
     #[command(subcommand)]
     pub(crate) command: WarmCommand,
 }
 
-/// What to do with warm hosts.
+/// Command for warm hosts.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum WarmCommand {
     /// Start a warm host in the background and wait until it is ready
@@ -43,7 +43,7 @@ pub(crate) enum WarmCommand {
     },
 }
 
-/// What host to start.
+/// Host to start.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WarmStartArgs {
     /// Use this image: a name, an ID, or a TOML file that describes one

@@ -136,7 +136,7 @@ fn image_state(reference: &str, image: Option<Result<OpenImage, ImageError>>) ->
     }
 }
 
-/// What each backend would run here, by trying it; the first line of the report is the weakest wall.
+/// Tries each backend and reports what it would run here; the first line of the report is the weakest wall.
 async fn backends() -> Vec<BackendReport> {
     let options = WallOptions::default();
     let mut reports = Vec::new();

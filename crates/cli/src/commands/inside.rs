@@ -13,7 +13,7 @@ use crate::error::{self, Error, Result};
 use crate::exit_code::ExitCode;
 use crate::render::Screen;
 
-/// What it prints once the snapshot can be taken.
+/// Line that it prints once the snapshot can be taken.
 const READY: &str = "ready";
 
 pub(crate) async fn run(args: InsideArgs) -> ExitCode {

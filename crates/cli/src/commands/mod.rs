@@ -1,4 +1,4 @@
-//! What each subcommand does.
+//! Implementations of the subcommands.
 
 pub(crate) mod artifact;
 pub(crate) mod config;

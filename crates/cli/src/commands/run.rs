@@ -79,16 +79,16 @@ pub(crate) async fn run(args: RunArgs) -> ExitCode {
     }
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug)]
 struct Ended {
     /// Of the last cell that was run.
     outcome: Outcome,
     given: usize,
     not_run: usize,
-    /// What came of a call of a toolset.
+    /// Report of a call of a toolset.
     call: Option<DerivationReport>,
-    /// Where the variables come from in the end.
+    /// Final origins of the variables.
     origins: BTreeMap<String, VariableOrigin>,
 }
 
@@ -119,13 +119,13 @@ struct Run {
     out: Option<OutDir>,
     counter: Counter,
     cancel: Cancel,
-    /// What it does about warm hosts.
+    /// Setting for warm hosts.
     setting: WarmSetting,
     /// Whether its sandbox is that of a warm host.
     warm: bool,
     /// Modules that a warm host has imported.
     preloaded: Vec<String>,
-    /// What its session has.
+    /// Contents of its session.
     of_session: ToolsetSession,
     /// Records of its cells.
     runs: LocalRuns,

@@ -44,11 +44,11 @@ use crate::warm::setting::WarmSetting;
 use plan::Plan;
 use pods::StartingServer;
 
-/// What is said of the server at `sandbox_url`.
+/// Note about the server at `sandbox_url`.
 const SANDBOXES: &str = "code runs in the sandboxes of the Cellblock at `sandbox_url`";
 const EXECUTES: &str = "code runs at the server at `sandbox_url`, which only executes: variables and files are not kept from call to call, and \
                         there are no containers and no sessions, and nothing is served at `/mcp`";
-/// What to do where there are no sandboxes to give.
+/// Hint for servers that only execute, which have no sandboxes to give.
 const SERVES_NOTHING: &str = "serve: servers that only execute have no sandboxes, so there are none that `remote.serve` could give to others; \
                               remove one of the two";
 
@@ -137,7 +137,7 @@ async fn serve(args: &ServeArgs) -> Result<()> {
     Ok(serving.run().await?)
 }
 
-/// What is remembered, and the lock that keeps others away from a file as long as it is held.
+/// Opens the records, and takes the lock that keeps others away from a file as long as it is held.
 async fn records(loaded: &Loaded, home: &Home) -> Result<(Records, Option<File>)> {
     let place = loaded.records(home.root())?;
     if let RecordsPlace::Postgres(url) = &place {
@@ -163,7 +163,7 @@ fn in_use(state: &Path) -> String {
     )
 }
 
-/// What runs code: sandboxes of this machine, or what is at `sandbox_url`.
+/// Returns the engine that runs code: sandboxes of this machine, or what is at `sandbox_url`.
 async fn engine(loaded: &Loaded, site: Option<&Site>, warm: WarmSetting, home: &Home) -> Result<Engine> {
     let settings = &loaded.settings;
     let store = artifact_store::open(home).await?;

@@ -33,13 +33,13 @@ pub(crate) mod host;
 mod process;
 mod tries;
 
-/// Where files go, unless a directory is named.
+/// Directory for files, unless another one is named.
 const OUT: &str = "cellblock-out";
 /// Maximum time in which a host ends after it was asked to; it gives up on its clients and its sandbox before that.
 const ENDING: Duration = Duration::from_secs(20);
-/// How long a process may take to be gone that was killed.
+/// Maximum wait for the end of a killed process.
 const DYING: Duration = Duration::from_secs(10);
-/// How often it is looked whether it is.
+/// Interval between two checks of whether it has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Does it, prints, and says how it ended.

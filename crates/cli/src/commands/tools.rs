@@ -142,7 +142,7 @@ async fn answered(place: &crate::session::place::SessionPlace, ask: &Ask) -> Res
     }
 }
 
-/// What the result says, for scripts.
+/// Returns the exit code for a result, for scripts.
 fn code_of(result: &Value) -> ExitCode {
     if result["success"] == false {
         return ExitCode::Refused;

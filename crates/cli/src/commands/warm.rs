@@ -27,7 +27,7 @@ use crate::warm::attach::Wanted;
 
 pub(crate) mod host;
 
-/// How often it is looked whether a host that somebody else starts is ready.
+/// Interval between two checks of whether a host that somebody else starts is ready.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Maximum time for the first sandbox of a host.
 const FILL: Duration = Duration::from_secs(10);
@@ -271,7 +271,7 @@ async fn describe(place: &SessionPlace) -> Result<WarmState> {
     described.unwrap_or_else(|_| Err(silent(place)))
 }
 
-/// What the policy demands differently from the default.
+/// Describes the demands of the policy that differ from the default.
 fn policy(demands: &Demands) -> String {
     let default = Demands::default();
     let changed: Vec<_> = Protection::ALL

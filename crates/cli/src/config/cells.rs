@@ -11,7 +11,7 @@ use super::{ConfigError, Loaded};
 /// Maximum size of a file of setup code in bytes.
 const MAX_SETUP: u64 = 1 << 20;
 
-/// Why there is no setup code.
+/// Reason that there is no setup code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
     #[error(transparent)]

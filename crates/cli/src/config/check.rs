@@ -28,7 +28,7 @@ impl<'a> Check<'a> {
         self.mistakes.push(Mistake::of(origin, path, message));
     }
 
-    /// What a key says could not be done.
+    /// Reports an error of the operation that a key requires.
     pub(super) fn failed(&mut self, path: &[&str], error: &dyn std::error::Error) {
         let mut message = error.to_string();
         if let Some(cause) = error.source() {
@@ -42,7 +42,7 @@ impl<'a> Check<'a> {
         self.mistakes.push(Mistake::of(origin, path, message));
     }
 
-    /// What was written at a path.
+    /// Returns the value that was written at a path.
     pub(super) fn part(&self, path: &[&str]) -> Option<&'a Node> {
         self.tree.at(path)
     }

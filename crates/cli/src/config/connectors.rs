@@ -1,4 +1,5 @@
-//! What code can call by a configuration: its connectors, and the servers of tools that are offered to code.
+//! Functions that a configuration gives to code: its connectors, and the servers of tools that are offered to
+//! code.
 
 use std::collections::BTreeMap;
 use std::path::Path;

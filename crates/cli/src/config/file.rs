@@ -19,12 +19,12 @@ pub(crate) const DEFAULT_FILE: &str = "cellblock.yaml";
 /// Maximum size of a configuration in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where a configuration comes from.
+/// Sources of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     /// The file that was named.
     pub(crate) file: Option<PathBuf>,
-    /// What the command line says.
+    /// Address from the command line.
     pub(crate) listen: Option<Listen>,
     /// The database of records that the command line names.
     pub(crate) records: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Loaded {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Why there is no configuration.
+/// Reason that there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Address of a server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
-/// Where a server listens: an address and a port, or a port on loopback.
+/// Address at which a server listens: an address and a port, or a port on loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Listen(pub(crate) SocketAddr);
 

@@ -1,4 +1,4 @@
-//! How the configuration has MCP served.
+//! Settings for serving MCP.
 
 use std::path::PathBuf;
 

@@ -158,7 +158,7 @@ impl Settings {
         self.image_mirror.as_ref().and_then(|it| it.parse().ok())
     }
 
-    /// How machines of the backends are made.
+    /// Returns the options for machines of the backends.
     pub(crate) fn walls(&self) -> WallOptions {
         WallOptions {
             gvisor: self.gvisor.clone(),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a value was written.
+/// Place in which a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// In a file; lines and columns count from 1.
@@ -72,7 +72,7 @@ impl Node {
         part?.at(rest)
     }
 
-    /// Where the part at a path was written, or the nearest part that it would stand in.
+    /// Returns where the part at a path was written, or the nearest part that would contain it.
     pub(super) fn origin_of(&self, path: &[&str]) -> &Origin {
         (0..=path.len())
             .rev()

@@ -1,4 +1,4 @@
-//! Where the records of a server are.
+//! Location of a server's records.
 
 use std::path::Path;
 
@@ -33,7 +33,8 @@ impl Settings {
 }
 
 impl Loaded {
-    /// Where records are: in the database that the configuration names, or in a file of the state. The URL is read now.
+    /// Returns the location of the records: in the database that the configuration names, or in a file of the
+    /// state. The URL is read now.
     pub(crate) fn records(&self, home: &Path) -> Result<RecordsPlace, ConfigError> {
         let mut check = Check::new(&self.tree);
         let url = match &self.settings.records {

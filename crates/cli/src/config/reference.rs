@@ -87,7 +87,7 @@ Environment variables override the file. A variable's name is `{0}` and the path
         self.nested("providers.code_interpreter", tool, &defaults["code_interpreter"]);
     }
 
-    /// What each name of a section has, and what the names below it have.
+    /// Describes each name of a section, and the names below it.
     fn named(&mut self, path: &str, schema: &'a Value) {
         let path = format!("{path}.NAME");
         let one = self.resolve(&schema["additionalProperties"]);
@@ -145,7 +145,7 @@ Environment variables override the file. A variable's name is `{0}` and the path
             .collect()
     }
 
-    /// What a reference leads to.
+    /// Resolves a reference of a schema.
     fn resolve(&self, schema: &'a Value) -> &'a Value {
         let mut any = schema["anyOf"].as_array().into_iter().flatten();
         let some = any.find(|kind| kind["type"] != "null").unwrap_or(schema);

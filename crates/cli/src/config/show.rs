@@ -77,7 +77,7 @@ impl Loaded {
     }
 }
 
-/// Where a default comes from: variables that all commands read set two of them.
+/// Returns the source of a default: variables that all commands read set two of them.
 fn default_origin(path: &[&str]) -> &'static str {
     match path {
         ["image"] if IMAGE.get().is_some() => IMAGE.name,

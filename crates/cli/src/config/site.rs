@@ -76,7 +76,7 @@ fn has_user(url: &str) -> bool {
 }
 
 impl Loaded {
-    /// Where code runs, if not here. The key is read now, nothing is asked yet.
+    /// Returns the site at which code runs, if not here. The key is read now, and no request is sent.
     pub(crate) fn site(&self) -> Result<Option<Site>, ConfigError> {
         let settings = &self.settings;
         let Some(url) = settings.sandbox_url.clone() else {

@@ -20,7 +20,7 @@ const MOST: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct OfferedServer {
     server: Arc<ForeignServer>,
-    /// Who may call its tools.
+    /// Policy for the callers of its tools.
     pub(crate) offer: OfferPolicy,
     /// Removes the values that it gets from variables and files.
     redaction: Redaction,
@@ -49,7 +49,7 @@ impl OfferedServer {
     }
 }
 
-/// Why there is no secret.
+/// Reason that there is no secret.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("read the value: the environment variable `{0}` is not set or is not valid UTF-8")]

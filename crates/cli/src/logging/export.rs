@@ -15,11 +15,11 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::env_vars;
 
-/// Where to, for spans alone; it stands above the endpoint for everything.
+/// Variable with the endpoint for spans alone; it overrides the endpoint for everything.
 const TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-/// What the service is called, if the environment does not say.
+/// Default name of the service, if the environment has none.
 const SERVICE: &str = "cellblock";
-/// How long a collector may take.
+/// Maximum time that a collector may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Sends spans in the background, in batches.
@@ -54,7 +54,7 @@ impl Export {
         Ok(Some(Self(provider)))
     }
 
-    /// What hands spans over. Only ours: those of the library that sends them would never end.
+    /// Returns the layer that exports spans. Only ours: those of the library that sends them would never end.
     pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(&self) -> impl Layer<S> + use<S> {
         tracing_opentelemetry::layer()
             .with_tracer(self.0.tracer(SERVICE))

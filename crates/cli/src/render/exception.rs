@@ -119,7 +119,8 @@ pub(crate) fn draw(exception: &Exception) -> String {
     drawn
 }
 
-/// What Python adds to the message where it prints the exception, such as `. Did you mean: 'print'?`.
+/// Returns the text that Python adds to the message of a printed exception, such as `. Did you mean:
+/// 'print'?`.
 fn suggestion(exception: &Exception) -> &str {
     let head = format!("{}: {}", exception.exception, exception.message);
     let added = TracebackParts::of(exception)

@@ -115,7 +115,7 @@ const fn extension(mime: ImageMime) -> &'static str {
     }
 }
 
-/// What a chart that is a specification is called.
+/// Returns the caption of a chart that is a specification.
 pub(crate) fn chart_caption(chart: &Chart) -> String {
     let title = chart.title.as_deref().filter(|title| !title.trim().is_empty());
     let caption = caption("chart", title, chart.width.zip(chart.height));
@@ -125,7 +125,7 @@ pub(crate) fn chart_caption(chart: &Chart) -> String {
     }
 }
 
-/// What a chart is called.
+/// Returns the caption of a chart.
 pub(crate) fn figure_caption(figure: &Figure) -> String {
     let title = figure.title.as_deref().filter(|title| !title.trim().is_empty());
     caption(
@@ -135,7 +135,7 @@ pub(crate) fn figure_caption(figure: &Figure) -> String {
     )
 }
 
-/// What a picture is called.
+/// Returns the caption of a picture.
 pub(crate) fn image_caption(image: &Image) -> String {
     caption("picture", image.name.as_deref(), image.width.zip(image.height))
 }

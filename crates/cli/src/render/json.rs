@@ -1,4 +1,4 @@
-//! What `--json` prints: the types that `docs/reference/run-output.schema.json` is generated from.
+//! Output of `--json`: the types that `docs/reference/run-output.schema.json` is generated from.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::sanitize;
 /// The last line of stdout of `cellblock run --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunOutput {
-    /// What came of the run.
+    /// Report of the run.
     #[serde(flatten)]
     pub(crate) report: RunReport,
     /// Whether the sandbox was that of a warm host; absent if not.
@@ -27,7 +27,7 @@ pub(crate) struct RunOutput {
     pub(crate) warm: bool,
 }
 
-/// What came of `cellblock run`.
+/// Report of `cellblock run`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum RunReport {
@@ -72,7 +72,7 @@ pub(crate) struct FailureReport {
 pub(crate) struct ErrorReport {
     /// Category: `bad_request`, `policy`, `capacity`, `backend` or `cancelled`.
     pub(crate) code: &'static str,
-    /// What failed and why.
+    /// Action that failed, and the reason.
     pub(crate) message: String,
     /// Suggested fix.
     pub(crate) hints: Vec<String>,

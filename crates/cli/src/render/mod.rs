@@ -1,4 +1,4 @@
-//! What a person sees of a run. Text from a sandbox is made harmless here, before it is written anywhere.
+//! Rendering of a run for people. Text from a sandbox is made harmless here, before it is written anywhere.
 
 pub(crate) mod exception;
 pub(crate) mod fetches;

@@ -10,7 +10,7 @@ use super::{BAD, NOTE, styled};
 use crate::sanitize;
 use cellblock_settings::Size;
 
-/// What is left out of the outputs and streams that were shown, one remark each.
+/// Returns a remark for each part that is left out of the outputs and streams that were shown.
 pub(crate) fn omissions(execution: &Execution) -> Vec<String> {
     let mut remarks = Vec::new();
     for (name, stream) in [("stdout", &execution.stdout), ("stderr", &execution.stderr)] {
@@ -48,7 +48,7 @@ fn truncation(name: &str, stream: &StreamText) -> String {
     ))
 }
 
-/// How the cell ended; nothing for one that completed, or that raised what has been shown.
+/// Describes the end of a cell; nothing for one that completed, or that raised what has been shown.
 pub(crate) fn ending(execution: &Execution) -> Option<String> {
     let text = execution
         .note
@@ -67,7 +67,7 @@ pub(crate) fn ending(execution: &Execution) -> Option<String> {
     })
 }
 
-/// Why a cell was refused.
+/// Describes the reason that a cell was refused.
 pub(crate) fn rejected(rejections: &[cellblock_interpreter::execution::Rejection]) -> String {
     let count = rejections.len() as u64;
     let mut text = format!(

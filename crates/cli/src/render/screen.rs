@@ -42,7 +42,7 @@ impl Screen {
         }
     }
 
-    /// How wide a table may be.
+    /// Returns the maximum width of a table.
     pub(crate) fn width(&self) -> usize {
         self.width
     }

@@ -100,10 +100,10 @@ fn left_out(frame: &Dataframe, fitting: usize) -> String {
     )
 }
 
-/// What the column of dots takes that stands for those left out.
+/// Width of the column of dots that represents those left out.
 const DOTS: usize = 4;
 
-/// How many columns fit; at least one is shown, however wide.
+/// Returns the number of columns that fit; at least one is shown, however wide.
 fn fitting(columns: &[Column], width: usize) -> usize {
     // A border and a blank on each side of a column, and the border at the end.
     let needs = |columns: &[Column]| columns.iter().map(|column| column.width + 3).sum::<usize>() + 1;

@@ -13,9 +13,9 @@ use super::wire::{self, Ask, Description, GENERATION, HostAnswer, HostFrame, Hos
 use crate::error::{Error, Result};
 use crate::session_error::{MAX_MESSAGE, SessionError};
 
-/// How long a host may take to answer what costs it nothing, and to come up.
+/// Maximum time in which a host answers what costs it nothing, and in which it starts.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long between two attempts to reach a host that comes up.
+/// Interval between two attempts to reach a host that is starting.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A question that was asked.
@@ -25,7 +25,7 @@ pub(crate) struct Asked {
     place: SessionPlace,
 }
 
-/// What comes back.
+/// Message from a host.
 #[derive(Debug)]
 pub(crate) enum Heard {
     /// A command in the sandbox wrote this to stdout.
@@ -104,7 +104,7 @@ impl Asked {
     }
 }
 
-/// How the session is.
+/// Returns the state of the session.
 pub(crate) async fn describe(place: &SessionPlace) -> Result<Description> {
     let describe = async {
         match Asked::ask(place, &Ask::Describe).await?.answer().await? {

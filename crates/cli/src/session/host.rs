@@ -28,14 +28,15 @@ mod processes;
 #[cfg(test)]
 mod tests;
 
-/// How long those who wait for an answer may take to hear that there will be none, and what runs in the sandbox to stop.
+/// Maximum time for notifying clients that there will be no answer, and for stopping what runs in the
+/// sandbox.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How long the sandbox may take to be given back; what it is made of ends with this process in any case.
+/// Maximum time for giving the sandbox back; its parts end with this process in any case.
 const CLOSING: Duration = Duration::from_secs(10);
 /// Clients that are listened to at once.
 const CLIENTS: usize = 256;
 
-/// What a host serves.
+/// Service of a host.
 pub(crate) trait Service: Hosted + Sized {
     /// Answers a client, once its question is accepted. The host's end is not asked of a service.
     fn answer(

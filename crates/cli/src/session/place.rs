@@ -1,4 +1,5 @@
-//! Where sessions, and warm hosts, are on this machine: a directory each, whose lock says whether its host lives.
+//! Directories of sessions and warm hosts on this machine: a directory each, whose lock says whether its host
+//! lives.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,12 +18,12 @@ use crate::error::{Error, Result};
 use crate::session_error::{HostKind, SessionError};
 use crate::session_id::SessionId;
 
-/// What a session's directory holds.
+/// Files of a session's directory.
 const LOCK: &str = "lock";
 const SOCKET: &str = "socket";
 const PLAN: &str = "plan";
 const LOG: &str = "log";
-/// How much of a log an error repeats.
+/// Maximum part of a log that an error repeats, in bytes.
 const LAST_WORDS: u64 = 2048;
 
 /// The directory of all sessions, or all warm hosts, of a home.
@@ -147,7 +148,7 @@ impl SessionPlace {
         &self.id
     }
 
-    /// What the host serves.
+    /// Returns the kind of service of the host.
     pub(crate) fn kind(&self) -> HostKind {
         self.places.kind
     }

@@ -14,17 +14,17 @@ use cellblock_sandbox::limits::NetworkPolicy;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// What a session's host opens. Its paths are absolute, because the host's working directory is `/`.
+/// Session that a host opens. Its paths are absolute, because the host's working directory is `/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionPlan {
     /// The tools.
     pub(crate) toolset: ToolsetKind,
-    /// What the model is asked to work with.
+    /// Profile with which the model works.
     pub(crate) profile: SessionProfile,
     /// The image's id.
     pub(crate) image: String,
-    /// What the user called it.
+    /// Name that the user gave for it.
     pub(crate) image_name: String,
     /// The sandbox's memory.
     pub(crate) memory_bytes: Option<u64>,
@@ -33,14 +33,14 @@ pub(crate) struct SessionPlan {
     pub(crate) requirements: Vec<String>,
     /// Files that are shown in `/tmp/data`.
     pub(crate) datasets: Vec<SessionDataset>,
-    /// Where files go that commands leave in `/tmp/output`.
+    /// Directory for files that commands leave in `/tmp/output`.
     pub(crate) out: PathBuf,
-    /// How long the session lives while nothing is asked of it.
+    /// Idle timeout of the session.
     pub(crate) idle: Duration,
-    /// What happens after that.
+    /// Action at the idle timeout.
     #[serde(default)]
     pub(crate) on_idle: OnIdle,
-    /// What is asked of each protection.
+    /// Demands for each protection.
     pub(crate) demands: BTreeMap<Protection, Demand>,
     /// The backend, which was chosen when the session was started.
     #[serde(default)]
@@ -54,11 +54,11 @@ pub(crate) struct SessionPlan {
     /// Whether microVMs may be emulated.
     #[serde(default)]
     pub(crate) emulation: bool,
-    /// When it was started, in seconds since 1970.
+    /// Time of its start, in seconds since 1970.
     pub(crate) started: u64,
 }
 
-/// How long a session that was hibernated because it was idle is kept.
+/// Maximum time for which a session is kept that was hibernated because it was idle.
 const HIBERNATION: Duration = Duration::from_hours(24);
 
 impl SessionPlan {
@@ -70,12 +70,12 @@ impl SessionPlan {
         }
     }
 
-    /// What is asked of each protection.
+    /// Returns the demands for each protection.
     pub(crate) fn demands(&self) -> Demands {
         Demands(self.demands.clone())
     }
 
-    /// How machines of the backend are made.
+    /// Returns the options for machines of the backend.
     pub(crate) fn walls(&self) -> WallOptions {
         let mut walls = WallOptions::default();
         walls.microvm.emulation = self.emulation;
@@ -94,9 +94,9 @@ pub(crate) struct WarmPlan {
     pub(crate) image_name: String,
     /// Time without a run after which the host ends.
     pub(crate) idle: Duration,
-    /// What is asked of each protection, where it differs from the default.
+    /// Demands for each protection, if they differ from the default.
     pub(crate) demands: Demands,
-    /// When it was started, in seconds since 1970.
+    /// Time of its start, in seconds since 1970.
     pub(crate) started: u64,
 }
 
@@ -104,15 +104,15 @@ pub(crate) struct WarmPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionDataset {
-    /// What it is called there.
+    /// Name in the session.
     pub(crate) name: String,
-    /// Where it is on the host.
+    /// Path on the host.
     pub(crate) path: PathBuf,
     /// Whether a Parquet or Arrow file is to appear as CSV.
     pub(crate) as_csv: bool,
 }
 
-/// What the model is asked to work with, and the image for it.
+/// Profile with which the model works, and the image for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SessionProfile {

@@ -18,7 +18,7 @@ use crate::env_vars;
 use crate::error::{Error, Result};
 use crate::session_error::{SessionError, Told};
 
-/// What a host says once, when it serves or cannot.
+/// Report that a host sends once, as soon as it serves or fails.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HostReport {

@@ -1,4 +1,4 @@
-//! What a host serves: tools, whatever they are.
+//! Tools of any kind as the service of a host.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) trait Toolbox: Send + Sync + 'static {
     /// Stops what runs in the sandbox.
     fn interrupt(&self);
 
-    /// What happens from here on.
+    /// Returns a receiver of the events from here on.
     fn events(&self) -> broadcast::Receiver<ToolEvent>;
 
     /// Shows a file of the host in the sandbox.
@@ -53,7 +53,7 @@ pub(crate) struct OwnToolset {
     pub(crate) toolset: Arc<dyn Toolset>,
     pub(crate) session: Session,
     pub(crate) events: broadcast::Sender<ToolEvent>,
-    /// How the toolset was opened.
+    /// Kind as which the toolset was opened.
     pub(crate) kind: ToolsetKind,
     pub(crate) terms: ToolsetTerms,
     /// Its launcher ends with it.

@@ -1,4 +1,5 @@
-//! What commands and hosts say to each other: one question per connection, its answer, and output while it is worked on.
+//! Protocol between commands and hosts: one question per connection, its answer, and output while it is
+//! worked on.
 //!
 //! A frame is a byte for its kind, four for its length (little endian), and its bytes: JSON, or a piece of a stream as it came.
 
@@ -46,7 +47,7 @@ pub(crate) struct HostRequest {
     pub(crate) ask: Value,
 }
 
-/// What a command wants.
+/// Request of a command.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Ask {
@@ -73,7 +74,7 @@ pub(crate) enum Ask {
     Stop,
 }
 
-/// What a command wants of the processes of a session.
+/// Request of a command about the processes of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ProcessAsk {
@@ -99,7 +100,7 @@ pub(crate) enum ProcessAsk {
     Wait { id: String, limit: Duration },
 }
 
-/// What a command wants of the kernel of a session.
+/// Request of a command about the kernel of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum SessionAsk {
@@ -123,29 +124,29 @@ pub(crate) enum SessionAsk {
     Fork { count: usize, reseed: bool },
 }
 
-/// What a host answers.
+/// Answer of a host.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum HostAnswer {
     /// The question was understood; other answers follow.
     Accepted,
-    /// How the session is.
+    /// State of the session.
     Description { description: Box<Description> },
-    /// How the warm host is.
+    /// State of the warm host.
     Warm { state: Box<WarmState> },
     /// The section of a system prompt.
     Prompt { text: String },
-    /// What the tool answered.
+    /// Result of the tool.
     Result { result: Value },
     /// A picture was saved; more answers follow.
     Visualization { path: PathBuf, media_type: String },
     /// Processes: all of them, or the one in question.
     Processes { processes: Vec<ProcessReport> },
-    /// What is known of a process's output; the output itself came before, as stdout.
+    /// State of a process's output; the output itself came before, as stdout.
     ProcessOutput { next: u64, lost: u64, eof: bool },
-    /// How a cell ended.
+    /// Result of a cell.
     Ran { ran: Box<RanSessionCell> },
-    /// How a cell ended that was tried, and what it changed.
+    /// Result of a cell that was tried, and its changes.
     Tried {
         ran: Box<RanSessionCell>,
         changes: Box<TryChanges>,
@@ -159,11 +160,11 @@ pub(crate) enum HostAnswer {
     Checkpoints { checkpoints: Vec<Checkpoint> },
     /// The session is as it was at the checkpoint.
     RolledBack { back: Box<RolledBack> },
-    /// What was lost.
+    /// Parts of the session that were lost.
     Hibernated { lost: Hibernated },
     /// The forks.
     Forked { ids: Vec<String> },
-    /// Where the dataset is.
+    /// Path of the dataset.
     AddedDataset { added: AddedDataset },
     /// The host has given everything back.
     Stopped,
@@ -171,16 +172,16 @@ pub(crate) enum HostAnswer {
     Failure { failure: Told },
 }
 
-/// How a session is.
+/// State of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Description {
     /// The host's process.
     pub(crate) process: u32,
     /// The session's plan.
     pub(crate) plan: SessionPlan,
-    /// How many calls were made.
+    /// Number of calls that were made.
     pub(crate) calls: u64,
-    /// How many are worked on.
+    /// Number of calls that are running.
     pub(crate) running: usize,
     /// For how many seconds nothing was asked of it.
     pub(crate) idle_seconds: f64,
@@ -211,13 +212,13 @@ pub(crate) struct RanSessionCell {
     pub(crate) stderr: String,
     /// Its outputs as text.
     pub(crate) outputs: Vec<String>,
-    /// What was left out, and how it ended.
+    /// Parts that were left out, and the end of the cell.
     pub(crate) notes: Vec<String>,
-    /// What `session run` exits with.
+    /// Exit code of `session run`.
     pub(crate) code: ExitCode,
 }
 
-/// Where a dataset is in the sandbox.
+/// Location of a dataset in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AddedDataset {
     /// The path in the sandbox.

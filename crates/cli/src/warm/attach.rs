@@ -25,12 +25,12 @@ use crate::session_error::HostKind;
 /// Maximum time for a host to answer, after which a run goes on without it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a run or a server needs of a host.
+/// Requirements of a run or a server for a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) home: &'a Home,
     pub(crate) image: &'a OpenImage,
-    /// What the user called the image.
+    /// Name that the user gave for the image.
     pub(crate) image_name: &'a str,
     pub(crate) demands: &'a Demands,
 }

@@ -1,4 +1,4 @@
-//! How much memory a process and everything below it use.
+//! Memory use of a process and everything below it.
 
 use std::collections::HashMap;
 use std::fs;

@@ -9,12 +9,12 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use crate::env_vars;
 use crate::error::{Error, Result};
 
-/// How long a host lives while no run uses it, unless somebody says otherwise.
+/// Default time for which a host lives while no run uses it.
 pub(crate) const DEFAULT_IDLE: &str = "15m";
 /// Longer than any pause between two runs that have something to do with each other.
 const MOST_IDLE: Duration = Duration::from_hours(24 * 30);
 
-/// What a run does about warm hosts.
+/// Use of warm hosts by a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WarmSetting {
     /// It uses none.

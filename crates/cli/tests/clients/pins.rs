@@ -13,7 +13,7 @@ fn read(path: &std::path::Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// What a project of npm asks for.
+/// Returns the dependencies of a project of npm.
 fn npm(place: &str) -> Pins {
     let project: Value = serde_json::from_str(&read(&folder(place).join("package.json"))).unwrap();
     let wanted = project["dependencies"].as_object().unwrap().iter();
@@ -25,7 +25,7 @@ fn npm(place: &str) -> Pins {
 /// The folders of what is asked of Python's index.
 const PYTHON: [&str; 2] = ["python", "python/openai2"];
 
-/// What a folder asks of Python's index, or has locked.
+/// Returns the packages that a folder requires from Python's index, or has locked.
 fn python(place: &str, file: &str) -> Pins {
     let text = read(&folder(place).join(file));
     text.lines()

@@ -1,4 +1,4 @@
-//! What many requests leave, and what clients that read nothing cost.
+//! Remains of many requests, and the cost of clients that read nothing.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -11,11 +11,11 @@ use cellblock_testkit::{Count, LeakOwner, require};
 use crate::process::{folder, passes, python};
 use crate::world::World;
 
-/// How long something may take that happens in the background.
+/// Maximum time for something that happens in the background.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Clients that read nothing.
 const DEAF: usize = 8;
-/// How much memory they may cost together. What the model says to them is 40 MiB each.
+/// Maximum memory that they may cost together. What the model says to them is 40 MiB each.
 const MOST: u64 = 128 << 20;
 
 /// Runs `soak.py` with so many requests one after the other, and so many at once.

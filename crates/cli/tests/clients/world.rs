@@ -16,13 +16,13 @@ use tempfile::TempDir;
 
 use crate::process::Model;
 
-/// What a person would never use up, and tests do.
+/// Quotas that a person would never use up, and tests do.
 const QUOTAS: [&str; 3] = [
     "sandboxes=unlimited",
     "concurrent_cells=unlimited",
     "cells_per_minute=unlimited",
 ];
-/// What of a home is the same for all tests.
+/// Parts of a home that all tests share.
 const SHARED_HOME: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// The one that tests share as long as any of them runs.
@@ -96,7 +96,7 @@ impl World {
         Ok(world)
     }
 
-    /// What clients are told of it.
+    /// Returns the environment variables with which clients find it.
     pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("CELLBLOCK_URL", format!("http://{}/v1", self.address)),

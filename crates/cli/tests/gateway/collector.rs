@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::server::{PATIENCE, Place};
 
-/// What a collector was sent: the request's line and headers in lower case, and its body.
+/// Receives what was sent to a collector: the request's line and headers in lower case, and its body.
 fn receive(listener: &TcpListener) -> (String, Vec<u8>) {
     let (stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(stream);

@@ -121,7 +121,7 @@ impl Sent {
         }
     }
 
-    /// What is left of a stream.
+    /// Returns the rest of a stream.
     pub(crate) fn rest(mut self) -> String {
         let mut bytes = Vec::new();
         let _cut = self.0.read_to_end(&mut bytes);

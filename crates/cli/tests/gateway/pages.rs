@@ -20,7 +20,7 @@ const OWN_TESTS: [(&str, &str); 4] = [
     ("docs/guides/workbench.md", "session/guide.rs"),
 ];
 
-/// How a line of the shell begins that does not run here, and what runs it.
+/// Beginnings of shell lines that do not run here, and what runs them.
 const ELSEWHERE: [(&str, &str); 4] = [
     (
         "cargo run ",
@@ -34,7 +34,7 @@ const ELSEWHERE: [(&str, &str); 4] = [
     ("uvx ", "`cargo xtask dist install`, with the wheel that it built"),
 ];
 
-/// Where the pages have a server.
+/// Address of the server in the pages.
 const ADDRESS: &str = "127.0.0.1:8080";
 
 /// A reader who pastes one block after another.

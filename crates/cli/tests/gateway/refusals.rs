@@ -1,4 +1,4 @@
-//! What is refused, and what every answer carries.
+//! Refused requests, and headers that every answer carries.
 
 use crate::http;
 use crate::server::{Place, until};

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use crate::http::{self, Answer, Sent};
 
-/// How long something may take that happens in the background.
+/// Maximum time for something that happens in the background.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
-/// What of a home is the same for all tests.
+/// Parts of a home that all tests share.
 const SHARED: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// A home, and a directory for temporary files.
@@ -56,7 +56,7 @@ impl Place {
         cli.run().unwrap()
     }
 
-    /// What belongs to nobody here.
+    /// Returns the count of a server that has left nothing: only what belongs to nobody here.
     pub(crate) fn nothing(&self) -> Count {
         let mut count = LeakOwner::this_process().folder(self.temporary()).count();
         let (mounts, entries) = (count.mounts, count.entries);
@@ -161,7 +161,7 @@ impl Server {
         sent
     }
 
-    /// What it has logged so far.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().clone()
     }

@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::Result;
 use serde_json::json;
 
-/// What the operator sends to the server, and the server repeats.
+/// Key that the operator sends to the server, and the server repeats.
 pub(crate) const KEY: &str = "hunter2/and+more";
 
 /// A server on this machine, which counts its requests and repeats what it receives.

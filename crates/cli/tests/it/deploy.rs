@@ -1,4 +1,4 @@
-//! What `deploy/` ships agrees with the program and parses.
+//! Files of `deploy/` agree with the program and parse.
 
 use std::fs;
 use std::path::Path;

@@ -22,7 +22,7 @@ print(json.dumps({
     'files': [os.path.realpath(sys.executable), *glob.glob(dynamic + '/*.so')],
 }))
 ";
-/// What the image's Python runs first, before anything of ours.
+/// Code that the image's Python runs first, before anything of ours.
 const FIRST: &str = r"
 import sys
 with open('/proc/self/status') as status:
@@ -136,7 +136,7 @@ impl Imported {
     }
 }
 
-/// What cells see of the image, whatever is around them.
+/// Facts that cells see of the image, whatever is around them.
 const SEEN: [(&str, &str); 13] = [
     ("open('/srv/data/only_here.txt').read()", "of the image"),
     ("__import__('sys').executable", "/usr/bin/python3"),

@@ -65,7 +65,7 @@ pub(crate) fn is_warm() -> bool {
     std::env::var_os("CELLBLOCK_TEST_WARM").is_some()
 }
 
-/// What a run does about a warm host.
+/// Returns the setting of a run for warm hosts.
 pub(crate) fn warm_setting() -> &'static str {
     if is_warm() { "1m" } else { "off" }
 }
@@ -125,7 +125,7 @@ pub(crate) fn folder(files: &[(&str, &[u8])]) -> Result<(tempfile::TempDir, Path
     Ok((folder, path))
 }
 
-/// How a command ended that prepares a place for `cellblock` first.
+/// Result of a command that prepares a place for `cellblock` first.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,

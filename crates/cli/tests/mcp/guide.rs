@@ -1,4 +1,4 @@
-//! What `docs/guides/mcp.md` tells people to write, read as their agents read it, and started as they start it.
+//! Instructions of `docs/guides/mcp.md`, read as their agents read them, and started as they start them.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ fn given(line: &str) -> Option<Words> {
     Some(line[begin..].split(' ').map(str::to_owned).collect())
 }
 
-/// What a piece of code of the page starts.
+/// Returns the commands that a piece of the page's code starts.
 fn started(code: &str) -> Vec<Words> {
     let mut found = Vec::new();
     match object(code) {
@@ -80,7 +80,8 @@ fn addresses(value: &Value, found: &mut Vec<Value>) {
     }
 }
 
-/// What a line of a shell says of an address: itself, and the header in quotes, or the variable that has the key.
+/// Returns the address in a line of a shell: itself, and the header in quotes, or the variable that has the
+/// key.
 fn named(line: &str) -> Value {
     let url = line.split(' ').find(|word| word.starts_with("http://")).unwrap();
     if line.contains("--bearer-token-env-var CELLBLOCK_KEY") {

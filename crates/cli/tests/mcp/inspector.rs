@@ -30,7 +30,7 @@ fn inspector() -> Command {
     inspector
 }
 
-/// What it prints of a method.
+/// Returns the inspector's output for a method.
 fn ask(mut inspector: Command, arguments: &[&str]) -> Value {
     let output = passes(inspector.arg("--method").args(arguments));
     serde_json::from_slice(&output.stdout).unwrap()

@@ -1,4 +1,4 @@
-//! What is installed is locked: each package by its hash, from no registry by name.
+//! Installed packages are locked: each package by its hash, from no registry by name.
 
 use serde_json::Value;
 

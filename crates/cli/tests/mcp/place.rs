@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// What is asked of every toolset.
+/// Toolsets of which everything is tested.
 const TOOLSETS: [&str; 3] = ["interpreter", "workbench", "derivation"];
 const CONFIG: &str = "mcp: {toolsets: [interpreter, workbench, derivation]}\n";
-/// What a person would not use up in a minute, and tests do.
+/// Quota that a person would not use up in a minute, and tests do.
 const QUOTA: [&str; 2] = ["--quota", "cells_per_minute=unlimited"];
 
 /// The server over HTTP that tests share as long as any of them runs.
 static SHARED: Mutex<Weak<Served>> = Mutex::new(Weak::new());
-/// How many keys were made: each has a name of its own.
+/// Number of keys that were made: each has a separate name.
 static KEYS: AtomicU32 = AtomicU32::new(0);
 
 /// The folder of a language's clients.
@@ -28,7 +28,7 @@ pub(crate) fn folder(language: &str) -> PathBuf {
     clients.join(language)
 }
 
-/// How `cellblock mcp` is started with every toolset.
+/// Returns the command that starts `cellblock mcp` with every toolset.
 pub(crate) fn command() -> Vec<String> {
     let binary = cellblock_testkit::binary().unwrap();
     let mut command = vec![binary.to_str().unwrap().to_owned(), "mcp".to_owned()];
@@ -79,7 +79,7 @@ pub(crate) fn passes(program: &mut Command) -> Output {
 pub(crate) struct Served {
     child: Child,
     folder: TempDir,
-    /// Where it speaks MCP.
+    /// Address at which it speaks MCP.
     pub(crate) url: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a configured server answers.
+//! Answers of a configured server.
 
 use cellblock_testkit::{Cli, require};
 use rustix::process::Signal;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Server, serve_in};
 
-/// How the containers find the server.
+/// Address at which the containers find the server.
 const INSIDE: &str = "http://cellblock:8080";
 
 /// A compose file, with its server and a key of it.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Server, call, serve};
 
-/// How many sandboxes a server has given.
+/// Returns the number of sandboxes that a server has given.
 fn given(server: &Server) -> String {
     let (status, metrics) = server.text("/metrics");
     assert_eq!(status, 200);

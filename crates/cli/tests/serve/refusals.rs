@@ -1,4 +1,4 @@
-//! What `cellblock serve` and `cellblock config` say of what they cannot use.
+//! Messages of `cellblock serve` and `cellblock config` about what they cannot use.
 
 use cellblock_testkit::{Cli, Finished, require};
 use tempfile::TempDir;

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long something may take on a busy machine.
+/// Maximum time for something on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running `cellblock serve`. It is killed when it is dropped.
@@ -21,7 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// What it printed after its address.
+    /// Lines that it printed after its address.
     lines: mpsc::Receiver<String>,
     pub(crate) folder: TempDir,
 }
@@ -160,7 +160,7 @@ impl Drop for Server {
     }
 }
 
-/// What a response says.
+/// Returns the text of a response.
 pub(crate) fn said(response: &Value) -> String {
     let items = response["output"].as_array().unwrap();
     let parts = items

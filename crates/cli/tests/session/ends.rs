@@ -1,4 +1,4 @@
-//! How sessions end, and that nothing is left of them.
+//! Ends of sessions leave nothing behind.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -18,7 +18,7 @@ fn kill(process: u32, signal: Signal) -> Result<()> {
     Ok(kill_process(process, signal)?)
 }
 
-/// What is below the host of a session that has a sandbox.
+/// Returns the owner of everything below the host of a session that has a sandbox.
 fn owner(world: &World, id: &str) -> Result<LeakOwner> {
     assert_eq!(world.exec(id, &["true"])?["exit_code"], 0);
     let mut owner = LeakOwner::of(world.host(id)?);

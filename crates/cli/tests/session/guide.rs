@@ -131,7 +131,7 @@ impl Reader {
     }
 }
 
-/// Where shells look for programs: first where `cellblock` is that is tested.
+/// Returns the directories in which shells look for programs: first where `cellblock` is that is tested.
 fn path() -> Result<std::ffi::OsString> {
     let own = binary()?;
     let usual = std::env::var_os("PATH").unwrap_or_default();

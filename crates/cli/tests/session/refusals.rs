@@ -1,4 +1,4 @@
-//! What cannot be done, and what is said of it.
+//! Refused operations, and their messages.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What scripts do with sessions.
+//! Use of sessions in scripts.
 
 use std::fs;
 

@@ -11,9 +11,9 @@ use cellblock_testkit::{Cli, Finished, ORDINARY_UID, RunningCli, binary, home, s
 use rustix::process::geteuid;
 use serde_json::Value;
 
-/// How long something may take that happens in the background.
+/// Maximum time for something that happens in the background.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// What of a home is the same for all tests.
+/// Parts of a home that all tests share.
 const SHARED: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// A home, and a directory to work in. Its sessions end with it.
@@ -54,7 +54,7 @@ impl World {
         Ok(world)
     }
 
-    /// Where commands run.
+    /// Returns the directory in which commands run.
     pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }

@@ -12,7 +12,8 @@ const LEAST: usize = 4;
 /// Artifacts that are named where several fit.
 const NAMED: usize = 5;
 
-/// What is known of every artifact, newest first. One without metadata is left out: it is being written, or being removed.
+/// Returns the metadata of every artifact, newest first. One without metadata is left out: it is being
+/// written, or being removed.
 pub(super) async fn all(store: &Store) -> Result<Vec<Metadata>> {
     let mut all = Vec::new();
     for id in store.list().await.map_err(failed("list artifacts"))? {

@@ -17,7 +17,7 @@ use crate::sanitize;
 const NO_PODS: &str = "doctor: `--kubernetes` examines the cluster of a server, and its configuration has no `backend: kubernetes`; name \
                        another one with `--config`";
 
-/// What was found.
+/// Findings about a cluster.
 #[derive(Debug, Serialize)]
 struct ClusterDiagnosis {
     /// Whether every check passed.

@@ -1,4 +1,4 @@
-//! What to do next on this machine, with the command for it.
+//! Next step on this machine, with the command for it.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::report::ProtectionReport;
 /// A step that adds protections.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NextStep {
-    /// What it is good for.
+    /// Benefit of the step.
     pub(super) purpose: &'static str,
     /// The command to run, or to start Cellblock with.
     pub(super) command: &'static str,

@@ -1,4 +1,4 @@
-//! What a doctor found, and how it reads.
+//! Findings of a doctor, and their text.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(super) struct Diagnosis {
     /// Features of Cargo that this build has, of those that a build may lack.
     pub(super) features: Vec<&'static str>,
     pub(super) machine: Machine,
-    /// Why there is no data directory, when there is none.
+    /// Reason that there is no data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) home_error: Option<String>,
     pub(super) image: ImageState,
@@ -33,7 +33,7 @@ pub(super) struct Diagnosis {
     pub(super) protections: Vec<ProtectionReport>,
     /// The backends, from the weakest wall to the strongest.
     pub(super) backends: Vec<BackendReport>,
-    /// What would add protections here.
+    /// Steps that would add protections here.
     pub(super) next: Vec<NextStep>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct BackendReport {
     pub(super) kind: BackendKind,
     /// Whether it works here.
     pub(super) works: bool,
-    /// What it runs, or what is missing.
+    /// Version that it runs, or the part that is missing.
     pub(super) detail: String,
 }
 
@@ -93,11 +93,11 @@ impl ImageState {
 /// The start of a sandbox.
 #[derive(Debug, Serialize)]
 pub(super) struct Trial {
-    /// What was started.
+    /// Name of the thing that was started.
     pub(super) what: &'static str,
-    /// How long it took.
+    /// Duration in seconds.
     pub(super) seconds: f64,
-    /// Why it failed, outermost first.
+    /// Error of a failed trial, outermost cause first.
     pub(super) error: Option<Vec<String>>,
 }
 

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::config::Sources;
 use crate::error::Result;
 
-/// How long the end of a run waits for its records to be written.
+/// Maximum time for which the end of a run waits for its records to be written.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Records on their way. The file is opened while the sandbox starts, so that nobody waits for it.

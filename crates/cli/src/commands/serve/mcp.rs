@@ -11,7 +11,7 @@ use cellblock_mcp::{LazyInterpreter, Options, Server};
 
 use super::metered::Metered;
 
-/// Where it is.
+/// Path of the endpoint.
 const PATH: &str = "/mcp";
 
 /// Mounts a server of MCP over the gateway's sandboxes, which ends with the gateway. Where code runs at a server that keeps nothing there are

@@ -1,4 +1,4 @@
-//! What is to be served: everything that `cellblock serve` decides before it starts anything.
+//! Plan of a server: everything that `cellblock serve` decides before it starts anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::config::{Loaded, OfferPolicy, OfferedServer, PodSite, Sources};
 use crate::error::{Error, Result};
 use crate::warm::setting::WarmSetting;
 
-/// What to do where there is nothing to answer with.
+/// Hint for a server without a model.
 const NO_MODEL: &str = "\
 serve: there is no model to answer with; run `cellblock serve --demo` to try it without one, `cellblock serve --no-model` for sandboxes alone (REST, MCP), or write a provider into `cellblock.yaml`:
 
@@ -39,7 +39,7 @@ pub(in crate::commands) struct Plan {
     pub(super) models: Models,
     pub(super) site: Option<Site>,
     pub(super) pods: Option<PodSite>,
-    /// What the server does about warm hosts.
+    /// Setting for warm hosts.
     pub(super) warm: WarmSetting,
     pub(super) mcp: Option<McpOptions>,
 }

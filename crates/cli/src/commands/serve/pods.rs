@@ -1,4 +1,4 @@
-//! What runs code if that is pods of a cluster.
+//! Engine that runs code in pods of a cluster.
 
 use std::sync::Arc;
 

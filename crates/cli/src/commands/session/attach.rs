@@ -19,7 +19,7 @@ use crate::render::{Screen, outcome};
 use crate::session::place::SessionPlace;
 use crate::session::wire::ProcessAsk;
 
-/// What runs unless a command is named.
+/// Command that runs unless another one is named.
 const SHELL: [&str; 2] = ["bash", "-i"];
 /// Variables that say what this terminal can do.
 const KIND: [&str; 2] = ["TERM", "COLORTERM"];
@@ -32,7 +32,7 @@ const USUAL: TerminalSize = TerminalSize {
 const RESET: &[u8] =
     b"\x1b[?1047l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\r\n";
 
-/// How it went.
+/// Outcome of a terminal's connection.
 enum Parting {
     Ended(ProcessReport),
     Detached,

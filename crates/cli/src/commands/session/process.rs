@@ -144,7 +144,7 @@ pub(super) async fn wait_for(
     }
 }
 
-/// What came of a part of a process's output.
+/// Result of reading a part of a process's output.
 pub(super) struct Part {
     pub(super) next: u64,
     lost: u64,

@@ -15,11 +15,11 @@ pub(crate) struct CodeInterpreter {
     /// Offer the tool in every chat completion. Otherwise only chat completions that list it in
     /// `tools` have it.
     pub(crate) chat_completions: bool,
-    /// Where code runs, and for how long.
+    /// Sandboxes and timeouts of code.
     pub(crate) settings: CodeInterpreterSettings,
 }
 
-/// Where code runs, and for how long.
+/// Sandboxes and timeouts of code.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Settings")]
 #[serde(default, deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Which hosts code reaches with `network: egress`.
+//! Hosts that code reaches with `network: egress`.
 
 use cellblock_connector::SecretSource;
 use cellblock_interpreter::egress::{
@@ -44,14 +44,14 @@ pub(crate) struct SecretHeaderSection {
     /// Text before the value, such as `Bearer `.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) prefix: String,
-    /// Where the value is read from when the server starts: `{env: NAME}` or `{file: PATH}`.
+    /// Source of the value, which is read when the server starts: `{env: NAME}` or `{file: PATH}`.
     pub(crate) value: SecretSource,
     /// Add it to unencrypted requests to other machines, too.
     #[serde(default)]
     pub(crate) allow_http: bool,
 }
 
-/// Where it is written.
+/// Path of the section.
 const KEY: [&str; 1] = ["egress"];
 
 impl EgressSection {

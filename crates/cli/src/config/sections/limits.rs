@@ -1,4 +1,4 @@
-//! How much a sandbox and its code may use.
+//! Limits of a sandbox and its code.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl LimitsSection {
         );
     }
 
-    /// What the interpreter enforces.
+    /// Returns the limits that the interpreter enforces.
     pub(crate) fn enforced(&self) -> Enforced {
         Enforced {
             memory_bytes: self.memory.0,

@@ -1,4 +1,4 @@
-//! What is asked of each protection around a sandbox.
+//! Demands for each protection around a sandbox.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a session's host answers: descriptions, prompts, and calls of tools in their turn.
+//! Answers of a session's host: descriptions, prompts, and calls of tools in their turn.
 
 use std::future::ready;
 use std::io;
@@ -37,7 +37,7 @@ pub(crate) struct SessionService<T> {
     branches: TaskTracker,
 }
 
-/// Why a call is given up.
+/// Reason that a call is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GivenUp {
     /// Nobody waits for it any more.
@@ -278,7 +278,7 @@ async fn left(reader: &mut OwnedReadHalf) {
     let _ = reader.read(&mut [0]).await;
 }
 
-/// What happens next; never, where nobody watches.
+/// Returns the next event; never, if nobody watches.
 async fn next(events: &mut Option<broadcast::Receiver<ToolEvent>>) -> ToolEvent {
     if let Some(receiver) = events {
         loop {

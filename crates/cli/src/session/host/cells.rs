@@ -1,4 +1,4 @@
-//! What a host answers about the cells and checkpoints of its session.
+//! Answers of a host about the cells and checkpoints of its session.
 
 use std::time::Duration;
 

@@ -50,7 +50,7 @@ pub(super) async fn serve<S: Service>(
     }
 }
 
-/// What the client wants; `None` where it left without a word.
+/// Reads the client's request; `None` if it left without one.
 async fn question(stream: &mut UnixStream) -> Result<Option<Ask>> {
     let wrong = |error: io::Error| Error::Refused(format!("read the question: {error}"));
     let message = match wire::receive(stream).await.map_err(wrong)? {

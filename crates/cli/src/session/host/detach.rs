@@ -1,4 +1,4 @@
-//! How a host leaves the command behind that starts it.
+//! Detaching of a host from the command that starts it.
 
 use std::fs::File;
 use std::io;
@@ -8,12 +8,12 @@ use cellblock_sandbox::jail::fds;
 
 use crate::error::{Error, Result};
 
-/// What `session start` has given along.
+/// Files that `session start` passes to its host.
 #[derive(Debug)]
 pub(crate) struct Inherited {
     /// The session's lock, held.
     pub(crate) lock: File,
-    /// Where to report.
+    /// File for the report.
     pub(crate) report: File,
 }
 

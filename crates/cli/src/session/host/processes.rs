@@ -1,4 +1,4 @@
-//! What a host answers about the processes of its session.
+//! Answers of a host about the processes of its session.
 
 use std::time::Duration;
 

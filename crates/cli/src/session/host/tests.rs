@@ -32,7 +32,7 @@ use crate::session::wire::{self, AddedDataset, Ask, HostAnswer, HostFrame};
 const LONG: Duration = Duration::from_mins(10);
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What the tools have been through.
+/// Log of the calls that the tools received.
 #[derive(Debug)]
 struct Log {
     running: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What clients of both revisions get at one address.
+//! Answers to clients of both revisions at one address.
 
 use cellblock_testkit::wait::until_ok;
 use rmcp::model::{CallToolResponse, GetTaskParams, ReadResourceRequestParams, TaskPayload};

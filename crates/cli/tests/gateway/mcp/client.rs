@@ -55,7 +55,7 @@ impl ClientHandler for Client {
 }
 
 impl Client {
-    /// What it was told of progress, in one text.
+    /// Returns the progress messages that it received, in one text.
     pub(super) fn heard(&self) -> String {
         self.told.lock().clone()
     }
@@ -120,7 +120,7 @@ pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Valu
     result.structured_content.unwrap()
 }
 
-/// What a model reads of a call that must fail.
+/// Returns the text that a model reads for a call that must fail.
 pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:#?}");

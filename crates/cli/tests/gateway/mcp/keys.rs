@@ -19,7 +19,7 @@ fn create(place: &Place, name: &str, more: &[&str]) -> String {
     made.stdout.trim_end().to_owned()
 }
 
-/// What a client says of a server that does not let it in.
+/// Returns the words of a client about a server that does not let it in.
 async fn said(server: &Server, key: Option<&str>) -> Vec<String> {
     let mut said = Vec::new();
     for revision in revisions() {
