@@ -1,4 +1,5 @@
-//! Who calls. Each dialect finds the secret where its clients put it, and the program around says whose it is.
+//! Authentication of callers. Each dialect finds the secret where its clients put it, and the program around
+//! says whose it is.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -33,7 +34,7 @@ pub trait Doorkeeper: fmt::Debug + Send + Sync {
     }
 }
 
-/// Why nobody is let in, as a fragment for the dialect's own form of an error.
+/// Reason that nobody is let in, as a fragment for the dialect's own form of an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoEntry {
     /// There is no secret, and one is needed; status 401.

@@ -1,4 +1,5 @@
-//! What went wrong around a session: its kind, a status, and words for the client. Each dialect has a form of its own for it.
+//! Error around a session: its kind, a status, and words for the client. Each dialect has its own form for
+//! it.
 
 use axum::http::StatusCode;
 use cellblock_interpreter::Error;
@@ -12,12 +13,12 @@ use cellblock_interpreter::session::processes::ProcessError;
 use crate::door::NoEntry;
 use crate::host::DialectError;
 
-/// Why a request is not served.
+/// Reason that a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DialectFault {
     pub(crate) kind: DialectFaultKind,
     pub(crate) status: StatusCode,
-    /// What its reader may know of it.
+    /// Message that its reader may see.
     pub(crate) message: String,
     /// Seconds after which the request may succeed.
     pub(crate) retry_after: Option<u64>,

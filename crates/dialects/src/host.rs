@@ -1,4 +1,4 @@
-//! What dialects share: who calls, what that may use, and how its sessions are made.
+//! State that dialects share: the caller, what it may use, and how its sessions are made.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::session::{DialectSession, DialectSessions};
 /// Time between two looks whether the key of an open connection is revoked.
 const REVOKED: Duration = Duration::from_secs(2);
 
-/// What dialects share. Clones share it.
+/// State that dialects share. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DialectHost(Arc<DialectTerms>);
 
-/// What the program around gives to dialects.
+/// Terms that the program around gives to dialects.
 #[derive(Debug)]
 pub struct DialectTerms {
     /// Makes the sandboxes.
@@ -54,9 +54,9 @@ pub struct DialectTerms {
     pub uploads: UploadRoom,
     /// Longest timeout of a cell or a command that a request can set.
     pub max_cell_timeout: Duration,
-    /// What goes on without a client and is waited for at the end.
+    /// Tasks that continue without a client and are waited for at the end.
     pub tasks: TaskTracker,
-    /// What ids of sandboxes begin with, by which another server finds this one, if there may be others.
+    /// Prefix of the ids of sandboxes, by which another server finds this one, if there may be others.
     pub mark: Option<String>,
     /// Canceled when the server begins to stop.
     pub stopping: CancellationToken,
@@ -72,12 +72,12 @@ impl std::ops::Deref for DialectHost {
     }
 }
 
-/// What a dialect wants of a new session.
+/// Properties that a dialect requires of a new session.
 #[derive(Clone, Debug, Default)]
 pub struct SessionWish {
     /// Its id, unique in the dialect.
     pub id: String,
-    /// How long it lives while nobody uses it.
+    /// Idle timeout.
     pub idle: Duration,
     /// The network that it is to have; the caller's and the server's may be narrower.
     pub network: NetworkPolicy,
@@ -91,7 +91,7 @@ pub struct SessionWish {
     pub setup: Vec<SetupSnippet>,
 }
 
-/// Why a session cannot be made or used. Each dialect has a form of its own for it.
+/// Reason that a session cannot be made or used. Each dialect has its own form for it.
 #[derive(Debug, thiserror::Error)]
 pub enum DialectError {
     /// The caller is not let in; status 401, 403 or 503.

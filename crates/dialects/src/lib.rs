@@ -61,7 +61,7 @@ pub struct Served {
 pub struct DialectListener {
     /// The listener.
     pub listener: TcpListener,
-    /// What is served there.
+    /// Routes that are served there.
     pub routes: Router,
 }
 
@@ -82,7 +82,7 @@ pub struct DialectRoutes {
 pub struct DialectListenError {
     /// The address.
     pub address: SocketAddr,
-    /// Why not.
+    /// Reason of the failure.
     pub source: io::Error,
 }
 

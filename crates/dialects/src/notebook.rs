@@ -1,11 +1,11 @@
-//! How notebooks see a cell: why it did not complete, and whether its last value is its result.
+//! Cell as notebooks see it: why it did not complete, and whether its last value is its result.
 
 use cellblock_interpreter::Output;
 use cellblock_interpreter::execution::{Execution, Outcome};
 
 use crate::shown::Raised;
 
-/// Why a cell did not complete.
+/// Returns the reason that a cell did not complete.
 pub(crate) fn raised(execution: &Execution) -> Option<Raised> {
     let exception = execution.outputs.iter().rev().find_map(|output| match output {
         Output::Exception(raised) => Some(Raised::from(raised)),

@@ -1,4 +1,4 @@
-//! Which dialects are served, and how.
+//! Options of the dialects that are served.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

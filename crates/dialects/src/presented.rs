@@ -1,4 +1,4 @@
-//! What a request presents of who sends it.
+//! Credentials that a request presents.
 
 use std::net::SocketAddr;
 

@@ -20,9 +20,9 @@ pub(crate) struct Reading {
     session: Session,
     /// Id of the process.
     pub(crate) id: String,
-    /// Where the next part begins.
+    /// Offset of the next part.
     offset: u64,
-    /// What was read and is not passed on yet.
+    /// Parts that were read and are not passed on yet.
     parts: VecDeque<(ProcessStream, Vec<u8>)>,
     eof: bool,
 }

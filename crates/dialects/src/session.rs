@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 pub struct DialectSession<T> {
     /// The session.
     pub session: Session,
-    /// What the dialect keeps.
+    /// Data that the dialect keeps with the session.
     pub kept: T,
     pub(crate) idle: Duration,
     pub(crate) _permit: Permit,

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum size of an answer; pictures have up to 10 MiB, and text up to 1 Mi characters, which JSON may write with six bytes each.
 const MAX_ANSWER: usize = 12 << 20;
 
-/// What the program answers.
+/// Answer of the program.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
@@ -28,7 +28,7 @@ enum Answer {
     Error { status: u16, detail: String },
 }
 
-/// What came of an operation: its answer, and bytes if it is a picture.
+/// Result of an operation: its answer, and bytes if it is a picture.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) answer: Value,

@@ -12,11 +12,11 @@ use crate::fault::{DialectFault, DialectFaultKind};
 /// Characters of a value that an error repeats.
 const MAX_SHOWN: usize = 100;
 
-/// Why a request fails.
+/// Reason that a request fails.
 #[derive(Clone, Debug)]
 pub(super) struct Problem(pub(super) DialectFault);
 
-/// What a route answers.
+/// Answer of a route.
 pub(super) type Answer<T> = Result<T, Problem>;
 
 impl Problem {

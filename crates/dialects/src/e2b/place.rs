@@ -1,4 +1,4 @@
-//! Which sandbox and port a request is for.
+//! Sandbox and port that a request is for.
 
 use axum::extract::FromRequestParts;
 use axum::http::header::HOST;
@@ -17,7 +17,7 @@ pub(super) const ENVD: u16 = 49983;
 /// Port of the interpreter.
 pub(super) const CODE: u16 = 49999;
 
-/// What ids of sandboxes begin with.
+/// Prefix of the ids of sandboxes.
 pub(super) const ID: &str = "i";
 
 /// Says that a request came to an address of debug mode, with its port.
@@ -28,7 +28,7 @@ pub(super) struct DebugPort(pub(super) u16);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnHost;
 
-/// Who calls the control API.
+/// Caller of the control API.
 #[derive(Debug)]
 pub(super) struct Caller(pub(super) Owner);
 

@@ -1,4 +1,4 @@
-//! What E2B knows of a sandbox, beside its session.
+//! State of E2B about a sandbox, in addition to its session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::session::DialectSession;
 /// A sandbox in use.
 pub(super) type HeldSandbox = Held<DialectSession<Sandbox>>;
 
-/// What E2B knows of a sandbox.
+/// State of E2B about a sandbox.
 #[derive(Debug)]
 pub(super) struct Sandbox {
     pub(super) owner: Owner,
@@ -26,7 +26,7 @@ pub(super) struct Sandbox {
     pub(super) started: SystemTime,
     /// Token of the daemon and the interpreter, if the client asked for one.
     pub(super) access: Option<Token>,
-    /// What opens its ports, unless they are public.
+    /// Token that opens its ports, unless they are public.
     pub(super) traffic: Option<Token>,
     /// Network rules with which it was created.
     pub(super) rules: NetworkRules,
@@ -35,7 +35,7 @@ pub(super) struct Sandbox {
     pub(super) daemon: Daemon,
 }
 
-/// How long a sandbox lives.
+/// Lifetime of a sandbox.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Life {
     pub(super) end: SystemTime,
@@ -44,12 +44,12 @@ pub(super) struct Life {
     pub(super) pauses: bool,
     /// Whether a request resumes it.
     pub(super) resumes: bool,
-    /// How long it was to live the last time that somebody said so.
+    /// Last lifetime that a client requested for it.
     pub(super) timeout: Duration,
 }
 
 impl Life {
-    /// How much of it is left.
+    /// Returns the remaining time.
     pub(super) fn left(&self) -> Duration {
         self.end.duration_since(SystemTime::now()).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Clone)]
 pub(super) struct Token(String);
 
-/// What a signed address is for.
+/// Operation that a signed address allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     Read,

@@ -14,7 +14,7 @@ use super::sandbox::{HeldSandbox, Sandbox};
 use crate::host::DialectHost;
 use crate::session::{DialectSession, DialectSessions};
 
-/// How long a sandbox may be paused.
+/// Maximum time for which a sandbox may be paused.
 const PAUSED: Duration = Duration::from_hours(24);
 /// Calls that wait for a sandbox.
 const WAITING: usize = 256;

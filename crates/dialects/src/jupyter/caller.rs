@@ -1,4 +1,5 @@
-//! Who calls: a token in a header or in the address, or the cookie of somebody who logged in with one as password.
+//! Credentials of a caller: a token in a header or in the address, or the cookie of somebody who logged in
+//! with one as password.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -21,14 +22,14 @@ use crate::presented::{header, peer, secret};
 const LOGIN: &str = "cellblock-jupyter";
 /// Name of the cookie that a page of another site cannot read.
 const XSRF: &str = "_xsrf";
-/// How long a login lasts.
+/// Lifetime of a login.
 const LASTS: Duration = Duration::from_hours(24);
 /// Maximum length of a key and of a token.
 const MAX_SECRET: usize = 256;
 /// Maximum number of logins; the oldest end first.
 const MAX_LOGINS: usize = 1024;
 
-/// Who calls.
+/// Caller of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) Owner);
 

@@ -27,7 +27,7 @@ use crate::workspace::{Done, operate, perform};
 /// Root of a kernel's files.
 const ROOT: &str = "/workspace";
 
-/// How much of a file is wanted.
+/// Part of a file to return.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ContentsQuery {
@@ -85,7 +85,7 @@ impl Place {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Where the file's checkpoint is.
+    /// Returns the path of the file's checkpoint.
     pub(super) fn checkpoint(&self) -> String {
         let (folder, name) = self.inside.rsplit_once('/').unwrap_or_default();
         let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));

@@ -16,12 +16,12 @@ use crate::host::DialectHost;
 use crate::notebook::{ends_with_expression, raised};
 use crate::shown::{Raised, ShownOutput, shown};
 
-/// How long the last output is held back: it is the result if the cell ends after it.
+/// Time for which the last output is held back: it is the result if the cell ends after it.
 const HELD_BACK: Duration = Duration::from_millis(100);
 /// Maximum number of expressions that a request can ask for.
 const MAX_EXPRESSIONS: usize = 32;
 
-/// How code ended.
+/// Result of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Fine,

@@ -62,7 +62,7 @@ static ALL: [KernelSpec; 3] = [
     },
 ];
 
-/// What a kernel does, as clients see it.
+/// Activity of a kernel, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Starting,
@@ -71,7 +71,7 @@ pub(super) enum Activity {
     Dead,
 }
 
-/// What is kept beside a session.
+/// Data that is kept with a session.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) spec: &'static KernelSpec,

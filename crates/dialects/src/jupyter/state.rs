@@ -1,4 +1,4 @@
-//! What the routes share: kernels, logins, and the documents that kernels belong to.
+//! State that the routes share: kernels, logins, and the documents that kernels belong to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Jupyter {
         }
     }
 
-    /// When the server was started.
+    /// Returns the time at which the server was started.
     pub(super) fn started(&self) -> &str {
         &self.started
     }

@@ -27,7 +27,7 @@ pub(super) struct Message {
     pub(super) content: Map<String, Value>,
 }
 
-/// How a connection carries messages.
+/// Form in which a connection carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Default,

@@ -1,4 +1,4 @@
-//! Who calls, and whose files a request means.
+//! Caller of a request, and the owner of the files that it means.
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::header::AUTHORIZATION;
@@ -24,7 +24,7 @@ pub(super) struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reader(String);
 
-/// How a request says whose files it means.
+/// Resource by which a request names the files that it means.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Resource {

@@ -22,7 +22,7 @@ const MAX_HINT: usize = 1024;
 /// A conversation's sandbox that does not expire meanwhile.
 pub(super) type HeldConversation = Held<DialectSession<Conversation>>;
 
-/// What is kept beside the session of a conversation.
+/// Data that is kept with the session of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     /// The stored files that each name of the working directory has had, in the order in which it had them. Code may have changed the file

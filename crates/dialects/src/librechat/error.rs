@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::fault::{DialectFault, DialectFaultKind};
 
-/// When a client may try again that has been denied.
+/// Seconds after which a client may retry that has been denied.
 const SOON: u64 = 5;
 
-/// Why a request failed.
+/// Reason that a request failed.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,

@@ -7,7 +7,7 @@ use rustls_pki_types::SubjectPublicKeyInfoDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::Value;
 
-/// What stands before the 32 bytes of an Ed25519 key (RFC 8410).
+/// Bytes before the 32 bytes of an Ed25519 key (RFC 8410).
 const ED25519: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];

@@ -13,7 +13,7 @@ use super::jwk::PublicKey;
 
 /// Maximum time between a token's making and its end, in seconds.
 const LIFETIME: i64 = 300;
-/// How far the clocks of both servers may be apart, in seconds.
+/// Maximum difference between the clocks of both servers, in seconds.
 const SKEW: i64 = 30;
 /// Maximum length of a token.
 const MAX_TOKEN: usize = 16 * 1024;

@@ -36,7 +36,7 @@ impl Default for LibreChatOptions {
     }
 }
 
-/// Who signs tokens, and for whom.
+/// Issuer of tokens, and their audience.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "LibreChatJwt")]
 #[serde(default, deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! What a run leaves: files in a storage session of the caller, and words.
+//! Outputs of a run: files in a storage session of the caller, and words.
 
 use cellblock_interpreter::Output;
 use cellblock_interpreter::execution::{Execution, Outcome};
@@ -186,7 +186,7 @@ fn inherited(input: &Input) -> Value {
     entry
 }
 
-/// What a run wrote to stderr with why it failed, and a message for its user.
+/// Returns what a run wrote to stderr with the reason that it failed, and a message for its user.
 pub(super) fn words(execution: &Execution) -> (String, Option<String>) {
     let mut stderr = redrawn(&execution.stderr.text).into_owned();
     let mut add = |text: &str| {

@@ -28,7 +28,7 @@ pub(super) const TOOLS: &str = "tools";
 const TOGETHER: Duration = Duration::from_millis(25);
 /// Maximum number of calls in one round.
 const MAX_CALLS: usize = 100;
-/// How long a program waits for its client.
+/// Maximum time for which a program waits for its client.
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);
 /// Maximum number of programs that wait, of one owner.
 const MAX_WAITING: usize = 32;
@@ -65,7 +65,7 @@ pub(super) struct Program {
     /// The calls that it waits for.
     pub(super) pending: HashMap<String, oneshot::Sender<ToolResult>>,
     pub(super) calls: mpsc::Receiver<ToolCall>,
-    /// What came of it.
+    /// Receiver of its result.
     pub(super) done: oneshot::Receiver<Result<Value, Problem>>,
     /// Number of calls until now.
     pub(super) count: usize,
@@ -84,7 +84,7 @@ pub(super) struct ToolCall {
 /// A result of a tool, or its failure.
 pub(super) type ToolResult = Result<Value, String>;
 
-/// What a program does next.
+/// Next action of a program.
 #[derive(Debug)]
 pub(super) enum Next {
     /// It waits for these calls.

@@ -30,7 +30,7 @@ pub(super) struct Input {
     pub(super) name: String,
     pub(super) session: String,
     pub(super) file: StoredFile,
-    /// What the client said of it, which it reads again.
+    /// Description that the client gave of it, which it reads again.
     pub(super) given: InputFile,
 }
 
@@ -205,7 +205,7 @@ pub(super) fn cells(language: Language, code: String, arguments: &[String]) -> V
     vec![cell(code).with_argv(name.chain(arguments.iter().cloned()).collect())]
 }
 
-/// How long a run may take.
+/// Returns the maximum time of a run.
 pub(super) fn timeout(state: &State, milliseconds: Option<f64>) -> Result<Duration, Problem> {
     let most = state.host.max_cell_timeout;
     let Some(given) = milliseconds else {

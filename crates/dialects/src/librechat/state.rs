@@ -1,4 +1,4 @@
-//! What the routes share.
+//! State that the routes share.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::storage::Storage;
 use crate::host::DialectHost;
 use crate::session::DialectSessions;
 
-/// What the routes share. Clones share it.
+/// State that the routes share. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct State(Arc<Shared>);
 

@@ -33,7 +33,7 @@ pub(super) struct OpenTerminal {
     making: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What is kept beside a chat's sandbox.
+/// Data that is kept with a chat's sandbox.
 #[derive(Debug)]
 pub(super) struct Chat {
     cwd: Mutex<String>,
@@ -45,7 +45,7 @@ pub(super) struct Chat {
 /// A chat's sandbox.
 pub(super) type HeldChat = Held<DialectSession<Chat>>;
 
-/// Who calls, and for which chat.
+/// Caller of a request, and the chat that it is for.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) owner: Owner,

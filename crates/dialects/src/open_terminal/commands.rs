@@ -24,7 +24,7 @@ use super::problem::Problem;
 const MAX_SECONDS: f64 = 300.0;
 /// Maximum number of bytes of output in an answer.
 const MAX_SHOWN: usize = 256 * 1024;
-/// How long the end of a killed process is waited for.
+/// Maximum wait for the end of a killed process.
 const ENDING: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -51,7 +51,7 @@ pub(super) struct ExecQuery {
 pub(super) struct StatusQuery {
     /// Seconds to wait for the command to end, at most 300; by default none.
     wait: Option<f64>,
-    /// Where to begin: `next_offset` of the answer before, so that only new output is returned.
+    /// Offset at which to begin: `next_offset` of the answer before, so that only new output is returned.
     #[serde(default)]
     #[param(required = false)]
     offset: u64,

@@ -1,4 +1,5 @@
-//! What a model types into a command: text with escape sequences, and the keys that a terminal would make signals of.
+//! Input that a model types into a command: text with escape sequences, and the keys that a terminal would
+//! make signals of.
 
 /// A part of what is typed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ pub struct OpenTerminalOptions {
     /// Network of sandboxes, `none`, `loopback` or `egress`; at most what the server and the key allow.
     #[schemars(with = "String")]
     pub network: NetworkPolicy,
-    /// How long `run_command` waits for a command if the model does not say so.
+    /// Time for which `run_command` waits for a command if the model gives none.
     #[serde(with = "Time")]
     pub default_wait: Duration,
     /// Text for models, in addition to what a server of this kind says of itself.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::fault::DialectFault;
 
-/// Why a request is not served.
+/// Reason that a request is not served.
 #[derive(Debug)]
 pub(super) struct Problem(pub(super) DialectFault);
 

@@ -22,7 +22,7 @@ use super::notebooks;
 use super::problem::Problem;
 use crate::attended::attended;
 
-/// Where pictures go that a cell shows.
+/// Directory for pictures that a cell shows.
 const PICTURES: &str = "/workspace/outputs";
 /// Tokens of text for what a cell displays, and for each of its streams.
 const TOKENS: usize = 4000;

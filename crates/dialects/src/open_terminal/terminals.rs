@@ -34,7 +34,7 @@ const SIZE: TerminalSize = TerminalSize {
     rows: 24,
     columns: 80,
 };
-/// How long the first message is waited for.
+/// Maximum wait for the first message.
 const FIRST: Duration = Duration::from_secs(10);
 /// Maximum number of bytes in one message.
 const PART: u64 = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Who calls: an owner by its key, or one sandbox by its token.
+//! Caller of a request: an owner by its key, or one sandbox by its token.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::HeaderMap;

@@ -27,12 +27,12 @@ use super::terminals::Terminals;
 use crate::bounded::BoundedDescription;
 use crate::host::SessionWish;
 
-/// How much longer than a sandbox its session may be idle: its own end comes first.
+/// Time for which a session may be idle longer than its sandbox: its own end comes first.
 const AFTERWARDS: Duration = Duration::from_hours(1);
 /// Maximum number of entries of `metadata`, and of `env`.
 pub(super) const ENTRIES: usize = 256;
 
-/// What a client remembers of a sandbox, by names.
+/// Metadata that a client stores with a sandbox, by names.
 pub(super) type SandboxMetadata = BoundedDescription<BTreeMap<String, String>>;
 
 /// A sandbox to make. Fields that other providers need and that change nothing here are not read.

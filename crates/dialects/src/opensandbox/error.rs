@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::fault::{DialectFault, DialectFaultKind};
 
-/// Why a request failed.
+/// Reason that a request failed.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Events that wait for a client.
 const WAITING: usize = 64;
-/// How long a client may read nothing while events wait for it.
+/// Maximum time for which a client may read nothing while events wait for it.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often a quiet stream says that it is there, which finds out clients that are gone.
+/// Interval of the signs of life in a quiet stream, which detect clients that are gone.
 const BEAT: Duration = Duration::from_secs(10);
 /// Number of bytes without a line break that are sent all the same.
 const LONG_LINE: usize = 64 * 1024;

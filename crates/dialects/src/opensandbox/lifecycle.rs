@@ -27,7 +27,7 @@ const PAGE: usize = 20;
 /// Maximum number of sandboxes in one page of a list.
 const MAX_PAGE: usize = 200;
 
-/// When a sandbox is to end.
+/// Request for another end of a sandbox.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RenewRequest {
@@ -299,7 +299,7 @@ fn conflict(code: &'static str, message: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, code, message)
 }
 
-/// Which sandboxes a client lists.
+/// Filter of the sandboxes that a client lists.
 #[derive(Debug)]
 struct Wanted {
     page: usize,

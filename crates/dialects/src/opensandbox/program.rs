@@ -10,7 +10,7 @@ use super::error::Problem;
 
 /// Answers one request, which is its argument, with one line of JSON.
 const PROGRAM: &str = include_str!("tree.py");
-/// How long an answer may take.
+/// Maximum time for an answer.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Maximum size of an answer.
 const MAX_ANSWER: usize = 8 << 20;

@@ -1,4 +1,4 @@
-//! What runs in a sandbox and can be interrupted by its id.
+//! Programs that run in a sandbox and can be interrupted by their ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;

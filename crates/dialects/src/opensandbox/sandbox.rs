@@ -26,7 +26,7 @@ pub(super) type HeldSandbox = Held<DialectSession<Sandbox>>;
 /// A sandbox of the registry.
 pub(super) type ResidentSandbox = Arc<Resident<DialectSession<Sandbox>>>;
 
-/// What the routes share.
+/// State that the routes share.
 #[derive(Clone, Debug)]
 pub(super) struct State(Arc<Shared>);
 
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     owners: Mutex<HashMap<String, String>>,
 }
 
-/// What is kept beside the session of a sandbox.
+/// Data that is kept with the session of a sandbox.
 #[derive(Debug)]
 pub(super) struct Sandbox {
     /// Opens this sandbox, and nothing else.

@@ -161,7 +161,7 @@ pub(super) async fn delete(opened: Opened, Path((_, id)): Path<(String, String)>
     Ok(())
 }
 
-/// How a command of a shell ended.
+/// End of a command of a shell.
 #[derive(Debug)]
 enum End {
     /// With this exit code.
@@ -195,7 +195,7 @@ async fn perform(
     Ok(End::Command(sides[0].code.unwrap_or_default()))
 }
 
-/// What a shell reads for a command: it prints a mark to both streams after it.
+/// Returns the script that a shell reads for a command: it prints a mark to both streams after it.
 fn script(request: &RunRequest, mark: &str) -> String {
     let code = STANDARD.encode(&request.command);
     let enter = request

@@ -96,7 +96,7 @@ struct Shell {
 #[serde(default)]
 pub(super) struct TerminalRequest {
     cwd: Option<BoundedName>,
-    /// What runs instead of a shell.
+    /// Command that runs instead of a shell.
     command: Option<BoundedDescription<String>>,
 }
 
@@ -123,7 +123,7 @@ struct Told {
     signal: String,
 }
 
-/// How a connection ends: the last text message, and the reason.
+/// End of a connection: the last text message, and the reason.
 #[derive(Debug, Default)]
 struct End {
     last: Option<Value>,

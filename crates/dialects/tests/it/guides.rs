@@ -1,4 +1,4 @@
-//! What the guides and the compose file tell readers to configure.
+//! Configurations in the guides and the compose file.
 
 use cellblock_dialects::DialectsOptions;
 use cellblock_testkit::workspace_root;

@@ -27,7 +27,8 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a request waits for a sandbox: another program of tests may keep the processors busy.
+/// Maximum time for which a request waits for a sandbox: another program of tests may keep the processors
+/// busy.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The interpreter's tasks live here, so it must outlive each test.
@@ -63,7 +64,7 @@ async fn interpreter() -> Interpreter {
 /// The key of Ann, and that of Bob.
 pub(crate) const KEYS: [(&str, &str); 2] = [("ck_ann", "ann"), ("ck_bob", "bob")];
 
-/// Who has a key of a server.
+/// Holders of a server's keys.
 #[derive(Clone, Debug)]
 pub(crate) enum KeyRing {
     /// Everybody is one owner.
@@ -347,7 +348,7 @@ pub(crate) async fn suite(judge: &str, client_name: &str, module: &str, server: 
     .await;
 }
 
-/// What tests do with a request.
+/// Requests of tests.
 pub(crate) trait Ask {
     /// Sends it.
     async fn sent(self) -> Response;

@@ -35,7 +35,7 @@ use crate::decoder::TextDecoder;
 const BEAT: Duration = Duration::from_secs(5);
 /// Lines that wait for the client; beyond that the cell waits.
 const LINES: usize = 64;
-/// How long a client may not read. Then its cell is interrupted.
+/// Maximum time for which a client may not read. Then its cell is interrupted.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Deserialize)]

@@ -31,7 +31,7 @@ const PARAMETERS: [&str; 7] = [
     "nextToken",
 ];
 
-/// What a list is to contain.
+/// Filter of a list.
 #[derive(Debug, Default)]
 struct Wanted {
     metadata: BTreeMap<String, String>,

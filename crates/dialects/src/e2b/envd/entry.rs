@@ -1,4 +1,4 @@
-//! What a sandbox says about a file. It is an allegation: whatever it is, it has this shape.
+//! Entry of a file, as a sandbox reports it. It is an allegation: whatever it is, it has this shape.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

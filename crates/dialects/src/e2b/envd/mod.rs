@@ -32,7 +32,7 @@ use started::Started;
 use surveyor::Surveyor;
 use watch::Watchers;
 
-/// What the daemon of a sandbox keeps.
+/// State of a sandbox's daemon.
 #[derive(Debug, Default)]
 pub(super) struct Daemon {
     surveyor: Surveyor,

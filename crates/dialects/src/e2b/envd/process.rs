@@ -26,7 +26,7 @@ use super::user::USER;
 use crate::bounded::{BoundedDescription, BoundedName};
 use crate::process::{Reading, ended, kill};
 
-/// How long a process that is killed may take to end.
+/// Maximum time that a process may take to end after it is killed.
 const KILLED: Duration = Duration::from_secs(5);
 
 /// A request of any method; each uses its own fields.

@@ -21,7 +21,7 @@ pub(super) struct Config {
     pub(super) cwd: Option<String>,
 }
 
-/// Which process a request is about.
+/// Selector of the process that a request is about.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Selector {

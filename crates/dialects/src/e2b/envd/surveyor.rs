@@ -13,7 +13,7 @@ use super::connect::{Called, Fault};
 
 /// The program.
 const PROGRAM: &str = include_str!("surveyor.py");
-/// How long an answer may take. A tree that takes longer to walk is too large to be answered.
+/// Maximum time for an answer. A tree that takes longer to walk is too large to be answered.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of an answer. The program's own are shorter; these are what code can make of it.
 const MOST: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub(super) struct Surveyor(Mutex<Option<Program>>);
 struct Program {
     /// Its id among the session's processes.
     id: String,
-    /// How much of its output has been read.
+    /// Number of bytes of its output that have been read.
     read: u64,
     /// Number of the last question.
     last: u64,
@@ -66,7 +66,7 @@ impl Surveyor {
     }
 }
 
-/// Why there is no answer.
+/// Reason that there is no answer.
 enum Ended {
     Late,
     Gone(String),

@@ -14,7 +14,7 @@ struct Socket {
     messages: tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>,
     /// Bytes of stdout, of stderr, and of what was written before, with their first byte as a message has it.
     seen: [Vec<u8>; 4],
-    /// Where to go on after what was written before.
+    /// Offset at which to continue after what was written before.
     next: u64,
     /// Text messages.
     told: Vec<Value>,
