@@ -62,7 +62,7 @@ pub(super) enum Failure {
     #[error("returned HTTP status {status}{}", hint(*status, *retry_after))]
     Status {
         status: u16,
-        /// When the server permits another request.
+        /// Time until the server permits another request.
         retry_after: Option<Duration>,
     },
     /// The server rejected a request.

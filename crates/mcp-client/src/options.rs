@@ -51,11 +51,11 @@ pub struct ServerOptions {
     /// Maximum size of a result.
     #[serde(with = "Size")]
     pub max_result: u64,
-    /// Who may call the server's tools: the model, code, or both.
+    /// Callers of the server's tools: the model, code, or both.
     pub offer: OfferPolicy,
 }
 
-/// Who may call the tools of a server.
+/// Callers of the tools of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferPolicy {

@@ -155,7 +155,7 @@ impl ToolServers for RequestedServers {
     }
 }
 
-/// What to remove of a header's value: all of it, and what follows the name of a scheme.
+/// Returns the parts of a header's value to remove: all of it, and what follows the name of a scheme.
 fn secrets(value: &str) -> impl Iterator<Item = &str> {
     let credentials = value.split_once(' ').map(|(_, credentials)| credentials);
     std::iter::once(value).chain(credentials)

@@ -19,7 +19,7 @@ const REVISION: &str = "mcp-protocol-version";
 /// The header that names a conversation.
 pub(crate) const CONVERSATION: &str = "mcp-session-id";
 
-/// What a client and its requests have in common.
+/// State that a client and its requests have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct McpConversation {
     owner: Owner,

@@ -17,7 +17,7 @@ const SHOW_IMAGES: [&str; 5] = [
     "mcp-inspector",
 ];
 
-/// Which clients get charts and pictures as images.
+/// Clients that get charts and pictures as images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageDisplay {

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use crate::refusal::Refusal;
 
-/// Why an interpreter could not be started.
+/// Reason that an interpreter could not be started.
 pub type StartError = Box<dyn Error + Send + Sync>;
 
 type Start = Box<dyn Fn() -> BoxFuture<'static, Result<Interpreter, StartError>> + Send + Sync>;

@@ -1,4 +1,4 @@
-//! How a server is set up.
+//! Options of a server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,8 +37,8 @@ pub struct Options {
     /// Idle timeout of a session.
     #[serde(with = "Time")]
     pub idle_timeout: Duration,
-    /// What happens to a session after its idle timeout: `end`, or `hibernate`, which frees its memory and keeps its files, and with
-    /// the backends `gvisor` and `microvm` also its variables.
+    /// Action at the idle timeout of a session: `end`, or `hibernate`, which frees its memory and keeps its
+    /// files, and with the backends `gvisor` and `microvm` also its variables.
     pub on_idle: OnIdle,
     /// Time after which a session ends that was hibernated because it was idle.
     #[serde(with = "Time")]
@@ -48,15 +48,14 @@ pub struct Options {
     /// Maximum number of sessions at a time per key. Beyond it, the idle session of that key that was not used for the longest
     /// time makes room.
     pub max_sessions_per_key: usize,
-    /// Which clients get charts and pictures as images, after the text: `auto` (those that are known to show images to their
-    /// model: Claude, Claude Code, Cursor, VS Code and the Inspector), `always` or `never`. Most others put images into the
-    /// model's text, or drop them.
+    /// Clients that get charts and pictures as images, after the text: `auto` (those that are known to show
+    /// images to their model: Claude, Claude Code, Cursor, VS Code and the Inspector), `always` or `never`.
+    /// Most others put images into the model's text, or drop them.
     pub images: ImageDisplay,
     /// Add links to files and outputs after the text. Their URIs are in the text and in the structured content anyway, and some
     /// frameworks fail on links.
     pub links: bool,
-    /// How long a call may run before a client that supports tasks gets a task instead of the
-    /// result.
+    /// Maximum time of a call before a client that supports tasks gets a task instead of the result.
     #[serde(with = "Time")]
     pub task_after: Duration,
     /// Read-only files in `/tmp/data` of every session, by their name there without an extension.
@@ -82,7 +81,8 @@ pub struct Options {
     /// Maximum timeout that a call can set.
     #[serde(skip)]
     pub max_cell_timeout: Duration,
-    /// What the backend of its sessions lacks: checkpoints, tries and forks have tools only where it has them.
+    /// Features that the backend of its sessions lacks: checkpoints, tries and forks have tools only where it
+    /// has them.
     #[serde(skip)]
     pub lacks: &'static [Lack],
     /// Asked before a session is made and code is run.
@@ -124,7 +124,7 @@ impl Options {
         Some((kind, tool.name))
     }
 
-    /// What the toolsets of this session are granted.
+    /// Returns the terms that the toolsets of this session are granted.
     pub(crate) fn terms(&self, session: &str) -> ToolsetTerms {
         ToolsetTerms {
             owner: session.to_owned(),

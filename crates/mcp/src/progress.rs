@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Pieces of output that may wait; a client that reads more slowly misses some, and the call goes on.
 const WAITING: usize = 256;
-/// How long pieces are gathered for one notification.
+/// Time for which pieces are gathered for one notification.
 const GATHERED: Duration = Duration::from_millis(100);
 /// Interval of progress notifications for a silent call, so that clients that wait for progress
 /// keep waiting.
@@ -20,7 +20,7 @@ const ALIVE: Duration = Duration::from_secs(5);
 const TOKENS: usize = 500;
 /// Maximum number of bytes in one notification; of longer output, the end is sent.
 const BYTES: usize = 64 * 1024;
-/// How long the last notification may take.
+/// Maximum time of the last notification.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Tells a client what its call writes, if it asked for that.

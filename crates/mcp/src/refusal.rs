@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use cellblock_interpreter::hosting::Denied;
 
-/// Why a call did nothing, and what to do about it. It is an answer of the tool, not an error of the protocol: models do not get to see
-/// those.
+/// Reason that a call did nothing, and what to do about it. It is an answer of the tool, not an error of the
+/// protocol: models do not get to see those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) message: String,
@@ -47,7 +47,7 @@ impl From<LoadError> for Refusal {
 }
 
 impl From<Error> for Refusal {
-    /// What is not the caller's to repair may name the host's paths, and stays in the log.
+    /// Hides errors that the caller cannot repair; they may name the host's paths, and stay in the log.
     fn from(error: Error) -> Self {
         let log = |what| tracing::warn!(error = &error as &dyn StdError, what);
         match (error.blame(), error.retry()) {

@@ -35,7 +35,7 @@ use cellblock_interpreter::hosting::Owner;
 
 /// Milliseconds for which what never changes while a server runs may be kept.
 const FRESH: u64 = 300_000;
-/// How long calls may take to end that were interrupted.
+/// Maximum time in which interrupted calls end.
 const LAST: Duration = Duration::from_secs(3);
 /// Note for a call that the server's end has stopped.
 const STOPPING: &str =
@@ -58,7 +58,7 @@ pub struct Server {
 /// Tells who makes a request.
 pub(crate) type OwnerOf = Arc<dyn Fn(&::http::request::Parts) -> Option<Owner> + Send + Sync>;
 
-/// Who may ask.
+/// Callers that may use a server.
 #[derive(Clone)]
 pub(crate) enum Access {
     /// The client at the other end of the connection.
@@ -378,7 +378,7 @@ fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
             .is_some_and(|it| it.supports_tasks())
 }
 
-/// Where a page of a list begins.
+/// Returns the index of a page's first entry.
 fn begin_of_page(request: Option<PaginatedRequestParams>) -> Result<usize, ErrorData> {
     match request.and_then(|request| request.cursor) {
         None => Ok(0),

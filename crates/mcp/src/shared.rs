@@ -1,10 +1,10 @@
-//! What tools, resources and prompts share.
+//! State that tools, resources and prompts share.
 
 use crate::engine::LazyInterpreter;
 use crate::options::Options;
 use crate::sessions::McpSessions;
 
-/// What runs code, and the sessions in which it runs.
+/// Engine that runs code, and the sessions in which it runs.
 #[derive(Debug)]
 pub(crate) struct McpShared {
     pub(crate) engine: LazyInterpreter,

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
 
-/// Why a connection over stdio ended otherwise than in order.
+/// Reason that a connection over stdio ended otherwise than in order.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StdioError {

@@ -12,9 +12,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use cellblock_interpreter::hosting::Owner;
 
-/// How long a task may run, and how long its answer is kept afterwards, where cells do not run longer.
+/// Maximum time of a task, and the time for which its answer is kept afterwards, if cells do not run longer.
 const KEPT: Duration = Duration::from_mins(15);
-/// How often clients are advised to ask.
+/// Interval at which clients are advised to poll.
 const POLL: Duration = Duration::from_secs(1);
 
 /// A call at work, away from the request that began it.

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 const ARTIFACTS: &str = "cellblock://artifacts/";
 const SESSIONS: &str = "cellblock://sessions/";
 const PROJECTS: &str = "cellblock://projects/";
-/// What stands for itself in a URI's path.
+/// Characters that a URI's path contains literally.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -28,7 +28,7 @@ pub(crate) const DATASET_TEMPLATE: &str = "cellblock://sessions/{session}/datase
 /// The template of published datasets.
 pub(crate) const PUBLISHED_TEMPLATE: &str = "cellblock://projects/{project}/datasets/{slug}";
 
-/// What a URI names.
+/// Object that a URI names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Artifact(ArtifactId),
@@ -58,7 +58,7 @@ pub(crate) fn published(project: &str, slug: &str) -> String {
     format!("{PROJECTS}{project}/datasets/{slug}")
 }
 
-/// What it names; nothing, if it is none of these URIs.
+/// Parses a URI; returns nothing if it is none of these.
 pub(crate) fn parse(uri: &str) -> Option<Named> {
     if let Some(id) = uri.strip_prefix(ARTIFACTS) {
         return id.parse().ok().map(Named::Artifact);

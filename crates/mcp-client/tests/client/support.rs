@@ -94,7 +94,7 @@ pub(crate) async fn result(server: &ForeignServer, tool: &str, arguments: Value)
     }
 }
 
-/// Why a call of `work` failed.
+/// Returns the reason that a call of `work` failed.
 pub(crate) async fn refused(server: &ForeignServer) -> String {
     refused_with(server, json!({})).await
 }

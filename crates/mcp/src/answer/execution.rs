@@ -87,7 +87,7 @@ fn first_line(outcome: &str, error: &CellFailure) -> String {
     format!("{kind}{message}").chars().take(FIRST_LINE).collect()
 }
 
-/// What stands below the outputs.
+/// Returns the text below the outputs.
 fn end(ran: &RanCell) -> String {
     let mut lines = Vec::new();
     if !ran.fetch_log.is_empty() {

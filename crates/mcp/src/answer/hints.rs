@@ -1,11 +1,12 @@
-//! What to try after a cell that did not complete.
+//! Hints after a cell that did not complete.
 
 use cellblock_interpreter::Execution;
 use cellblock_interpreter::execution::{Outcome, Resource};
 use cellblock_interpreter::limits::NetworkPolicy;
 use cellblock_interpreter::output::Exception;
 
-/// What to try. The outcome's own note, if there is one, has said what became of variables.
+/// Returns a hint for the next attempt. The outcome's own note, if there is one, has said what became of
+/// variables.
 pub(super) fn after(execution: &Execution, raised: Option<&Exception>) -> String {
     let hint = match &execution.outcome {
         Outcome::Completed => "",

@@ -1,4 +1,4 @@
-//! What a call answers: one text for a model within a budget, and the same as data.
+//! Answer of a call: one text for a model within a budget, and the same as data.
 //!
 //! Many clients show a model only the first block, only text, or only the data, so each of the two says everything. Images and links
 //! follow the text where the client shows them.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What came of a cell.
+/// Result of a cell.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Ran")]
 pub(crate) struct RanCell {
@@ -16,18 +16,18 @@ pub(crate) struct RanCell {
     pub(crate) session_id: String,
     /// The cell's number in its session, from 1.
     pub(crate) cell: u64,
-    /// How it ended. Only `completed` means that all of the code ran.
+    /// Outcome of the cell. Only `completed` means that all of the code ran.
     #[schemars(extend("enum" = ["completed", "raised", "interrupted", "kernel_lost", "limit_exceeded", "rejected"]))]
     pub(crate) outcome: String,
-    /// What became of the session's variables.
+    /// State of the session's variables.
     pub(crate) variables: VariablesState,
-    /// How long it ran, in milliseconds.
+    /// Duration in milliseconds.
     pub(crate) duration_ms: f64,
-    /// What was written to stdout; of a long text the middle is left out.
+    /// Text that was written to stdout; of a long text the middle is left out.
     pub(crate) stdout: String,
-    /// What was written to stderr.
+    /// Text that was written to stderr.
     pub(crate) stderr: String,
-    /// What it showed, in order.
+    /// Outputs that it showed, in order.
     pub(crate) outputs: Vec<ShownValue>,
     /// Outputs that were made and are not among `outputs`.
     pub(crate) outputs_left_out: u64,
@@ -37,13 +37,13 @@ pub(crate) struct RanCell {
     pub(crate) files_left_out: u64,
     /// Files that could not be collected, with reasons.
     pub(crate) skipped_files: Vec<SkippedFile>,
-    /// What was noticed about its data.
+    /// Findings about its data.
     pub(crate) findings: Vec<Finding>,
-    /// What it fetched from connectors: each call with its outcome, number of rows, columns, first and last rows, and the artifact
-    /// with the table as Parquet.
+    /// Fetches from connectors: each call with its outcome, number of rows, columns, first and last rows, and
+    /// the artifact with the table as Parquet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) fetch_log: String,
-    /// Why it is not completed.
+    /// Reason that it is not completed.
     pub(crate) error: Option<CellFailure>,
     /// Origins of the variables that it bound or changed, by name, if it has a producer and completed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -62,7 +62,7 @@ pub(crate) struct ShownValue {
     pub(crate) name: Option<String>,
     /// It as text, within a budget.
     pub(crate) text: String,
-    /// How many rows it has.
+    /// Number of rows.
     pub(crate) rows: Option<u64>,
     /// The columns of a table.
     pub(crate) columns: Vec<TableColumn>,
@@ -95,19 +95,19 @@ pub(crate) struct Link {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Why a cell did not complete, and what to do.
+/// Reason that a cell did not complete, and what to do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Failure")]
 pub(crate) struct CellFailure {
     /// The exception's type, where one was raised.
     pub(crate) exception: Option<String>,
-    /// What went wrong.
+    /// Description of the problem.
     pub(crate) message: String,
     /// The line of the code, from 1.
     pub(crate) line: Option<u32>,
-    /// What to try.
+    /// Hint for the next attempt.
     pub(crate) hint: String,
-    /// Why it was refused, one by one.
+    /// Reasons that it was refused, one by one.
     pub(crate) rejections: Vec<Rejection>,
     /// The limit that it ran into.
     pub(crate) limit: Option<Exceeded>,

@@ -25,7 +25,7 @@ pub(crate) struct ShownVariable {
     /// The requested page of its rows or characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<OutputPage>,
-    /// Where it comes from, if a cell with a producer made it.
+    /// Origin of the variable, if a cell with a producer made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<VariableOrigin>,
 }

@@ -35,15 +35,15 @@ pub const REQUEST_HEADERS: [&str; 5] = [
 /// Headers of the protocol that answers have.
 pub const RESPONSE_HEADERS: [&str; 1] = ["mcp-session-id"];
 
-/// How a server is reached.
+/// Options for reaching a server.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// Whether `Host` and `Origin` were checked before a request comes here; the two lists are not looked at then.
     pub checked: bool,
-    /// What `Host` may say, with or without a port; loopback names if there is none.
+    /// Allowed values of `Host`, with or without a port; loopback names if there is none.
     pub allowed_hosts: Vec<String>,
-    /// What `Origin` may say, such as `https://app.example.com:443` or `http://localhost:*`. A request with another one is refused, one without
-    /// passes: browsers send it, other clients do not.
+    /// Allowed values of `Origin`, such as `https://app.example.com:443` or `http://localhost:*`. A request
+    /// with another one is refused, one without passes: browsers send it, other clients do not.
     pub allowed_origins: Vec<String>,
     /// The most bytes of a request.
     pub max_body: usize,

@@ -1,4 +1,4 @@
-//! What a session has beside its sandbox.
+//! State of a session in addition to its sandbox.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

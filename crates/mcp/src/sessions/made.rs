@@ -1,4 +1,4 @@
-//! What a session's calls have made: the artifacts that its owner may read.
+//! Artifacts that a session's calls have made, and that its owner may read.
 
 use std::collections::VecDeque;
 

@@ -31,7 +31,7 @@ use users::SessionUsers;
 
 /// Handles that a refusal lists.
 const LISTED: usize = 20;
-/// How long a session of another owner has to be idle before it makes room.
+/// Minimum idle time of a session of another owner before it makes room.
 const UNUSED: Duration = Duration::from_mins(1);
 
 /// All sessions of a server.
@@ -274,7 +274,8 @@ impl McpSessions {
         self.registry.of(owner.name())
     }
 
-    /// What a model can go on with. It is given no handle that its conversation has not used: that may be another one's.
+    /// Describes the sessions with which a model can continue. It is given no handle that its conversation
+    /// has not used: that may be another one's.
     fn known(&self, conversation: Option<&McpConversation>) -> String {
         let own = conversation.map(|conversation| {
             let mut own = self.of(conversation.owner());

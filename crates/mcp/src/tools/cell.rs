@@ -29,7 +29,7 @@ const FUNCTIONS: &str = "\
     Code can call functions of the host, which return Python values and raise typed errors such as `cellblock.RateLimitError`. `connectors` lists them, `help(FUNCTION)` explains \
     one. Combine calls in one cell and print only what you need: results that are not printed do not enter your context.";
 
-/// What to run.
+/// Code to run.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewCell {
@@ -49,8 +49,8 @@ pub(super) struct NewCell {
     #[serde(default)]
     #[schemars(length(max = 50))]
     pub(super) requirements: Vec<String>,
-    /// What the code belongs to, such as `notebooks/analysis.py`. Variables that it binds or changes have it as their origin; code without
-    /// a producer is scratch work.
+    /// Producer of the code, such as `notebooks/analysis.py`. Variables that it binds or changes have it as
+    /// their origin; code without a producer is scratch work.
     #[serde(default)]
     pub(super) producer: Option<String>,
 }

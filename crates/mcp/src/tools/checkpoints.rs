@@ -10,7 +10,7 @@ use crate::answer::CallAnswer;
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
 
-/// What to keep.
+/// Checkpoint to keep.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keep {
@@ -21,7 +21,7 @@ struct Keep {
     name: Option<String>,
 }
 
-/// Where to go back to.
+/// Checkpoint to go back to.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Back {

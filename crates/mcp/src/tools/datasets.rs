@@ -11,7 +11,7 @@ use crate::answer::{CallAnswer, RanCell};
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
 
-/// Which session.
+/// Session to use.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InSession {
@@ -19,7 +19,7 @@ struct InSession {
     session_id: String,
 }
 
-/// Which dataset.
+/// Dataset to use.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Named {
@@ -29,7 +29,7 @@ struct Named {
     slug: String,
 }
 
-/// What to publish, and under which name.
+/// Data to publish, and its name.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Publication {
@@ -42,13 +42,13 @@ struct Publication {
     /// Title for people.
     #[serde(default)]
     title: Option<String>,
-    /// What the rows are, and where they come from.
+    /// Description of the rows, and of their origin.
     #[serde(default)]
     description: Option<String>,
     /// Words to find it by.
     #[serde(default)]
     tags: Vec<String>,
-    /// What a user of the data has to know.
+    /// Notes that a user of the data has to know.
     #[serde(default)]
     notes: Vec<String>,
 }

@@ -39,7 +39,7 @@ struct Recorded {
     session_id: String,
     /// The name under which code finds it, and which contracts name.
     alias: String,
-    /// What is in it, in short.
+    /// Short description of its contents.
     summary: String,
     /// Its URI, for `resources/read`.
     uri: String,
@@ -84,7 +84,8 @@ pub(super) async fn record(server: &McpShared, call: &mut Call) -> Result<CallAn
     }))
 }
 
-/// Where the first whole number stands that JSON readers keep as a float, as they do with integers beyond 64 bits.
+/// Returns the path of the first whole number that JSON readers keep as a float, as they do with integers
+/// beyond 64 bits.
 fn rounded(value: &Value) -> Option<String> {
     // 2^64, the first integer without an exact form.
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;

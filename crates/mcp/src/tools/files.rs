@@ -19,7 +19,7 @@ use crate::uri::{self, media_type};
 const LISTED: usize = 100;
 /// Characters around the names of a listed file.
 const AROUND: usize = 40;
-/// Where files are that are worth listing.
+/// Directories whose files are worth listing.
 const ROOTS: [&str; 2] = ["/workspace", "/tmp/output"];
 
 /// A file to put into a session.
@@ -29,16 +29,17 @@ struct Upload {
     /// The session's handle; without one a new session is made, and the answer tells its handle.
     #[serde(default)]
     session_id: Option<String>,
-    /// Where it goes: below /workspace/ or /tmp/, or relative to /workspace. Folders that it needs are made.
+    /// Path in the sandbox: below /workspace/ or /tmp/, or relative to /workspace. Folders that it needs are
+    /// made.
     path: String,
     /// Its whole content, at most 5242880 bytes.
     content: String,
-    /// How `content` stands for bytes.
+    /// Encoding of `content`.
     #[serde(default)]
     encoding: Encoded,
 }
 
-/// How a text stands for bytes.
+/// Encoding of bytes as text.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Encoded {
@@ -54,7 +55,7 @@ enum Encoded {
 struct Uploaded {
     /// The session's handle.
     session_id: String,
-    /// Where it is.
+    /// Path of the file.
     path: String,
     /// Its size.
     bytes: u64,
@@ -113,7 +114,7 @@ struct Listed {
     session_id: String,
     /// Files below /workspace and /tmp/output, in the order of their paths, as many as there is room for.
     files: Vec<File>,
-    /// How many there are in all.
+    /// Number of all files.
     total: u64,
     /// Files that were there from the start, read-only.
     datasets: Vec<File>,

@@ -11,7 +11,7 @@ use crate::answer::CallAnswer;
 use crate::refusal::Refusal;
 use crate::shared::McpShared;
 
-/// What to fork.
+/// Session to fork.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Fork {

@@ -17,7 +17,7 @@ use crate::shared::McpShared;
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Which session.
+/// Session to use.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Which {
@@ -30,9 +30,9 @@ struct Which {
 struct Described {
     /// Its handle: pass it as `session_id`.
     session_id: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     created_unix_ms: u64,
-    /// How many cells were run in it.
+    /// Number of cells that were run in it.
     cells: u64,
     /// Whether a call is at work on it.
     busy: bool,
@@ -53,12 +53,12 @@ struct Sessions {
     sessions: Vec<Described>,
 }
 
-/// What was done to a session.
+/// Action that was taken on a session.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Done {
     /// Its handle.
     session_id: String,
-    /// What was done.
+    /// Action that was taken.
     done: &'static str,
 }
 

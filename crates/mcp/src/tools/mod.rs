@@ -47,7 +47,7 @@ pub(crate) struct OfferedTool {
     pub(crate) work: Work,
 }
 
-/// What a call does.
+/// Work of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
     /// It is served here, whatever the toolsets.
@@ -74,7 +74,7 @@ pub(crate) struct Call {
 }
 
 impl OfferedTool {
-    /// What a server offers, in the order in which it is listed.
+    /// Returns the tools that a server offers, in the order in which they are listed.
     pub(crate) fn offered(options: &Options) -> Vec<Self> {
         let kinds = options.toolsets.iter().copied();
         let (cells, others): (Vec<ToolsetKind>, Vec<_>) = kinds.partition(|kind| kind.runs_cells());

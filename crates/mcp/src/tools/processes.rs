@@ -47,13 +47,14 @@ fn workspace() -> String {
     "/workspace".to_owned()
 }
 
-/// What to do with processes.
+/// Action on processes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UseProcess {
     /// The session's handle.
     session_id: String,
-    /// What to do: `list` them all; or with one, read its `output`, send `input`, send a `signal`, or `wait` for its end.
+    /// Action to take: `list` them all; or with one, read its `output`, send `input`, send a `signal`, or
+    /// `wait` for its end.
     action: Action,
     /// ID of the process, such as `p1`; for all actions except `list`.
     #[serde(default)]
@@ -106,7 +107,7 @@ struct UsedProcesses {
     session_id: String,
     /// The process; for `list`, all that are running and the last 64 that have ended.
     processes: Vec<ProcessReport>,
-    /// What it wrote; null for other actions than `output`.
+    /// Output of the process; null for other actions than `output`.
     output: Option<OutputPart>,
 }
 

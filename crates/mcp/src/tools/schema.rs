@@ -150,18 +150,18 @@ mod tests {
 
     #[derive(Deserialize, Serialize, JsonSchema)]
     struct Both {
-        /// How many.
+        /// Number of items.
         #[serde(default)]
         count: Option<u64>,
     }
 
     #[test]
     fn what_may_be_null_is_plain_where_it_is_read_and_an_alternative_where_it_is_written() {
-        let count = json!({"description": "How many.", "type": "integer", "minimum": 0});
+        let count = json!({"description": "Number of items.", "type": "integer", "minimum": 0});
         assert_eq!(read::<Both>()["properties"]["count"], count);
         let written = written::<Both>();
         let count = &written["properties"]["count"];
-        assert_eq!(count["description"], "How many.");
+        assert_eq!(count["description"], "Number of items.");
         assert_eq!(count["anyOf"][0]["type"], "integer");
         assert_eq!(count["anyOf"][1], json!({"type": "null"}));
     }

@@ -19,7 +19,7 @@ use crate::shared::McpShared;
 /// Number of changed names that the text of an answer lists.
 const NAMED: usize = 30;
 
-/// What to try.
+/// Code to try.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Try {
@@ -32,7 +32,7 @@ struct Try {
     timeout_seconds: Option<f64>,
 }
 
-/// What to do with a try.
+/// Decision about a try.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Decide {
@@ -55,7 +55,7 @@ enum Decision {
 struct TriedCell {
     #[serde(flatten)]
     ran: RanCell,
-    /// What differs from the state before it.
+    /// Differences from the state before it.
     changes: TryChanges,
     /// Whether `decide_try` has to be called next. Otherwise the code has ended its sandbox, with everything in it.
     undecided: bool,

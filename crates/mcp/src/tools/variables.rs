@@ -14,7 +14,7 @@ use crate::answer::{self, CallAnswer, ShownVariable};
 use crate::refusal::{Refusal, named};
 use crate::shared::McpShared;
 
-/// Which session.
+/// Session to use.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Session {
@@ -22,7 +22,7 @@ struct Session {
     session_id: String,
 }
 
-/// Which variable.
+/// Variable to show.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Wanted {

@@ -1,8 +1,8 @@
-//! What is expected to fail: lists that only become shorter.
+//! Tests that are expected to fail: lists that only become shorter.
 
 use std::path::PathBuf;
 
-/// How many entries each list has. An entry that was taken out lowers its number here; none is raised.
+/// Number of entries in each list. An entry that was taken out lowers its number here; none is raised.
 const ENTRIES: [(&str, usize); 2] = [("2025-11-25", 8), ("2026-07-28", 14)];
 
 /// The list of a revision.

@@ -1,4 +1,5 @@
-//! What Python has is what arrives, or it is refused by name: random values through `set_result`, aliases, charts and the protocol.
+//! Values of Python arrive as they are, or are refused by name: random values through `set_result`, aliases,
+//! charts and the protocol.
 
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What an owner may have and run, as somebody outside says.
+//! Limits of an owner that a meter outside sets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What is told while a call runs, and how a call is stopped.
+//! Reports while a call runs, and ways to stop it.
 
 use rmcp::model::{ClientRequest, Request};
 use rmcp::service::PeerRequestOptions;

@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-/// How long a request waits for a sandbox: another program of tests may keep the processors busy.
+/// Maximum time for which a request waits for a sandbox: another program of tests may keep the processors
+/// busy.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The interpreter's tasks live here, so it must outlive each test.
@@ -103,7 +104,7 @@ impl ClientHandler for Client {
 }
 
 impl Client {
-    /// What it was told, in one text.
+    /// Returns the messages that it received, in one text.
     pub(crate) fn heard(&self) -> String {
         let told = self.told.lock();
         told.iter().filter_map(|it| it.message.clone()).collect()
@@ -163,7 +164,7 @@ pub(crate) async fn done(client: &Connected, tool: &'static str, arguments: Valu
     result.structured_content.unwrap()
 }
 
-/// What a model reads of a call that must fail.
+/// Returns the text that a model reads for a call that must fail.
 pub(crate) async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> String {
     let result = answer(client, tool, arguments).await;
     assert_eq!(result.is_error, Some(true), "{result:#?}");
