@@ -8,7 +8,7 @@ pub enum ArgumentsError {
     Malformed {
         /// Position of the byte.
         offset: usize,
-        /// What is valid at this position.
+        /// Syntax that is valid at this position.
         expected: &'static str,
     },
     /// The arguments end before the object does.

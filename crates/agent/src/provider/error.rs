@@ -66,13 +66,13 @@ pub enum ProviderError {
     /// The answer is not one.
     #[error("read the provider's answer: {what}")]
     Malformed {
-        /// What is wrong with it.
+        /// Description of the error.
         what: String,
     },
     /// Something in the answer is larger than allowed.
     #[error("read the provider's answer: {what} has more than the {limit} bytes that are allowed")]
     TooLarge {
-        /// What.
+        /// Name of the value that is too large.
         what: &'static str,
         /// The most bytes that are allowed.
         limit: usize,

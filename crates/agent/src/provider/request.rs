@@ -20,7 +20,7 @@ pub struct ModelRequest {
     pub items: Vec<Item>,
     /// Tools, each as a function.
     pub tools: Vec<Function>,
-    /// Which of them may or must be chosen. Hosted tools have the names of their functions.
+    /// Selection of the tools that may or must be called. Hosted tools have the names of their functions.
     pub tool_choice: ToolChoice,
     /// Whether several tools may be called at once.
     pub parallel_tool_calls: bool,

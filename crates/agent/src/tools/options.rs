@@ -19,7 +19,7 @@ pub struct TurnOptions {
     /// Maximum number of failed derivations in a row; then the interpreter is unavailable for the
     /// rest of the turn.
     pub max_attempts: u32,
-    /// How to treat a chart with a line that covers little of its time range.
+    /// Treatment of a chart with a line that covers little of its time range.
     pub low_coverage: LowCoverage,
     /// Maximum number of tokens of tool results that a model sees at each step; the names of all
     /// results are always included.

@@ -14,7 +14,7 @@ use crate::{OfferedTools, ToolServer, ToolServerAddress, ToolServerError, ToolSe
 pub struct Source {
     /// The client's name for it.
     pub label: String,
-    /// What serves their calls.
+    /// Callee that serves their calls.
     pub callee: Callee,
     /// The client's description of it.
     pub description: Option<String>,

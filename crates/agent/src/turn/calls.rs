@@ -27,8 +27,8 @@ use crate::wire::{
 /// Maximum number of concurrent calls; a model may make any number of them.
 const AT_ONCE: usize = 8;
 
-/// How long code that waits for the client must have made no other call, so that calls that it makes
-/// at the same time are in one response.
+/// Minimum time without another call before code waits for the client, so that calls that it makes at the
+/// same time are in one response.
 const SETTLE: Duration = Duration::from_millis(50);
 
 const NONE_LEFT: &str = "no calls are left; answer with what there is";
@@ -97,7 +97,7 @@ pub(super) struct Serving {
     pub(super) open: Vec<(Option<String>, CodeCall)>,
 }
 
-/// How the calls of a step ended.
+/// Outcome of the calls of a step.
 pub(super) enum Served {
     /// All have results, for the model, in the order of the calls.
     Done(Vec<Item>),

@@ -28,7 +28,7 @@ pub const CLIENT_FUNCTIONS: &str = "tools";
 pub(super) struct CodeFunction {
     pub(super) name: String,
     pub(super) namespace: Option<String>,
-    /// What code knows of it.
+    /// Description of it for code.
     pub(super) card: Card,
 }
 

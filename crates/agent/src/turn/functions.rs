@@ -25,7 +25,7 @@ pub(super) struct Named {
     function: Function,
     /// Whether the model may call it.
     direct: bool,
-    /// What code knows of it, if code may call it.
+    /// Description of it for code, if code may call it.
     card: Option<Card>,
 }
 

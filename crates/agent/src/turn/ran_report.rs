@@ -1,4 +1,4 @@
-//! What an execution did, for clients that receive a program's streams and exit code.
+//! Report of an execution, for clients that receive a program's streams and exit code.
 
 use cellblock_interpreter::Execution;
 use cellblock_interpreter::execution::Outcome;

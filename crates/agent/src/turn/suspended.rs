@@ -25,7 +25,8 @@ impl std::fmt::Debug for SuspendedCode {
     }
 }
 
-/// Where a turn finds the code that it goes on with, and leaves the code that it does not wait for.
+/// Slot from which a turn takes the code that it continues, and in which it leaves the code that it does not
+/// wait for.
 pub(super) type Suspension = Arc<Mutex<Option<SuspendedCode>>>;
 
 impl SuspendedCode {

@@ -115,7 +115,7 @@ impl Place for EchoPlace {
     }
 }
 
-/// What came of a turn.
+/// Result of a turn.
 struct Played {
     response: Value,
     events: Vec<Value>,

@@ -1,23 +1,23 @@
-//! What code or a command did, for wires that tell clients more of it than its outputs.
+//! Report of code or a command, for wires that give clients more details than its outputs.
 
 /// One run of code, or of another call in a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallReport {
     /// Id of its container.
     pub container: String,
-    /// What it printed, and the values that it showed.
+    /// Text that it printed, and the values that it showed.
     pub stdout: String,
-    /// What it wrote to stderr, its exception, and notes about limits.
+    /// Text that it wrote to stderr, its exception, and notes about limits.
     pub stderr: String,
     /// Its exit code.
     pub return_code: i32,
     /// Ids of the files that it created or changed.
     pub files: Vec<String>,
-    /// Why it did not run, or not to its end.
+    /// Reason that it did not run, or not to its end.
     pub failure: Option<CallFault>,
 }
 
-/// Why a call has no result of its own.
+/// Reason that a call has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallFault {
     /// Its arguments are invalid.

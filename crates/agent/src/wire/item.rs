@@ -131,12 +131,12 @@ pub struct FunctionCall {
     pub namespace: Option<String>,
     /// JSON as written by the model, possibly invalid.
     pub arguments: String,
-    /// What made the call; omitted if the model itself did.
+    /// Caller that made the call; omitted if the model itself did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<ToolCaller>,
 }
 
-/// What made a call, if not the model itself.
+/// Caller of a function, if not the model itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolCaller {
@@ -208,7 +208,7 @@ pub struct CodeInterpreterCall {
     pub code: Option<String>,
     /// Outputs, if included.
     pub outputs: Option<Vec<InterpreterOutput>>,
-    /// What it did, in detail; not part of the Responses API.
+    /// Detailed report of the call; not part of the Responses API.
     #[serde(skip)]
     pub report: Option<Box<CallReport>>,
 }
@@ -262,7 +262,7 @@ pub struct McpCall {
     pub error: Option<McpError>,
     /// Always null: calls need no approval.
     pub approval_request_id: Option<String>,
-    /// What it did in a sandbox, in detail; not part of the Responses API.
+    /// Detailed report of the call in a sandbox; not part of the Responses API.
     #[serde(skip)]
     pub report: Option<Box<CallReport>>,
 }

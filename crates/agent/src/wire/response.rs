@@ -41,7 +41,7 @@ pub struct Response {
     pub error: Option<Failure>,
     /// Tools that were offered.
     pub tools: Vec<Tool>,
-    /// Which of them may or must be chosen.
+    /// Selection of the tools that may or must be called.
     pub tool_choice: ToolChoice,
     /// Whether a conversation that is too long may be truncated.
     pub truncation: Truncation,

@@ -84,7 +84,7 @@ pub struct McpTool {
     pub server_description: Option<String>,
     /// Selection of its tools; null means all.
     pub allowed_tools: Option<AllowedTools>,
-    /// Who may call the tools; null means the model.
+    /// Callers that may call the tools; null means the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_callers: Option<Vec<AllowedCaller>>,
     /// Always `never`: calls need no approval.
@@ -181,7 +181,7 @@ pub struct Function {
     /// JSON Schema of its result; only for code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Map<String, Value>>,
-    /// Who may call it; null means the model.
+    /// Callers that may call it; null means the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_callers: Option<Vec<AllowedCaller>>,
 }
@@ -236,7 +236,7 @@ pub struct AutoContainer {
     pub shared: bool,
 }
 
-/// Which tools the model may or must choose.
+/// Selection of the tools that the model may or must call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ToolChoice {

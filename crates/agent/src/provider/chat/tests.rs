@@ -1,4 +1,4 @@
-//! What servers of Chat Completions do, each told by a server on loopback.
+//! Behavior of servers of Chat Completions, each simulated by a server on loopback.
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What servers of the Responses API do, each told by a server on loopback.
+//! Behavior of servers of the Responses API, each simulated by a server on loopback.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn usage() -> TokenUsage {
     usage
 }
 
-/// What our own gateway sends for an answer with everything in it.
+/// Returns the events that our own gateway sends for an answer with everything in it.
 fn ours() -> (Response, Vec<StreamEvent>) {
     let body = json!({"model": "m", "input": "x"}).to_string();
     let request = ResponseRequest::parse(body.as_bytes(), &mut crate::wire::Ids::counted()).unwrap();

@@ -1,4 +1,4 @@
-//! What every provider over HTTP does: keys, tries, timeouts.
+//! Behavior that all providers over HTTP share: keys, tries, timeouts.
 
 use std::time::Duration;
 

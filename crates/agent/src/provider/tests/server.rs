@@ -16,7 +16,7 @@ pub(in crate::provider) struct Server {
     task: JoinHandle<()>,
 }
 
-/// What it was asked once.
+/// Request that the server received.
 #[derive(Clone, Debug)]
 pub(in crate::provider) struct Asked {
     pub(in crate::provider) head: String,
@@ -31,7 +31,7 @@ pub(in crate::provider) struct Reply {
     end: End,
 }
 
-/// What follows the last piece.
+/// End of a response after its last piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::provider) enum End {
     /// The end as HTTP has it.

@@ -1,4 +1,4 @@
-//! What a turn comes to, by what it has reached.
+//! Status of a turn, by what it has reached.
 
 use cellblock_artifact::Store;
 use cellblock_interpreter::alias::Bounds;

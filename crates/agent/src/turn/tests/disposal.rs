@@ -17,7 +17,7 @@ use crate::provider::{ModelRequest, ModelStream, Provider, ProviderError};
 use crate::turn::{Place, Ran, Runner, ToolsetCall, Turn};
 use crate::wire::{Response, StreamEvent};
 
-/// What became of the sandbox of a turn.
+/// Record of what became of a turn's sandbox.
 #[derive(Debug, Default)]
 struct Ledger {
     started: AtomicUsize,
@@ -79,7 +79,7 @@ impl Place for Inside {
     }
 }
 
-/// What the model does when it is asked.
+/// Action of the model when it is called.
 enum Act {
     Answer(ScriptedAnswer),
     Panic,

@@ -88,7 +88,7 @@ fn shelf(label: &str, tools: &[&'static str]) -> Arc<Shelf> {
     })
 }
 
-/// What a request's turn fetches with, where these servers are set up.
+/// Returns the tools with which a request's turn fetches, with these servers set up.
 fn research(change: &Value, servers: &[&Arc<Shelf>], chart_intent: ChartIntent, dir: &Path) -> Research {
     let configured = servers.iter().map(|server| ConfiguredServer {
         server: Arc::clone(server) as Arc<dyn ToolServer>,

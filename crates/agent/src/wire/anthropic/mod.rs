@@ -26,7 +26,7 @@ pub const BASH: &str = "bash_code_execution";
 /// The tool that shows and edits files.
 pub const EDITOR: &str = "text_editor_code_execution";
 
-/// What ids of code execution begin with.
+/// Prefix of ids of code execution.
 const USE: &str = "srvtoolu_";
 
 /// A comment in a silent stream, as an event that clients skip.

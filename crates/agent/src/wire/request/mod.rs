@@ -43,7 +43,7 @@ pub struct ResponseRequest {
     pub instructions: Option<String>,
     /// Tools.
     pub tools: Vec<Tool>,
-    /// Which of them may or must be chosen; each is among [`tools`](Self::tools).
+    /// Selection of the tools that may or must be called; each is among [`tools`](Self::tools).
     pub tool_choice: ToolChoice,
     /// Whether several tools may be called at once; true by default.
     pub parallel_tool_calls: bool,

@@ -219,7 +219,7 @@ fn the_order_rejects_the_same_events_as_a_strict_client() {
     assert!(Order::check(&without).is_err());
 }
 
-/// What is done to a draft; numbers choose among the open items.
+/// Change of a draft; numbers choose among the open items.
 #[derive(Clone, Debug)]
 enum Step {
     Begin(u8),

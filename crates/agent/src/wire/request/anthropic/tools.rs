@@ -21,7 +21,7 @@ pub(super) const CALLER: &str = "code_execution_20260120";
 const KINDS: &str = "`custom`, or `code_execution_20250522`, `code_execution_20250825`, `code_execution_20260120` or \
                      `code_execution_20260521`; this server has no other tools, so send a tool with an `input_schema`";
 
-/// What code execution offers.
+/// Versions of code execution, by what they offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     /// Python.
