@@ -20,7 +20,7 @@ use crate::process::ProgramLaunch;
 /// The program that offers a module.
 const PROGRAM: &str = include_str!("../python/bundle.py");
 
-/// What a module gets from the operator.
+/// Values that a module gets from the operator.
 #[derive(Clone, Debug, Default)]
 pub struct PythonValues {
     /// Environment variables.

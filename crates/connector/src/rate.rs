@@ -13,7 +13,7 @@ pub(crate) struct Turns {
     each: Duration,
     /// Turns that may be taken at once after a pause.
     burst: Duration,
-    /// When all turns that were given are used up.
+    /// Time at which all turns that were given are used up.
     used: Mutex<Option<Instant>>,
 }
 

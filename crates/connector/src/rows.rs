@@ -23,7 +23,7 @@ const BATCH_ROWS: usize = 65_536;
 const BATCH_BYTES: usize = 32 << 20;
 const UTC: &str = "UTC";
 
-/// How rows are found in an answer.
+/// Plan for finding rows in an answer.
 #[derive(Debug)]
 pub(crate) struct RowPlan {
     rows: JsonPath,

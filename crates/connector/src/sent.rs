@@ -9,7 +9,7 @@ pub(crate) struct Sent {
     pub(crate) form: SentAs,
 }
 
-/// How a parameter is sent.
+/// Place in a request at which a parameter is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentAs {
     /// In the query, a list as one value with this character between its items, or else as repeated ones.

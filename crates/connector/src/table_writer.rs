@@ -15,7 +15,7 @@ pub(crate) struct TableWriter {
     schema: Arc<Schema>,
     writer: StreamWriter<Counted>,
     max_result: u64,
-    /// How to get less, for the error.
+    /// Hint for getting less, for the error.
     repair: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What the proxy costs: `cargo bench -p cellblock-egress`.
+//! Benchmark of the proxy: `cargo bench -p cellblock-egress`.
 //!
 //! The server, the proxy and the client have a thread each and talk over TCP on loopback. Requests
 //! alternate between the direct way and the proxy. Throughput is shown per second of the clock, and

@@ -1,4 +1,4 @@
-//! What a client connection becomes after CONNECT or an upgrade.
+//! Use of a client connection after CONNECT or an upgrade.
 
 use std::sync::Arc;
 

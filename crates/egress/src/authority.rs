@@ -20,7 +20,7 @@ use crate::target::TargetHost;
 use crate::trust::pem;
 
 const DAY: Duration = Duration::from_hours(24);
-/// How long certificates are valid: longer than any session.
+/// Validity of certificates: longer than any session.
 const VALID: Duration = Duration::from_hours(365 * 24);
 /// Maximum number of hosts whose certificates are kept.
 const MAX_KEPT: usize = 256;

@@ -1,4 +1,4 @@
-//! Where the requests of a client connection go.
+//! Destination of the requests of a client connection.
 
 use http::uri::Authority;
 use http::{Method, Request, Version};
@@ -8,7 +8,7 @@ use crate::headers::check_host;
 use crate::refusal::EgressRefusal;
 use crate::target::EgressTarget;
 
-/// What a client connection is.
+/// Kind of a client connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Front {
     /// A connection to the proxy.

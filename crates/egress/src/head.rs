@@ -3,7 +3,7 @@
 
 use std::str;
 
-/// How long a request's body is.
+/// Length of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Exactly so many bytes follow.

@@ -1,4 +1,4 @@
-//! What a session has used, and its quotas.
+//! Usage of a session, and its quotas.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::policy::EgressQuotas;
 use crate::record::EgressDecision;
 use crate::refusal::EgressRefusal;
 
-/// What a session has used so far.
+/// Usage of a session so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EgressUsage {

@@ -1,4 +1,4 @@
-//! What a caller can replace in a proxy.
+//! Parts of a proxy that a caller can replace.
 
 use std::sync::Arc;
 use std::time::Duration;

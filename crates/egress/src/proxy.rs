@@ -22,9 +22,9 @@ use crate::resolver::HostResolver;
 use crate::rules::Rules;
 use crate::trust::Trust;
 
-/// How much longer a client may be idle than a server: the error of the server can be reported.
+/// Time for which a client may be idle longer than a server: the error of the server can be reported.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a client has to read that there are too many connections.
+/// Time in which a client can read that there are too many connections.
 const BUSY: Duration = Duration::from_secs(1);
 
 /// The proxy of one session. Clones share its state.
@@ -45,7 +45,7 @@ pub enum EgressError {
     Authority(#[from] AuthorityError),
 }
 
-/// What all connections of a proxy use.
+/// State that all connections of a proxy use.
 pub(crate) struct ProxyState {
     pub(crate) session: Arc<str>,
     pub(crate) rules: Rules,

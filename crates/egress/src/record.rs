@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What the proxy did with a request.
+/// Decision of the proxy about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EgressDecision {
@@ -42,7 +42,7 @@ pub struct EgressRecord {
     pub bytes_up: u64,
     /// Bytes received from the server, including headers and encryption.
     pub bytes_down: u64,
-    /// What the proxy did.
+    /// Decision of the proxy.
     pub decision: EgressDecision,
     /// The reason, one of a fixed set of words: `ok` for a request that was forwarded; `host`,
     /// `port`, `method`, `address`, `invalid_host`, `malformed`, `sni`, `unencrypted`, `upgrade`,

@@ -11,7 +11,7 @@ use crate::target::{EgressTarget, TargetHost};
 
 /// Number of rules that a refusal lists.
 const MAX_LISTED: usize = 20;
-/// How a tunnel is named where a method is expected. No rule lists it.
+/// Name of a tunnel in the place of a method. No rule lists it.
 pub(crate) const TUNNEL: &str = "CONNECT";
 
 /// The rules of a policy that was checked.
@@ -24,7 +24,7 @@ pub(crate) struct Rules {
     listed: String,
 }
 
-/// How a connection to an allowed target is served.
+/// Way in which a connection to an allowed target is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     /// Bytes are copied.

@@ -20,8 +20,8 @@ use crate::refusal::EgressRefusal;
 use crate::strict::MAX_HEAD;
 use crate::target::EgressTarget;
 
-/// How long a connection has to become ready for another request. It is ready at once, unless the
-/// server is still reading or writing.
+/// Maximum time for a connection to become ready for another request. It is ready at once, unless the server
+/// is still reading or writing.
 const READY: Duration = Duration::from_millis(20);
 
 /// A connection to a server that was checked.

@@ -21,7 +21,7 @@ struct State {
     last: u64,
     /// Those that are canceled have no caller. They are answered, too.
     open: BTreeMap<u64, Open>,
-    /// When the process has answered for the last time.
+    /// Time of the process's last answer.
     heard: Instant,
     /// Whether it has answered a call.
     useful: bool,

@@ -1,4 +1,4 @@
-//! What a program prints, read within limits.
+//! Output of a program, read within limits.
 
 use std::io;
 use std::time::Duration;

@@ -84,7 +84,7 @@ impl CommandProcess {
     }
 }
 
-/// What is waited for, and how long: its name, the key of the limit and the limit.
+/// Limit of a wait: its name, the key of the limit and the limit.
 type Limit = (&'static str, &'static str, Duration);
 
 impl Connected {

@@ -35,7 +35,7 @@ struct Inner {
     state: Mutex<State>,
 }
 
-/// What a service needs to know.
+/// Options of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandServiceOptions {
     label: String,
@@ -47,7 +47,7 @@ pub(crate) struct CommandServiceOptions {
 #[derive(Debug, Default)]
 struct State {
     running: Option<Arc<CommandProcess>>,
-    /// How often in a row it ended without having answered a call, when, and why.
+    /// Number of ends in a row without an answered call, with the time and the reason of the last one.
     failed: Option<(u32, Instant, ConnectorError)>,
 }
 

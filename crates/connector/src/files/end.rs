@@ -6,7 +6,7 @@ use cellblock_interpreter::connector::{ConnectorError, ConnectorErrorKind};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// When a call ends.
+/// End of a call's time.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) stopped: CancellationToken,

@@ -28,7 +28,7 @@ pub(super) enum Format {
     JsonLines,
 }
 
-/// What is read of a file.
+/// Part of a file that is read.
 pub(super) struct Part<'a> {
     /// Columns of the file, with the types of the table.
     pub(super) schema: &'a Schema,

@@ -21,7 +21,7 @@ const GAP: u64 = 256 << 10;
 
 const UNAVAILABLE: ConnectorErrorKind = ConnectorErrorKind::Provider { status: None };
 
-/// What went wrong.
+/// Kind and description of an error.
 type Failure = (ConnectorErrorKind, String);
 
 /// The objects below a prefix.

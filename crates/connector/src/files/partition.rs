@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 
 use super::root::Found;
 
-/// What Hive and its descendants write for null.
+/// Text that Hive and its descendants write for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The values of a file.

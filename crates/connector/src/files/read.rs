@@ -18,7 +18,7 @@ use super::table_file::TableFile;
 use super::types::{difference, named};
 use crate::table_writer::{TableWriter, unwritten};
 
-/// How to get a smaller answer.
+/// Hint for getting a smaller answer.
 const LESS: &str = "choose fewer columns or rows with `columns`, `where` and `limit`";
 
 /// A table: the files that match a pattern.

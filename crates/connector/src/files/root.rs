@@ -1,4 +1,4 @@
-//! Where the files of a connector are: a folder, or an object store. Both are searched and read alike.
+//! Root of a connector's files: a folder, or an object store. Both are searched and read alike.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

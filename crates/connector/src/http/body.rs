@@ -10,7 +10,7 @@ const ERROR: u64 = 64 << 10;
 /// Maximum number of characters of an error's text.
 const CHARS: usize = 300;
 
-/// Why there is no body.
+/// Reason that there is no body.
 #[derive(Debug)]
 pub enum BodyError {
     /// It has more bytes than the limit; the number that was announced, if any.

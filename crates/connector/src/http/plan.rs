@@ -43,7 +43,7 @@ pub(super) struct Operation {
     pub(super) pages: Option<PagePlan>,
 }
 
-/// How the next page is found.
+/// Plan for finding the next page.
 #[derive(Debug)]
 pub(super) struct PagePlan {
     pub(super) next: JsonPath,

@@ -28,8 +28,8 @@ pub struct FunctionOptions {
     /// Statement of a database, which reads, such as `select * from orders where day >= :since`. `:since` is the parameter of that name, which
     /// the database binds.
     pub sql: Option<String>,
-    /// What a call changes. By default, GET requests are `reads` and all others `writes`.
-    /// `writes` requires `allow_writes: true`; such calls are never repeated.
+    /// Effect of a call. By default, GET requests are `reads` and all others `writes`. `writes` requires
+    /// `allow_writes: true`; such calls are never repeated.
     #[schemars(with = "Option<Effect>")]
     pub effect: Option<FetchEffect>,
     /// Parameters by name, each a JSON Schema. A parameter without `default` is required. Over HTTP, those
@@ -45,7 +45,7 @@ pub struct FunctionOptions {
     pub pages: Option<PageOptions>,
 }
 
-/// What a call changes.
+/// Effect of a call.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 #[expect(dead_code, reason = "stands for the protocol's type in the schema")]

@@ -65,8 +65,8 @@ pub struct ConnectorOptions {
     /// Maximum size of an answer, of all its pages together.
     #[serde(with = "Size", default = "max_result")]
     pub max_result: u64,
-    /// Which calls get the answer of an equal earlier one: `session`, those of the same session; a time such as `15m`, those within it
-    /// in all sessions of the same key; `off`, none.
+    /// Calls that get the answer of an equal earlier one: `session`, those of the same session; a time such
+    /// as `15m`, those within it in all sessions of the same key; `off`, none.
     #[serde(with = "memo", default)]
     #[schemars(schema_with = "memo::schema")]
     pub memo: MemoPolicy,

@@ -1,4 +1,4 @@
-//! Where secrets are read from.
+//! Sources of secrets.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub enum GivenValue {
     Secret(SecretSource),
 }
 
-/// Where the value of a secret is read from: an environment variable or a file.
+/// Source of a secret's value: an environment variable or a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecretSource {

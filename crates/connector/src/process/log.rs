@@ -1,4 +1,4 @@
-//! What programs print to stderr, for the log.
+//! Output of programs to stderr, for the log.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the functions of a database return, read from it now and then.
+//! Descriptions of the results of a database's functions, read from it now and then.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use super::target::Target;
 use super::{SqlConnector, free_card, mysql, postgres, sqlite};
 use crate::columns::listed;
 
-/// How long a description counts. Each session asks for one.
+/// Maximum age of a description. Each session asks for one.
 const AGE: Duration = Duration::from_mins(1);
-/// How long a session waits for one; without it, functions can still be called.
+/// Maximum time for which a session waits for one; without it, functions can still be called.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The last descriptions.
 #[derive(Debug, Default)]
 pub(super) struct Descriptions(Mutex<Option<(Instant, Vec<Card>)>>);
 
-/// What a database says of itself.
+/// Description that a database gives of itself.
 #[derive(Debug, Default)]
 pub(super) struct Description {
     /// Columns of statements, where these are known without running them.

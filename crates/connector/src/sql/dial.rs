@@ -17,7 +17,7 @@ pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// Where a server answered, so that a second connection goes there, too.
+/// Address at which a server answered, so that a second connection goes to the same one.
 #[derive(Clone, Debug)]
 pub(super) enum Reached {
     Socket(PathBuf),

@@ -12,7 +12,7 @@ use crate::table_writer::{TableWriter, unwritten};
 const BATCH: usize = 8192;
 /// About how many bytes of values are in memory.
 const BATCH_BYTES: u64 = 4 << 20;
-/// How to get a smaller answer.
+/// Hint for getting a smaller answer.
 const LESS: &str = "select fewer columns or rows, or aggregate them in SQL";
 
 /// Maximum size of an answer.

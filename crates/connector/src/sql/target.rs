@@ -40,7 +40,7 @@ pub(super) struct Server {
     pub(super) database: Option<String>,
 }
 
-/// Where a server is.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The path of its Unix socket.
@@ -54,7 +54,7 @@ pub(super) enum Place {
 }
 
 impl fmt::Display for Target {
-    /// Where it is, for operators.
+    /// Formats the address for operators.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "`{}`", path.display()),
@@ -66,7 +66,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// How a connection to a host is protected.
+/// Protection of a connection to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Encryption {
     None,
@@ -132,7 +132,7 @@ impl Target {
     }
 }
 
-/// What follows the `?` of a URL.
+/// Settings after the `?` of a URL.
 #[derive(Default)]
 struct Settings {
     mode: Option<String>,

@@ -1,4 +1,5 @@
-//! What code in a sandbox may reach, the secrets that the proxy adds, and how much may be transferred.
+//! Policy for what code in a sandbox may reach, the secrets that the proxy adds, and how much may be
+//! transferred.
 
 mod host;
 mod restriction;
@@ -31,7 +32,7 @@ pub struct EgressPolicy {
     pub restriction: EgressRestriction,
 }
 
-/// How much a session may transfer.
+/// Maximum amounts that a session may transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressQuotas {

@@ -71,7 +71,7 @@ pub enum RuleError {
     },
 }
 
-/// What a configuration contains.
+/// Contents of a configuration.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[expect(

@@ -13,7 +13,7 @@ use crate::sql::dial::Reached;
 use crate::sql::target::{Encryption, Place, Server};
 use crate::sql::tls::roots;
 
-/// How long is waited for a connection to end, and for a cancellation.
+/// Maximum wait for a connection to end, and for a cancellation.
 const ENDING: Duration = Duration::from_secs(5);
 /// The largest packet that the protocol has.
 const LARGEST: u64 = 1 << 30;

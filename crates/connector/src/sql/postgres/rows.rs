@@ -21,7 +21,7 @@ use crate::sql::statement::Rendered;
 /// A statement whose columns can all be read.
 struct Prepared {
     statement: Statement,
-    /// What was prepared, which errors quote.
+    /// Prepared statement, which errors quote.
     sql: String,
     forms: Vec<(Form, DataType)>,
     schema: Schema,

@@ -19,7 +19,7 @@ use crate::sql::dial::{Reached, unreachable};
 use crate::sql::target::{Encryption, Place, Server};
 use crate::sql::tls::roots;
 
-/// How long is waited for a connection to end, and for a cancellation.
+/// Maximum wait for a connection to end, and for a cancellation.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Roles with one of these rights reach more than data, which a transaction does not prevent.

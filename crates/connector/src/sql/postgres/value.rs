@@ -12,7 +12,7 @@ use crate::sql::cells::{Cell, LOCAL, decimal, unscaled, utc};
 const DAYS: i32 = 10_957;
 const MICROSECONDS: i64 = 946_684_800_000_000;
 
-/// How values of a column are read.
+/// Form in which values of a column are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Bool,

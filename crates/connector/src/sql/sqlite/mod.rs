@@ -22,7 +22,7 @@ use super::tables::TableColumn;
 /// Steps of SQLite between two looks at whether a call has ended.
 const STEPS: i32 = 1000;
 
-/// When a call ends.
+/// End of a call's time.
 struct End {
     stopped: Arc<AtomicBool>,
     until: Instant,

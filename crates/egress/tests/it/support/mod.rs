@@ -19,7 +19,7 @@ pub(crate) use client::{Reply, connect, open, request};
 pub(crate) use server::{Server, pattern};
 pub(crate) use tls::{Authority, handshake, intercepted, trusting};
 
-/// How long a test waits for something that must happen.
+/// Maximum wait of a test for something that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A proxy, and the records that its sink received.
