@@ -26,14 +26,14 @@ const ATTEMPT: &str = "cellblock.dev/attempt";
 /// Maximum time of one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 
-/// What all claims of a gateway have in common.
+/// Common terms of all claims of a gateway.
 pub(crate) struct Terms {
     pub(crate) cluster: Cluster,
     pub(crate) options: KubernetesOptions,
     pub(crate) holder: String,
 }
 
-/// Who waits for a claim: gets the address of its pod, and the end that keeps the claim.
+/// Receiver of a claim: gets the address of its pod, and the end that keeps the claim.
 pub(crate) type Waiting = oneshot::Sender<Result<(SocketAddr, oneshot::Sender<()>), ClaimError>>;
 
 /// Lives a whole life. Nothing else ends it: callers that give up close `waiting`, and users drop what they got.

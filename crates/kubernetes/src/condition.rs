@@ -1,4 +1,4 @@
-//! What a claim's status means.
+//! Meaning of a claim's status.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::resources::SandboxClaim;
 /// Maximum length of a message of the cluster in an error, in characters.
 const MESSAGE: usize = 300;
 
-/// What is next for a claim.
+/// Next step for a claim.
 #[derive(Debug)]
 pub(crate) enum Judgement {
     /// Its pod is at this address.

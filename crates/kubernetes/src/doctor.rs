@@ -24,11 +24,11 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// Name of the part that was checked.
     pub name: &'static str,
     /// Whether it is as it must be.
     pub ok: bool,
-    /// What was found, or what is wrong and how to fix it.
+    /// Description of the finding, or of the problem and how to fix it.
     pub detail: String,
 }
 
@@ -129,7 +129,8 @@ async fn pool(cluster: &Cluster, options: &KubernetesOptions) -> Check {
     }
 }
 
-/// What the cluster says of the template is not checked, and a wall that it does not name is none.
+/// Checks the template; what the cluster says of it is not verified, and a wall that it does not name counts
+/// as none.
 async fn template(cluster: &Cluster, options: &KubernetesOptions) -> Check {
     let pool = match pool::find(cluster, options).await {
         Ok(pool) => pool,

@@ -1,4 +1,4 @@
-//! Why there is no pod, and what to do about it.
+//! Reasons that there is no pod, and what to do about them.
 
 use std::time::Duration;
 
@@ -24,9 +24,9 @@ pub enum ClaimError {
         "{action}: the API server cannot be reached: {reason}; check its address in the kubeconfig, and the network"
     )]
     Unreachable {
-        /// What was tried.
+        /// Action that was tried.
         action: &'static str,
-        /// Why it failed.
+        /// Reason of the failure.
         reason: String,
     },
     /// The API server answered 429 or 5xx until the time was over.
@@ -34,13 +34,13 @@ pub enum ClaimError {
         "{action}: the API server answered {status} for {waited:.1?}: {message}; it is overloaded or failing, try again later"
     )]
     Overloaded {
-        /// What was tried.
+        /// Action that was tried.
         action: &'static str,
         /// The last HTTP status.
         status: u16,
         /// The server's message.
         message: String,
-        /// How long it was tried.
+        /// Time for which it was tried.
         waited: Duration,
     },
     /// The credentials are not accepted: 401.
@@ -48,7 +48,7 @@ pub enum ClaimError {
         "{action}: the API server does not know these credentials (401 Unauthorized: {message}); renew the token or kubeconfig"
     )]
     Unauthorized {
-        /// What was tried.
+        /// Action that was tried.
         action: &'static str,
         /// The server's message.
         message: String,
@@ -59,7 +59,7 @@ pub enum ClaimError {
          `deploy/helm/cellblock` does, and check with `cellblock doctor --kubernetes`"
     )]
     Forbidden {
-        /// What was tried.
+        /// Action that was tried.
         action: &'static str,
         /// The permission that is missing.
         permission: Permission,
@@ -69,7 +69,7 @@ pub enum ClaimError {
     /// The API server rejected the request: 400, 409, 422 and the like.
     #[error("{action}: the API server rejected it ({status}: {message})")]
     Rejected {
-        /// What was tried.
+        /// Action that was tried.
         action: &'static str,
         /// The HTTP status.
         status: u16,
@@ -92,7 +92,7 @@ pub enum ClaimError {
     PoolExhausted {
         /// The pool.
         pool: String,
-        /// How long it was waited for.
+        /// Time for which it was waited for.
         waited: Duration,
         /// Last reason of the condition `Ready`, if there was one.
         reason: String,
@@ -106,9 +106,9 @@ pub enum ClaimError {
         reason: String,
         /// Its message.
         message: String,
-        /// What to do.
+        /// Hint for repairing it.
         hint: &'static str,
-        /// Who has to do it.
+        /// Party that has to act.
         blame: Blame,
     },
     /// Somebody else deleted the claim.

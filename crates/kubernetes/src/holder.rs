@@ -1,4 +1,5 @@
-//! Who holds claims: a Lease for each process, and the sweep of claims whose holder's Lease is no longer renewed.
+//! Holders of claims: a Lease for each process, and the sweep of claims whose holder's Lease is no longer
+//! renewed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, SystemTime};

@@ -45,7 +45,7 @@ pub const NAME: &str = "kubernetes";
 /// Pause before another attempt to start.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How the gateway connects to a pod.
+/// Options for connecting the gateway to a pod.
 #[derive(Clone, Default)]
 pub struct PodAccess {
     /// Key that pods require, sent as `Authorization: Bearer …`.

@@ -25,7 +25,7 @@ pub(crate) const VERSION: &str = "v1beta1";
 pub struct SandboxClaimSpec {
     /// The pool.
     pub warm_pool_ref: NameRef,
-    /// When the cluster deletes the claim by itself.
+    /// Time at which the cluster deletes the claim by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<ClaimLifecycle>,
 }
@@ -37,7 +37,7 @@ pub struct NameRef {
     pub name: String,
 }
 
-/// When a claim ends by itself.
+/// Time at which a claim ends by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimLifecycle {
@@ -47,7 +47,7 @@ pub struct ClaimLifecycle {
     pub shutdown_policy: String,
 }
 
-/// What the controller says of a claim.
+/// Status that the controller gives to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SandboxClaimStatus {
     /// Conditions; `Ready` is the one that counts.
@@ -84,7 +84,7 @@ pub(crate) struct SandboxWarmPoolSpec {
     /// Number of sandboxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
-    /// What they are made from.
+    /// Template that they are made from.
     pub sandbox_template_ref: NameRef,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct SandboxWarmPoolStatus {
     pub ready_replicas: u32,
 }
 
-/// What sandboxes are made from. Only its existence and the pod's runtime class are looked at.
+/// Template that sandboxes are made from. Only its existence and the pod's runtime class are looked at.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "extensions.agents.x-k8s.io",

@@ -9,9 +9,10 @@ use tokio::time::{Instant, sleep};
 const FIRST: Duration = Duration::from_millis(50);
 /// Longest pause.
 const LONGEST: Duration = Duration::from_secs(5);
-/// How long a gateway that has its rights may be denied them: an API server that has just started answers 403 until it has read all roles.
+/// Maximum time for which a gateway that has its rights may be denied them: an API server that has just
+/// started answers 403 until it has read all roles.
 const ROLES: Duration = Duration::from_secs(10);
-/// What remains when an attempt is not repeated.
+/// Time that remains when an attempt is not repeated.
 const LAST: Duration = Duration::from_millis(1);
 
 /// Pauses between attempts until a point in time.

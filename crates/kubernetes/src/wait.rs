@@ -54,7 +54,7 @@ struct Following<'a> {
     name: String,
     uid: Option<String>,
     version: String,
-    /// What the controller said last.
+    /// Last reason that the controller gave.
     last: Option<Reason>,
     denial: Denial,
     /// The last answer to a watch, if that was a denial.

@@ -13,7 +13,7 @@ pub type StartServer = Arc<dyn Fn() -> BoxFuture<'static, Result<StartedServer>>
 
 /// A server for one sandbox.
 pub struct StartedServer {
-    /// How to connect to it.
+    /// Settings for connecting to it.
     pub config: RemoteConfig,
     /// Dropped when the connection is closed, or could not be made: ends the server.
     pub keep: Box<dyn Send + Sync>,
@@ -33,7 +33,7 @@ pub struct FleetConfig {
     pub name: String,
     /// Name of the backend that starts them.
     pub backend: &'static str,
-    /// What is known of the wall around each.
+    /// Description of the wall around each.
     pub wall: Option<String>,
     /// Starts one.
     pub start: StartServer,

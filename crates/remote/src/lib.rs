@@ -73,7 +73,7 @@ pub struct RemoteBackend {
 /// Number of sandboxes of all backends of this process, for their names.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// Where the sandboxes are.
+/// Location of the sandboxes.
 #[derive(Debug)]
 enum Place {
     Server(RemoteConfig),

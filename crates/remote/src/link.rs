@@ -36,7 +36,7 @@ pub(super) struct Link {
     machine: Option<Weak<dyn LocalMachine>>,
 }
 
-/// What ends with the connection.
+/// Value that is dropped with the connection.
 type Keep = Arc<Mutex<Option<Box<dyn Send + Sync>>>>;
 
 impl std::fmt::Debug for Link {

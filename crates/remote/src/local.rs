@@ -70,9 +70,9 @@ pub struct LocalConfig {
     pub name: String,
     /// Name of the backend that the other process has.
     pub backend: &'static str,
-    /// What stands around its sandboxes beside this machine's kernel.
+    /// Wall around its sandboxes in addition to this machine's kernel.
     pub wall: Option<String>,
-    /// What its sandboxes lack beside those of the process backend.
+    /// Features that its sandboxes lack compared with those of the process backend.
     pub lacks: &'static [Lack],
     /// Whether its sandboxes cannot see this machine's layers, which are then sent to it.
     pub sends_layers: bool,

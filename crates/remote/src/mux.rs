@@ -31,7 +31,7 @@ const GRANT: usize = WINDOW / 4;
 const OUTGOING: usize = 16;
 /// Maximum number of control messages that wait to be handled.
 const CONTROLS: usize = 64;
-/// Why a connection is lost whose peer is gone.
+/// Reason that a connection is lost whose peer is gone.
 pub(super) const CLOSED: &str = "the peer closed it";
 
 /// Detection of a missing peer.

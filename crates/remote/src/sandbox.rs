@@ -39,7 +39,7 @@ pub(super) struct RemoteSandbox {
     pub(super) id: String,
     pub(super) link: Arc<Link>,
     guest: Guest,
-    /// How its machine was reached, if it is one of this computer.
+    /// Way in which its machine was reached, if it is one of this computer.
     pub(super) local: Option<LocalConfig>,
     /// Number of the last stream; 0 is the guest's.
     last: AtomicU32,

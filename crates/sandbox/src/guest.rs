@@ -374,7 +374,7 @@ fn unexpected() -> Error {
     Error::protocol("guest", "it sent an unexpected response")
 }
 
-/// What waits for messages of a guest.
+/// Receiver that waits for messages of a guest.
 #[derive(Debug, Default)]
 struct Waiting {
     answers: HashMap<u64, oneshot::Sender<Frame<FromGuest>>>,

@@ -24,7 +24,8 @@ use gvisor::{block_on, execute};
 const PANDAS: &str = "import pandas as pd\npd.DataFrame({'a': [1, 2, 3]}).describe()";
 const ROUNDS: usize = 20;
 const MANY: usize = 8;
-/// How long a sandbox of the pool waits before it is taken: a kernel prepares for its first cell meanwhile.
+/// Time for which a sandbox of the pool waits before it is taken: a kernel prepares for its first cell
+/// meanwhile.
 const REST: Duration = Duration::from_secs(1);
 
 #[path = "../tests/gvisor/support.rs"]

@@ -1,4 +1,4 @@
-//! Which backend is used: never one that is weaker than the minimum.
+//! Choice of the backend: never one that is weaker than the minimum.
 
 use cellblock_sandbox::backend::{BackendChoice, BackendKind};
 use cellblock_sandbox::jail::error::chain;

@@ -26,7 +26,7 @@ pub trait Channel: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Channel for T {}
 
-/// Where the host is reached.
+/// Address of the host.
 #[derive(Clone, Debug)]
 pub enum HostAddress {
     /// A socket that appears after the restore.
@@ -37,7 +37,7 @@ pub enum HostAddress {
     Vsock(u32),
 }
 
-/// Where a host appears, ready before the snapshot is taken.
+/// Place in which a host appears, ready before the snapshot is taken.
 #[derive(Debug)]
 pub enum Door {
     /// A socket on which the host will listen.

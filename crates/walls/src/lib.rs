@@ -36,7 +36,7 @@ pub use choose::choose;
 /// Maximum time for a restored machine to connect, and then to answer.
 const RESTORE_LIMIT: Duration = Duration::from_mins(1);
 
-/// What machines are made of.
+/// Configuration of machines.
 #[derive(Clone, Debug)]
 pub struct WallConfig {
     /// The image that sandboxes start from.
@@ -45,13 +45,13 @@ pub struct WallConfig {
     pub executable: PathBuf,
     /// The maximum limits of a sandbox.
     pub limits: Limits,
-    /// What is demanded of each protection; one that the wall replaces is demanded only if it is named.
+    /// Demands for each protection; one that the wall replaces is demanded only if it is named.
     pub demands: Demands,
-    /// How machines are made.
+    /// Options of machines.
     pub options: WallOptions,
 }
 
-/// How machines are made: programs and policies of this computer.
+/// Options of machines: programs and policies of this computer.
 #[derive(Clone, Debug, Default)]
 pub struct WallOptions {
     /// Options of the gVisor backend.

@@ -30,7 +30,7 @@ const LEAST_BYTES: u64 = 64 << 20;
 /// Maximum time for a template to end.
 const END_LIMIT: Duration = Duration::from_secs(20);
 
-/// What a backend does to start and to snapshot its machines. Failures are reasons, in words for a person.
+/// Operations of a backend that start and snapshot its machines. Failures are reasons, in words for a person.
 pub(crate) trait Wall: Debug + Send + Sync + 'static {
     /// The backend.
     const KIND: BackendKind;
@@ -45,7 +45,7 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
     /// Memory that a machine needs beside that of its sandbox.
     const OVERHEAD_BYTES: u64;
 
-    /// What keeps a machine running, beside its owner.
+    /// Control that keeps a machine running, in addition to its owner.
     type Control: Send + 'static;
 
     /// Returns what runs, with version and platform, for reports.
@@ -100,7 +100,7 @@ pub(crate) trait Wall: Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<UnixStream, String>> + Send;
 }
 
-/// What a machine is restored from.
+/// Origin from which a machine is restored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MachineOrigin<'a> {
     /// The files of the template's snapshot.

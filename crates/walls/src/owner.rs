@@ -20,7 +20,7 @@ use tokio::time::timeout;
 const READY: &str = "ready";
 /// Maximum number of bytes that are kept of what a machine's program prints: the last ones.
 const KEPT: usize = 8 * 1024;
-/// How long these are waited for once the machine has ended.
+/// Time for which these are waited for once the machine has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A machine that runs. Dropping it ends the machine and releases everything that it holds.
@@ -33,7 +33,7 @@ pub(crate) struct MachineOwner {
     ended: watch::Receiver<bool>,
 }
 
-/// What a machine and its program have printed.
+/// Output of a machine and its program.
 #[derive(Debug, Default)]
 struct Printed {
     last: String,

@@ -3,7 +3,7 @@
 use cellblock_sandbox::Result;
 use tokio::sync::Mutex;
 
-/// What was found for each question. Failures are not remembered: people repair them.
+/// Remembered answers to questions. Failures are not remembered: people repair them.
 #[derive(Debug)]
 pub(crate) struct Remembered<Q, A>(Mutex<Vec<(Q, A)>>);
 

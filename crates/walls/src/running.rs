@@ -26,10 +26,10 @@ use crate::wake::Wake;
 /// Number of attempts to write a machine: its server may still be closing the connection.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(50);
-/// What programs say of a full disk.
+/// Text of programs about a full disk.
 const FULL: &str = "no space left";
 
-/// What a sandbox holds until its end.
+/// Resources that a sandbox holds until its end.
 pub(crate) struct RunningMachine<W: Wall> {
     pub(crate) owner: MachineOwner,
     pub(crate) control: Mutex<W::Control>,

@@ -40,7 +40,7 @@ struct SnapshotError {
     reason: String,
 }
 
-/// What a snapshot depends on.
+/// Facts that a snapshot depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Facts(BTreeMap<String, String>);

@@ -16,7 +16,7 @@ use crate::snapshot::hex;
 /// Maximum length of a line in bytes.
 const LINE: usize = 512;
 
-/// What makes a restored machine different from the others.
+/// Values that make a restored machine different from the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wake {

@@ -1,4 +1,4 @@
-//! What a dead process leaves behind is deleted by the living, and nothing of theirs is.
+//! Remains of a dead process are deleted by the living, and nothing of theirs is.
 
 use cellblock_testkit::wait::until;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{POOL, nothing_is_left, options, permit};
 
-/// What only a fake cluster can do.
+/// Tests that only a fake cluster can run.
 const FAKE_ONLY: [&str; 2] = [
     // Its definitions have one version.
     "an_old_version_of_agent_sandbox_is_named",

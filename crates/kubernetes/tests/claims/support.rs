@@ -36,7 +36,7 @@ pub(crate) fn grant(cluster: &TestCluster, permissions: &[Permission]) {
     cluster.grant(&rules);
 }
 
-/// How many pods of the pool are ready.
+/// Returns the number of ready pods of the pool.
 pub(crate) fn ready(cluster: &TestCluster) -> u32 {
     let pools = cluster.all("sandboxwarmpools");
     let ready = pools[0]["status"]["readyReplicas"].as_u64().unwrap_or(0);

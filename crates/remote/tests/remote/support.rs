@@ -40,7 +40,7 @@ pub(crate) struct Site {
     most: Limits,
     spool: tempfile::TempDir,
     pub(crate) lent: Mutex<Vec<String>>,
-    /// Why connections were cut.
+    /// Reasons that connections were cut.
     pub(crate) cuts: Mutex<Vec<String>>,
 }
 

@@ -32,7 +32,7 @@ pub struct KeptKernel {
     pub bytes: u64,
     /// Number of the socket on which it waits, as it said last; 0 until it has said one.
     pub(super) socket: u32,
-    /// What it has that cannot be moved to another sandbox.
+    /// Objects that cannot be moved to another sandbox.
     pub bound: Option<String>,
     frames: FrameReader<Incoming, FromKernel>,
     writer: Outgoing,

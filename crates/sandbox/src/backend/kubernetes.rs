@@ -23,8 +23,8 @@ pub struct KubernetesOptions {
     /// `SandboxTemplate` from which a pod is started for each claim, without a warm pool. The gateway creates a
     /// `SandboxWarmPool` named `cellblock-TEMPLATE` with 0 replicas, because a claim must name one.
     pub template: Option<String>,
-    /// What pods serve: `sandboxes` (another Cellblock with `remote: {serve: true}`), or `execute` (any server with
-    /// `/execute` and `/health`, which keeps nothing between calls; each call claims a pod).
+    /// Service that the pods provide: `sandboxes` (another Cellblock with `remote: {serve: true}`), or `execute`
+    /// (any server with `/execute` and `/health`, which keeps nothing between calls; each call claims a pod).
     pub serves: Serves,
     /// Port of the server in a pod.
     pub port: u16,
@@ -42,7 +42,7 @@ pub struct KubernetesOptions {
     pub lease: Duration,
 }
 
-/// What pods serve.
+/// Service that pods provide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Serves {

@@ -1,4 +1,4 @@
-//! What a backend lacks beside what the process backend does.
+//! Features that a backend lacks compared with the process backend.
 
 use serde::{Deserialize, Serialize};
 

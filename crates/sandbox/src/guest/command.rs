@@ -60,7 +60,7 @@ pub struct KeptOutput {
     pub total: u64,
     /// Whether the output ends after these bytes.
     pub eof: bool,
-    /// Where in the bytes those from stderr are, in ascending order.
+    /// Ranges of the bytes from stderr, in ascending order.
     pub stderr: Vec<Range<usize>>,
 }
 

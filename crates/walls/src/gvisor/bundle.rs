@@ -1,4 +1,4 @@
-//! What a machine sees: the bundle's `config.json` and the small read-only tree at its root.
+//! View of a machine: the bundle's `config.json` and the small read-only tree at its root.
 //!
 //! The tree is the one that other sandboxes have: the host's programs and libraries read-only, the
 //! image's Python at `/opt/python`, and memory for `/tmp` and `/workspace`. An image that is a root filesystem is at `/opt/root`; the

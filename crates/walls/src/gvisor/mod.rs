@@ -28,7 +28,7 @@ mod bundle;
 mod machine;
 mod runsc;
 
-/// How gVisor is run.
+/// Options of gVisor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GvisorOptions {

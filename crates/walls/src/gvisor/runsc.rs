@@ -18,7 +18,7 @@ const OLDEST: u32 = 20_240_729;
 const STARTS: u32 = 5;
 /// Maximum duration of one such start.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// Where to get one.
+/// Hint for installing one.
 pub(super) const INSTALL: &str = "install gVisor 20240729 or newer: Debian's package `runsc` of Debian 13 or of Debian 12's backports, \
                                   or a release binary from gvisor.dev, as `runsc` on PATH";
 

@@ -22,14 +22,14 @@ use super::PAUSE;
 /// Size of the buffers between a port and its stream: the largest write that a port takes at once.
 const BUFFER: usize = 32 << 10;
 
-/// Where the kernel lists serial ports.
+/// Directory in which the kernel lists serial ports.
 const PORTS: &str = "/sys/class/virtio-ports";
 
 /// A serial port that is open.
 #[derive(Debug)]
 pub struct SerialPort {
     device: File,
-    /// What copies between the port and its streams, until the last one ends.
+    /// Threads that copy between the port and its streams, until the last one ends.
     copying: Mutex<Vec<JoinHandle<()>>>,
 }
 

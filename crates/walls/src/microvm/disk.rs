@@ -57,7 +57,7 @@ const LINKS: [(&str, &str); 4] = [
 ];
 /// Folders of the host that are on the disk where they exist: time zones, and modules that Debian's Node.js reads.
 const SHARED: [&str; 2] = ["/usr/share/zoneinfo", "/usr/share/nodejs"];
-/// Where file systems are made, which is not on every user's PATH.
+/// Programs that make file systems, which are not on every user's PATH.
 const MAKERS: [&str; 4] = [
     "/usr/sbin/mke2fs",
     "/sbin/mke2fs",

@@ -34,7 +34,7 @@ impl Files {
     }
 }
 
-/// How a machine reaches its host.
+/// Way in which a machine reaches its host.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HostWay {
     /// A serial port.

@@ -10,7 +10,7 @@ use crate::snapshot::hex;
 
 /// Modules with which a machine finds its devices, its disk and its serial port. What is built into a kernel is not a file.
 const MODULES: [&str; 3] = ["virtio_mmio", "virtio_blk", "virtio_console"];
-/// What a kernel's modules need of each other, as `depmod` writes it.
+/// File with the dependencies of a kernel's modules, as `depmod` writes it.
 const DEPENDENCIES: &str = "modules.dep";
 const ELF: &[u8] = b"\x7fELF";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";

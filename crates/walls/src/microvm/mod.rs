@@ -35,7 +35,7 @@ mod qemu;
 mod size;
 mod trial;
 
-/// What runs virtual machines.
+/// Program that runs virtual machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Vmm {
@@ -48,11 +48,11 @@ pub enum Vmm {
     Firecracker,
 }
 
-/// How virtual machines are run.
+/// Options of virtual machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MicrovmOptions {
-    /// What runs the machines.
+    /// Program that runs the machines.
     pub vmm: Vmm,
     /// The Firecracker program; by default the one on `PATH`.
     pub firecracker: Option<PathBuf>,
@@ -91,7 +91,7 @@ enum Found {
     Firecracker(Firecracker),
 }
 
-/// What was found for options: trying a program takes seconds.
+/// Remembered results for options: trying a program takes seconds.
 static KNOWN: Remembered<MicrovmOptions, Found> = Remembered::new();
 
 impl Found {

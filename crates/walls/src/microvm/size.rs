@@ -1,4 +1,4 @@
-//! How large machines are.
+//! Size of machines.
 
 use cellblock_sandbox::Limits;
 

@@ -11,7 +11,7 @@ use crate::program;
 
 /// Maximum time for a kernel to reach its first process in KVM.
 const KVM_LIMIT: Duration = Duration::from_secs(10);
-/// What a kernel without a disk ends with: everything before it has worked.
+/// Last message of a kernel without a disk: everything before it has worked.
 const KVM_WORKS: &str = "Unable to mount root fs";
 
 /// Returns the version that a program prints after `prefix`, and fails if it is older than `oldest`.

@@ -94,7 +94,7 @@ impl Fake {
         config
     }
 
-    /// What the programs were asked, as a list of values with one key each.
+    /// Returns the requests to the programs, as a list of values with one key each.
     pub(crate) fn log(&self, key: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.path("log.jsonl")).unwrap_or_default();
         let entries = text

@@ -1,4 +1,4 @@
-//! What is left after a sandbox's end and after its host was killed: nothing.
+//! Nothing is left after a sandbox's end, nor after its host was killed.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What machines do to their snapshot, and snapshots that are damaged.
+//! Effects of machines on their snapshot, and snapshots that are damaged.
 
 use std::fs;
 use std::io::Read;

@@ -31,7 +31,7 @@ const GUEST_CID: u32 = 3;
 /// Maximum length of the answer to `CONNECT`.
 const LINE: usize = 64;
 
-/// What keeps a machine running, and where its files are.
+/// Handles that keep a machine running, and the directory of its files.
 pub(crate) struct Controls {
     api: Api,
     stage: Stage,

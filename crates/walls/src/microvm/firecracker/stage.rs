@@ -1,5 +1,5 @@
-//! Where a machine's files are for the host and for Firecracker, which sees the same paths in every machine: a snapshot
-//! names its disk and its socket by path.
+//! Locations of a machine's files for the host and for Firecracker, which sees the same paths in every
+//! machine: a snapshot names its disk and its socket by path.
 //!
 //! ```text
 //! root:           <machine>/jail/<program>/<id>/root    is   /              the jailer changes its root
@@ -34,7 +34,7 @@ const API: &str = "api";
 const STREAM: &str = "vsock";
 const SNAPSHOT: &str = "snapshot";
 const SAVED: &str = "saved";
-/// Where a machine that goes on writes its state.
+/// Directory in which a machine that continues writes its state.
 const OWN: &str = "state";
 
 /// Number of jails of this process, for their user ids.

@@ -23,7 +23,7 @@ const PROGRAM: &str = "qemu-system-x86_64";
 const INSTALL: &str = "install QEMU 8.2 or newer (on Debian and Ubuntu: apt-get install qemu-system-x86 qemu-system-common; Debian 12 has it in its \
      backports) and a kernel (apt-get install linux-image-cloud-amd64)";
 
-/// How a machine's instructions are executed.
+/// Accelerator of a machine's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accelerator {
     /// By the processor.
@@ -32,7 +32,7 @@ pub(super) enum Accelerator {
     Tcg,
 }
 
-/// Where the memory of a machine is.
+/// Location of a machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
     /// In a file of the snapshot that a template writes.

@@ -36,7 +36,7 @@ fn played() -> (OwnedFd, Played, oneshot::Receiver<()>) {
     (ours, Played { control, ended }, has_ended)
 }
 
-/// What comes of a launcher whose first packet is this, or that ends at once.
+/// Returns the result of starting a launcher whose first packet is this, or that ends at once.
 async fn first(event: Option<LauncherEvent>) -> Result<Launcher> {
     let (ours, played, _) = played();
     if let Some(event) = event {
@@ -233,7 +233,7 @@ async fn a_launcher_that_is_dropped_loses_its_socket() {
     assert!(end.is_none());
 }
 
-/// What a launcher sends to requests: the reply to one of them, again to one that has its reply, or to none.
+/// Reply of a launcher to requests: the reply to one of them, again to one that has its reply, or to none.
 #[derive(Clone, Debug)]
 enum Answer {
     Next(usize),
