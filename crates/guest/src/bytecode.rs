@@ -103,7 +103,7 @@ fn checksum(name: &str, compiled: &[u8]) -> [u8; CHECKSUM] {
 mod tests {
     use super::*;
 
-    /// What the compiler writes, with the name of each module in place of its bytecode.
+    /// Returns the compiler's output, with the name of each module in place of its bytecode.
     fn compiled() -> Vec<u8> {
         let mut blocks = vec![b"cpython-313".to_vec()];
         for (path, _) in kernel_package::modules() {

@@ -37,7 +37,7 @@ pub struct AuditFinding {
     pub client: String,
     /// Purpose of the client.
     pub reason: String,
-    /// How it was detected.
+    /// Method of the detection.
     pub how: Detection,
     /// Path below the audited directory.
     pub path: String,

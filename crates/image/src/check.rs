@@ -13,7 +13,7 @@ use super::error::{At, ImageError, Result};
 use super::install::compile_command;
 use super::{elf, process, stop};
 
-/// What the interpreter says after it has imported everything.
+/// Answer of the interpreter after it has imported everything.
 #[derive(Deserialize)]
 struct Answer {
     prefix: String,

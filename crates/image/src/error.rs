@@ -70,7 +70,7 @@ pub enum ImageError {
         wanted: String,
         /// Searched locations, and what was found there that is too old.
         searched: String,
-        /// Why uv could not install it.
+        /// Reason that uv could not install it.
         install: String,
     },
     /// The copy of the interpreter, or its packages, do not work.
@@ -123,7 +123,7 @@ pub enum ImageError {
     Archive {
         /// Path or address of the archive.
         origin: String,
-        /// Why it is rejected.
+        /// Reason that it is rejected.
         problem: String,
     },
     /// Containerfiles cannot be built.
@@ -139,7 +139,7 @@ pub enum ImageError {
         reference: String,
         /// Address of the mirror, without a password.
         mirror: String,
-        /// Why it cannot be pulled.
+        /// Reason that it cannot be pulled.
         problem: String,
     },
     /// There is no directory for images.

@@ -55,7 +55,7 @@ const EVERYWHERE: [&str; 8] = [
     "libstdc++.so.",
 ];
 
-/// What a machine lacks.
+/// Libraries that a machine lacks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MissingLibraries<'a> {
     /// Without these no kernel starts.

@@ -30,7 +30,7 @@ pub struct Package {
     pub version: String,
 }
 
-/// What an image has in addition if it is a whole root filesystem, with programs and libraries of its own.
+/// Properties of an image that is a whole root filesystem, with separate programs and libraries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RootFilesystem {
@@ -81,7 +81,8 @@ pub struct Manifest {
     /// Converters of outputs, as `module:function`, by the class whose values they convert.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,
-    /// What it has in addition if it is a whole root filesystem; otherwise it is an interpreter with its packages.
+    /// Additional properties if it is a whole root filesystem; otherwise it is an interpreter with its
+    /// packages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<RootFilesystem>,
     /// Policy for its packages.

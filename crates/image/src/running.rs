@@ -1,4 +1,5 @@
-//! What is being built on this machine: each build writes how far it is into a file of its own, which is locked as long as the build runs.
+//! Builds that run on this machine: each build writes how far it is into a separate file, which is locked as
+//! long as the build runs.
 
 use std::fs::{self, File};
 use std::io::{Seek as _, Write as _};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::home::names;
 use crate::{Home, Progress, Sink};
 
-/// How often the number of bytes is written.
+/// Interval between two writes of the number of bytes.
 const PACE: Duration = Duration::from_millis(200);
 /// Files that are not locked yet begin with it.
 const UNREADY: &str = ".";
@@ -21,9 +22,9 @@ const UNREADY: &str = ".";
 /// A build that runs on this machine, in this process or another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningBuild {
-    /// What is built, such as `image default` or `requirements rapidfuzz`.
+    /// Target of the build, such as `image default` or `requirements rapidfuzz`.
     pub what: String,
-    /// What is being done, such as `installing packages`.
+    /// Current stage, such as `installing packages`.
     pub stage: String,
     /// Bytes done in this stage, if it counts them.
     pub done: Option<u64>,

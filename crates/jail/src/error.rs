@@ -36,7 +36,7 @@ pub enum Error {
     Missing {
         /// The protection.
         protection: Protection,
-        /// Why it is missing, and what it needs.
+        /// Reason that it is missing, and what it needs.
         reason: String,
     },
     /// A child process reported a failure of its own setup.

@@ -1,4 +1,4 @@
-//! What a virtual machine and its host need of the processor and of a kernel that is not shared.
+//! Requirements of a virtual machine and its host for the processor and for a kernel that is not shared.
 
 use std::fs::File;
 use std::io;

@@ -17,7 +17,7 @@ pub struct Child {
     pub pidfd: Option<OwnedFd>,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It exited with this code.

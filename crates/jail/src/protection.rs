@@ -222,7 +222,7 @@ pub enum State {
     Active,
     /// The machine lacks it, and the policy allows that.
     Degraded {
-        /// Why the machine lacks it.
+        /// Reason that the machine lacks it.
         reason: String,
     },
     /// The policy disables it.

@@ -269,7 +269,7 @@ pub enum ToGuest {
         request: u64,
         /// The snapshot.
         snapshot: u64,
-        /// Where the part begins.
+        /// Offset of the part.
         offset: u64,
         /// Maximum number of bytes.
         length: u64,
@@ -380,7 +380,7 @@ pub enum FromGuest {
         total: u64,
         /// Whether the output ends after these bytes.
         eof: bool,
-        /// Which of these bytes the command wrote to stderr, in ascending order: the offsets of each
+        /// Ranges of these bytes that the command wrote to stderr, in ascending order: the offsets of each
         /// part's first byte and of the byte after its last.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stderr: Vec<[u64; 2]>,
@@ -482,11 +482,11 @@ pub enum Stream {
 pub struct FileDifference {
     /// Path; the path of a directory ends with `/`.
     pub path: String,
-    /// How it differs.
+    /// Kind of the difference.
     pub change: ChangeKind,
 }
 
-/// How something differs from an earlier state.
+/// Kind of a difference from an earlier state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {

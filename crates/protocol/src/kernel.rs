@@ -26,7 +26,7 @@ pub enum ToKernel {
         /// Directories of requirement layers.
         #[serde(default)]
         sys_path: Vec<String>,
-        /// When to make a standby that keeps the state from before a cell.
+        /// Condition for making a standby that keeps the state from before a cell.
         #[serde(default)]
         rescue: Rescue,
         /// Connectors that the code may call. Those of the first message count.
@@ -194,14 +194,14 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// When to make a standby that keeps the state from before a cell.
+/// Condition for making a standby that keeps the state from before a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rescue {
     /// Never.
     #[default]
     Off,
-    /// When the kernel has been idle for a moment.
+    /// As soon as the kernel has been idle for a moment.
     Idle,
     /// After every change of the state, before the next message is handled.
     On,
@@ -326,12 +326,12 @@ pub struct Card {
     /// JSON Schema of the result, if the connector declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Value>,
-    /// What a call changes.
+    /// Effect of a call.
     #[serde(default)]
     pub effect: FetchEffect,
 }
 
-/// What a call of a connector's function changes.
+/// Effect of a call of a connector's function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FetchEffect {
@@ -442,7 +442,7 @@ pub enum FromKernel {
         /// Findings of the code's helpers about its data, at most 100.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         findings: Vec<Finding>,
-        /// What the code did to variables, if requested.
+        /// Effects of the code on variables, if requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         names: Option<CellNames>,
     },
@@ -484,7 +484,7 @@ pub enum FromKernel {
         /// Number of the socket on which the copy waits, if it is the copy that answers.
         #[serde(default)]
         socket: u32,
-        /// What it has that a rollback would bring back and that cannot be moved to another sandbox.
+        /// Objects that a rollback would bring back and that cannot be moved to another sandbox.
         #[serde(default)]
         bound: Option<String>,
     },

@@ -52,7 +52,7 @@ pub(super) struct Command {
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
     pub(super) feed: Feed,
-    /// Where its output is kept; otherwise it is sent.
+    /// Log of its output; otherwise the output is sent.
     pub(super) log: Option<Log>,
     control: Option<OwnedFd>,
     verdict: OwnedFd,

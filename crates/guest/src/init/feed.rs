@@ -28,7 +28,7 @@ pub(super) struct Feed {
     kind: Kind,
 }
 
-/// What the bytes go to, which decides how their end is shown.
+/// Destination of the bytes, which decides how their end is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     /// Its end is closed.

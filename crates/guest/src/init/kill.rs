@@ -9,7 +9,7 @@ use cellblock_jail::tree;
 
 /// `PF_EXITING` of `linux/sched.h`: a thread that has left its program for good.
 const EXITING: u32 = 0x4;
-/// How often stopped processes are looked at until they rest.
+/// Maximum number of looks at stopped processes until they rest.
 const ROUNDS: u32 = 20;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -21,7 +21,7 @@ const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// What the threads of a process may still do.
+/// Activity that the threads of a process may still have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Activity {
     /// Nothing: it has ended, or is being taken apart, which takes long for one with much memory. Its parent, which may be a spared
@@ -168,7 +168,7 @@ fn activity(pid: i32) -> Activity {
     }
 }
 
-/// What a `stat` file says of a thread.
+/// Content of a thread's `stat` file.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     state: char,

@@ -37,7 +37,7 @@ pub(super) struct Log {
     file: Option<OwnedFd>,
     /// Number of bytes that the file got.
     in_file: u64,
-    /// Where stderr is.
+    /// Ranges of stderr.
     errors: VecDeque<Range<u64>>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Part {
     /// Offset of the first byte.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
-    /// Where in it stderr is.
+    /// Ranges of stderr in it.
     pub(super) errors: Vec<Range<u64>>,
 }
 

@@ -48,7 +48,7 @@ mod warden;
 const CHUNK: usize = 64 * 1024;
 /// Maximum time that `kill_all` waits for processes to exit.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// How long it waits at first for a killed process, and at most, until it looks again.
+/// First and maximum pause between two looks at a killed process.
 const KILL_PAUSE: Duration = Duration::from_micros(50);
 const MAX_KILL_PAUSE: Duration = Duration::from_millis(1);
 

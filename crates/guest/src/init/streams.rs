@@ -12,7 +12,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::feed::Feed;
 
-/// Where the room's terminals are made. Only the guest may open it, since Landlock hides it from
+/// Device that makes the room's terminals. Only the guest may open it, since Landlock hides it from
 /// everything else.
 const MAKER: &str = "/dev/pts/ptmx";
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);

@@ -121,7 +121,7 @@ pub struct Launch {
     pub snapshot: bool,
 }
 
-/// What an error of [`Operation::MoveKernel`] contains before the obstacle, if something cannot be moved.
+/// Text in an error of [`Operation::MoveKernel`] before the obstacle, if something cannot be moved.
 pub const OBSTACLE: &str = "cannot be moved: ";
 
 /// A packet from the host.

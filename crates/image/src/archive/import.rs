@@ -15,7 +15,7 @@ use crate::lock::Lock;
 use crate::stop::Running;
 use crate::{ImageStore, Manifest, OpenImage, Result, Sink, build};
 
-/// What an archive must be to be imported.
+/// Requirements for an archive to be imported.
 pub(crate) struct Expected<'a> {
     /// SHA-256 of the archive, in hex, if it is known.
     pub(crate) sha256: Option<&'a str>,

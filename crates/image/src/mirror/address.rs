@@ -13,10 +13,11 @@ use super::{download::Request, registry::Repository};
 
 /// The environment variable that names the mirror to use.
 const VARIABLE: &str = "CELLBLOCK_IMAGE_MIRROR";
-/// How an archive's file name ends.
+/// Extension of an archive's file name.
 const ARCHIVE: &str = ".tar.zst";
 
-/// Where ready images are: a folder with `images.json`, the same behind HTTP, a repository of an OCI registry, or one archive.
+/// Location of ready images: a folder with `images.json`, the same behind HTTP, a repository of an OCI
+/// registry, or one archive.
 ///
 /// Read from a path, `file://…`, `https://…`, `http://…` or `oci://HOST/REPOSITORY[:TAG]`. [`Display`](fmt::Display) leaves a password
 /// out.

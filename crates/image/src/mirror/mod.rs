@@ -18,7 +18,7 @@ use crate::{Result, Sink};
 pub use address::Mirror;
 pub use index::{MirrorEntry, add_to_mirror};
 
-/// Where an archive's bytes are.
+/// Location of an archive's bytes.
 #[derive(Debug)]
 enum Place {
     File(PathBuf),
@@ -29,7 +29,7 @@ enum Place {
 /// An archive that a mirror has, and what the mirror says of it.
 #[derive(Debug)]
 pub(crate) struct ArchiveOffer {
-    /// How errors and messages call it.
+    /// Name in errors and messages.
     pub(crate) origin: String,
     pub(crate) id: Option<String>,
     pub(crate) sha256: Option<String>,

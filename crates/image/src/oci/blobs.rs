@@ -26,7 +26,7 @@ const MAX_DOCUMENT: u64 = 4 << 20;
 const MAX_MEMBERS: usize = 10_000;
 const BUFFER: usize = 1 << 18;
 
-/// Where blobs are.
+/// Location of blobs.
 #[derive(Debug)]
 pub(super) enum Blobs {
     Folder(OwnedFd),

@@ -50,7 +50,7 @@ pub(super) struct Configuration {
     pub(super) rootfs: Layers,
 }
 
-/// How a container of an image would be started.
+/// Settings with which a container of an image would be started.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Runtime {

@@ -54,7 +54,7 @@ const MAX_NAME: usize = 4096;
 /// Maximum size of all variables of an image in bytes.
 const MAX_ENVIRONMENT: usize = 64 << 10;
 
-/// What other tools write root filesystems as.
+/// Formats in which other tools write root filesystems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootFormat {
     /// One file of `docker save` or `podman save`.
@@ -94,7 +94,7 @@ pub struct RootSource {
     pub tag: Option<String>,
 }
 
-/// How much a root filesystem may have.
+/// Maximum contents of a root filesystem.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Maximum number of members of all layers.
@@ -108,7 +108,7 @@ const LIMITS: Limits = Limits {
     bytes: 32 << 30,
 };
 
-/// What was unpacked so far.
+/// Counts of what was unpacked so far.
 #[derive(Debug, Default)]
 struct Tally {
     entries: u64,
@@ -119,7 +119,7 @@ struct Tally {
     skipped: u64,
 }
 
-/// How a container of the image would be started.
+/// Settings with which a container of the image would be started.
 #[derive(Debug, Default)]
 struct Config {
     digest: Option<String>,

@@ -1,4 +1,4 @@
-//! What a root filesystem must have so that a sandbox can mount its own file systems over it.
+//! Mount points that a root filesystem needs so that a sandbox can mount its own file systems over it.
 
 use std::fs;
 use std::io;

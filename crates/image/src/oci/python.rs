@@ -13,7 +13,7 @@ use crate::manifest::minor_version;
 const OLDEST: u32 = 9;
 /// Number beyond which no version is looked for.
 const NEWEST: u32 = 30;
-/// Where interpreters are that are not on the image's `PATH`.
+/// Directories of interpreters that are not on the image's `PATH`.
 const USUAL: [&str; 5] = ["usr/local/bin", "usr/bin", "bin", "opt/venv/bin", "opt/conda/bin"];
 /// Maximum number of bytes in which a version is looked for.
 const MAX_PROGRAM: u64 = 64 << 20;

@@ -17,7 +17,8 @@ pub struct Usage {
     pub memory_peak_bytes: u64,
     /// Processes that the kernel killed because memory was exhausted.
     pub memory_kills: u64,
-    /// How often the limit on memory was reached, whatever helped then: freeing cached files, or a kill.
+    /// Number of times that the limit on memory was reached, whatever helped then: freeing cached files, or a
+    /// kill.
     #[serde(default)]
     pub memory_refusals: u64,
     /// Current number of processes and threads.

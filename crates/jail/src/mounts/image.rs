@@ -23,7 +23,7 @@ const COVERED: [&str; 7] = [
 ];
 /// Files of `/etc` that are the sandbox's, not the image's.
 const FILES: [&str; 4] = ["passwd", "group", "hosts", "nsswitch.conf"];
-/// Where these are written.
+/// Path to which these are written.
 pub(super) const ETC: &str = "opt/cellblock/etc";
 
 /// Mounts the image at `root`, and memory over its directories for the tree's own files.

@@ -1,4 +1,4 @@
-//! What differs between a tree and its snapshot.
+//! Differences between a tree and its snapshot.
 //!
 //! Processes may run meanwhile, so nothing is changed here, links are not followed, and what vanishes on the way is left out.
 

@@ -37,9 +37,9 @@ enum PassingKind {
 /// A snapshot that arrives.
 #[derive(Debug, Default)]
 pub(super) struct Arriving {
-    /// What has arrived of the list, with its length.
+    /// Received part of the list, with its length.
     list: Vec<u8>,
-    /// Where the contents go, as soon as the list is complete.
+    /// Writer of the contents, as soon as the list is complete.
     contents: Option<Contents>,
 }
 

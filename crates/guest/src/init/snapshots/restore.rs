@@ -227,7 +227,7 @@ impl<'a> Restoring<'a> {
     }
 }
 
-/// What a tree is to have, while the rest is removed.
+/// Entries that a tree is to have, while the rest is removed.
 #[derive(Debug)]
 struct Wanted<'a> {
     entries: &'a [Entry],

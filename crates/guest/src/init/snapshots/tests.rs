@@ -202,7 +202,7 @@ fn what_cannot_be_saved_is_named_and_leaves_nothing_behind() {
     snapshots.save(&place.roots, 1, 8).unwrap();
 }
 
-/// What differs from a snapshot, as texts.
+/// Returns the differences from a snapshot, as texts.
 fn changes(snapshots: &Snapshots, place: &Place, most: u32) -> (Vec<String>, u64) {
     let differences = snapshots.changes(&place.roots, 1, most).unwrap();
     let found = differences.found.into_iter();

@@ -12,7 +12,7 @@ pub(super) const EVERY: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// What the machine's memory was, and is.
+/// Memory of the machine, before and now.
 #[derive(Debug)]
 pub(super) struct Memory {
     /// The machine's name until it is woken from the snapshot.

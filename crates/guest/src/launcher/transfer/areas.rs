@@ -8,7 +8,7 @@ use super::refused;
 /// Maximum size of a list of mappings, which Linux limits to 65,530.
 const MAX_LIST: usize = 32 * 1024 * 1024;
 
-/// What is mapped.
+/// Source of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
     /// Memory of the process, including its heap.

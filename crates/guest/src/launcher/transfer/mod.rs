@@ -38,7 +38,7 @@ pub(super) struct Process {
     pub(super) inside: u32,
 }
 
-/// What is moved where.
+/// Source and target of a move.
 #[derive(Debug)]
 pub(super) struct Move {
     /// The kept copy.

@@ -26,7 +26,7 @@ const OF_FILE: u64 = 1 << 61;
 const ALONE: u64 = 1 << 56;
 const ADDRESS: u64 = (1 << 55) - 1;
 
-/// What is done with a page.
+/// Treatment of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Skip,

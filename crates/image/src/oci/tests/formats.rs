@@ -1,4 +1,4 @@
-//! What images are saved as.
+//! Formats in which images are saved.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Where an image has its Python.
+//! Locations of an image's Python.
 
 use std::fs;
 
