@@ -23,8 +23,9 @@ pub struct KubernetesOptions {
     /// `SandboxTemplate` from which a pod is started for each claim, without a warm pool. The gateway creates a
     /// `SandboxWarmPool` named `cellblock-TEMPLATE` with 0 replicas, because a claim must name one.
     pub template: Option<String>,
-    /// Service that the pods provide: `sandboxes` (another Cellblock with `remote: {serve: true}`), or `execute`
-    /// (any server with `/execute` and `/health`, which keeps nothing between calls; each call claims a pod).
+    /// Service that the pods provide: `sandboxes` (another Cellblock with `remote: {serve: true}`), or
+    /// `execute` (any server with `/execute` and `/health`, which keeps nothing between calls; each call
+    /// claims a pod).
     pub serves: Serves,
     /// Port of the server in a pod.
     pub port: u16,
