@@ -76,7 +76,7 @@ pub struct ChartArtifact {
     /// The chart as an image; absent if it could not be drawn, which `note` explains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<Picture>,
-    /// Why the image is missing.
+    /// Reason that the image is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -35,11 +35,11 @@ pub struct About {
     pub kind: Kind,
     /// Media type.
     pub media_type: String,
-    /// Who made the bytes from what, if known.
+    /// Origin of the bytes: their maker and its input, if known.
     pub origin: Option<Origin>,
 }
 
-/// Who made an artifact from what.
+/// Maker of an artifact, and what it was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// Id of the session, as its interface names it.

@@ -37,7 +37,7 @@ const PARTS_IN_FLIGHT: usize = 4;
 pub struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) folder: Option<PathBuf>,
-    /// Where artifacts are kept, too.
+    /// Second store that also keeps the artifacts.
     pub(crate) remote: Option<Box<Self>>,
 }
 

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// How rows are drawn. `docs/reference/chart.md` lists the keys that each type needs.
+/// Specification of a chart, by which rows are drawn. `docs/reference/chart.md` lists the keys that each type
+/// needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChartSpec {
@@ -20,7 +21,7 @@ pub struct ChartSpec {
     /// The key whose numbers color the cells of a heatmap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_key: Option<String>,
-    /// What is drawn, at most 20.
+    /// Series to draw, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub series: Vec<ChartSeries>,
@@ -116,7 +117,7 @@ names!(
 );
 
 names!(
-    /// How one series is drawn.
+    /// Mark with which one series is drawn.
     Mark {
         /// A line.
         Line = "line",
@@ -130,7 +131,7 @@ names!(
 );
 
 names!(
-    /// Which y axis a series has.
+    /// Side of the y axis of a series.
     Side {
         /// The left one.
         Left = "left",
@@ -152,7 +153,7 @@ names!(
 );
 
 names!(
-    /// How the numbers of an axis are written.
+    /// Format of the numbers of an axis.
     Format {
         /// `1,234.5`.
         Number = "number",
@@ -185,7 +186,7 @@ pub struct ChartSeries {
     /// Its name for readers; by default, its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How it is drawn in a composed chart; by default, as a line.
+    /// Mark with which it is drawn in a composed chart; by default, a line.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
     /// The key of its errors; each extends equally up and down.
@@ -221,7 +222,7 @@ pub struct Axis {
     /// Its label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How its numbers are written.
+    /// Format of its numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     /// Scale of percentages in the rows.
@@ -244,10 +245,10 @@ pub enum AxisPlace {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReferenceLine {
-    /// Where it crosses the x axis.
+    /// Position at which it crosses the x axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<AxisPlace>,
-    /// Where it crosses the y axis.
+    /// Position at which it crosses the y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<Number>,
     /// Its label.
@@ -265,16 +266,16 @@ pub struct ReferenceLine {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReferenceArea {
-    /// Where it begins on the x axis.
+    /// Start on the x axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x1: Option<AxisPlace>,
-    /// Where it ends on the x axis.
+    /// End on the x axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x2: Option<AxisPlace>,
-    /// Where it begins on the y axis.
+    /// Start on the y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y1: Option<Number>,
-    /// Where it ends on the y axis.
+    /// End on the y axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y2: Option<Number>,
     /// Its label.
