@@ -1,4 +1,4 @@
-//! What a machine can offer to a test, and how each is found out without the code under test.
+//! Capabilities that a machine can offer to a test, and how each is found out without the code under test.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -74,9 +74,9 @@ pub enum Capability {
     LibreChatClient,
     /// The packages that `tests/clients/dialects/opensandbox` pins are in a virtual environment beside its tests.
     OpenSandboxClient,
-    /// What `tests/clients/dialects/open_webui` pins is in a virtual environment beside its tests.
+    /// Packages that `tests/clients/dialects/open_webui` pins, in a virtual environment with its tests.
     OpenWebuiClient,
-    /// What `tests/clients/dialects/jupyter` pins is in a virtual environment beside its tests.
+    /// Packages that `tests/clients/dialects/jupyter` pins, in a virtual environment with its tests.
     JupyterClients,
     /// The programs of a Postgres server are installed.
     Postgres,

@@ -19,7 +19,8 @@ use crate::user::{as_ordinary_user, with_subordinate_ids};
 /// More than any test prints on purpose; the rest is read and dropped.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// What a command inherits beside `PATH`: where to find interpreters, packages and certificates.
+/// Environment variables that a command inherits in addition to `PATH`: where to find interpreters, packages
+/// and certificates.
 const INHERITED: [&str; 11] = [
     "PATH",
     "HOME",
@@ -310,7 +311,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// How a command ended and what it printed.
+/// Exit status of a command, and its output.
 #[derive(Debug)]
 pub struct Finished {
     /// The exit status.

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::{ORDINARY_UID, as_ordinary_user, postgres_program, wait};
 
-/// How the superuser `admin` connects without a password: over the Unix socket only.
+/// Rules for connections of the superuser `admin` without a password: over the Unix socket only.
 const ACCESS: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
 
 /// The server that tests of this process share, as long as one of them uses it.

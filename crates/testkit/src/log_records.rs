@@ -1,4 +1,4 @@
-//! What a test writes to the log.
+//! Log records of a test.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use std::{env, thread};
 use crate::capability::Capability;
 use crate::places::{target_dir, workspace_root};
 
-/// What a test returns when it is skipped: `()` or `Ok(())`.
+/// Return value of a test that is skipped: `()` or `Ok(())`.
 pub trait Skipped {
     /// Makes the value.
     fn skipped() -> Self;

@@ -4,9 +4,9 @@ use std::fmt::Display;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a test asks, on a machine that may download and emulate other things meanwhile.
+/// Maximum wait of a test, on a machine that may download and emulate other things meanwhile.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// How long nobody asks in between.
+/// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Waits until something is so, and lets other tasks run meanwhile.

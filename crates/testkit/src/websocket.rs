@@ -62,12 +62,12 @@ impl WebSockets {
         })
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub fn url(&self) -> String {
         format!("ws://{}/v1/sandbox", self.address)
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         let connections = self.connections.lock();
         connections.iter().filter(|task| !task.is_finished()).count()

@@ -25,7 +25,7 @@ pub(super) struct ApiServer {
     faults: Arc<Faults>,
 }
 
-/// Where a request goes: resource, namespace, name, subresource.
+/// Target of a request: resource, namespace, name, subresource.
 pub(super) struct Target {
     pub(super) resource: &'static Resource,
     namespace: String,

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use super::NAMESPACE;
 use super::store::{Store, merge, timestamp};
 
-/// How often expired claims are looked for.
+/// Interval between two searches for expired claims.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a new claim waits for sandboxes of its pool that have no address yet, before it gets one of its own.
+/// Time for which a new claim waits for sandboxes of its pool that have no address yet, before it gets a
+/// separate one.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Reconciles after each change, forever.

@@ -1,4 +1,4 @@
-//! What goes wrong with requests.
+//! Faults of requests.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ pub struct Fault {
     pub method: &'static str,
     /// Resource of the requests, in the plural.
     pub plural: &'static str,
-    /// How many requests are broken.
+    /// Number of requests that are broken.
     pub times: usize,
-    /// What happens to them.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What happens to a request.
+/// Kind of a request's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// It is answered with this HTTP status, and has no effect.

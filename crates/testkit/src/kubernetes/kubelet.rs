@@ -22,7 +22,7 @@ use tokio::time::sleep;
 use crate::bare_image;
 use crate::places::{binary, home};
 
-/// How often a starting process is asked whether it is ready, and a running one whether it has ended.
+/// Interval between two checks of whether a starting process is ready, or a running one has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Maximum time of a readiness probe.
 const PROBE: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ pub struct PodRequest {
     pub annotations: HashMap<String, String>,
 }
 
-/// What a pod is on this machine. Dropping it ends the pod.
+/// Process of a pod on this machine. Dropping it ends the pod.
 pub trait PodProcess: Send {
     /// Returns whether its server accepts connections.
     fn is_ready(&mut self) -> bool;

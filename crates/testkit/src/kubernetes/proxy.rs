@@ -1,4 +1,4 @@
-//! What stands before a real API server: it counts requests, and breaks those that a test wants broken.
+//! Proxy before a real API server: it counts requests, and breaks those that a test wants broken.
 
 use std::sync::Arc;
 

@@ -195,7 +195,7 @@ fn known(plural: &str) -> Result<&'static Resource, Value> {
     Resource::of(plural).ok_or_else(missing)
 }
 
-/// What the schemas of agent-sandbox require.
+/// Checks the requirements of agent-sandbox's schemas.
 fn validate(resource: &Resource, name: &str, object: &Value) -> Result<(), Value> {
     let required: &[&[&str]] = match resource.plural {
         "sandboxclaims" => &[&["spec", "warmPoolRef"], &["spec", "warmPoolRef", "name"]],

@@ -1,4 +1,4 @@
-//! What the kernel tells of a process' descendants, and of what they hold.
+//! Descendants of a process, and what they hold, as the kernel lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::find::{self, Process};
 
-/// Where sandboxes mount and people seldom do. Such a mount in the host's table would be one that got out of its namespace.
+/// Directories in which sandboxes mount and people seldom do. Such a mount in the host's table would be one
+/// that got out of its namespace.
 const MOUNT_POINTS: [&str; 8] = [
     "/workspace",
     "/tmp/data",

@@ -1,4 +1,4 @@
-//! What belongs to one process and its launchers, among everything that a busy machine holds.
+//! Resources of one process and its launchers, among everything that a busy machine holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,13 +16,13 @@ pub struct LeakOwner {
     process: u32,
     /// Start times by process id of what was seen below it: what outlives its parents is still found.
     known: BTreeMap<u32, String>,
-    /// What cgroup directories of those processes are called.
+    /// Names of those processes' cgroup directories.
     groups: BTreeSet<String>,
     /// Directories that are this owner's alone, counted as whole trees.
     folders: Vec<PathBuf>,
 }
 
-/// How much there is of everything that a sandbox could leave.
+/// Counts of everything that a sandbox could leave.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Count {
     /// Processes below the owner, zombies included, and those that were once below it.
