@@ -1,5 +1,5 @@
-//! What a fork costs: time of `fork(1)` into a sandbox from the pool, and of the first cell in the new session, for sessions with small
-//! and large state.
+//! Costs of a fork: time of `fork(1)` into a sandbox from the pool, and of the first cell in the new session,
+//! for sessions with small and large state.
 //!
 //! `cargo run --release -p cellblock-bench --example fork`, on a quiet machine. As root, pages are distinguished by their physical addresses;
 //! for an ordinary user, all pages are compared, which takes longer.
@@ -23,7 +23,7 @@ struct Args {
     rounds: usize,
 }
 
-/// What is in the session: a name, and the cell that puts it there.
+/// Contents of the session: a name, and the cell that puts it there.
 const STATES: [(&str, &str); 4] = [
     ("a number", "kept = 1"),
     (

@@ -1,5 +1,5 @@
-//! What a standby costs: time of `1+1` right after the cell before and after a pause, CPU time of a cell with all that it entails, and memory
-//! of an idle session; with each policy.
+//! Costs of a standby: time of `1+1` right after the cell before and after a pause, CPU time of a cell with
+//! all that it entails, and memory of an idle session; with each policy.
 //!
 //! `cargo run --release -p cellblock-bench --example rescue`, as root and on a quiet machine. On and off are interleaved round by round.
 
@@ -34,7 +34,7 @@ struct Args {
     pause: u64,
 }
 
-/// What is in the session: a name, and the cell that puts it there.
+/// Contents of the session: a name, and the cell that puts it there.
 const STATES: [(&str, &str); 4] = [
     ("a number", "kept = 1"),
     (
@@ -130,7 +130,7 @@ async fn measure(session: &Session, code: &str, args: &Args, samples: &mut Sampl
     Ok(())
 }
 
-/// What the session's cgroups have counted.
+/// Counters of the session's cgroups.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
     cpu_ms: f64,

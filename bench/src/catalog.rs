@@ -1,4 +1,4 @@
-//! What is measured, what it is compared to, and what is promised.
+//! Measures, their peers, and the promises about them.
 
 /// Rounds at a time, where rounds in a second are counted.
 pub(crate) const WIDTHS: [u32; 5] = [1, 2, 4, 8, 16];
@@ -22,7 +22,7 @@ pub(crate) fn throughput_name(width: u32) -> String {
     format!("throughput_{width}")
 }
 
-/// What a number counts.
+/// Unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
     /// Milliseconds.
@@ -35,9 +35,9 @@ pub(crate) enum Unit {
     Mib,
     /// Rounds in a second: more is better.
     PerSecond,
-    /// How many times as much.
+    /// Factor.
     Times,
-    /// How many.
+    /// Number of things.
     Count,
 }
 
@@ -541,7 +541,7 @@ pub(crate) fn unit_of(series: &str) -> Unit {
     }
 }
 
-/// How somebody is called in a report.
+/// Returns the name of a program in a report.
 pub(crate) fn name_of(who: &str) -> &'static str {
     match who {
         "cellblock" => "Cellblock",

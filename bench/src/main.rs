@@ -49,10 +49,10 @@ struct Args {
     /// Measures nothing: writes the table and the chart of the results that are there
     #[arg(long)]
     render: bool,
-    /// Where the samples are kept
+    /// File of the samples
     #[arg(long, default_value = "bench/results/latest.json")]
     output: PathBuf,
-    /// Where the chart is drawn
+    /// File of the chart
     #[arg(long, default_value = "docs/bench.svg")]
     chart: PathBuf,
 }

@@ -12,7 +12,7 @@ pub(crate) struct Memory {
     pub(crate) private: u64,
     /// Bytes with shared pages counted in proportion (PSS).
     pub(crate) proportional: u64,
-    /// How many processes.
+    /// Number of processes.
     pub(crate) processes: u64,
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn available() -> Result<u64> {
     Ok(field(&meminfo, "MemAvailable:"))
 }
 
-/// How much more memory a process had at most than at the start, in bytes.
+/// Maximum growth of a process's memory since the start, in bytes.
 #[derive(Debug)]
 pub(crate) struct Peak {
     process: u32,

@@ -1,4 +1,4 @@
-//! Which probes run, and how often.
+//! Probes to run, and the number of their turns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::subject::{
     WorkbenchTools,
 };
 
-/// What can be chosen.
+/// Groups that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Group {
     /// New sessions until they are ready, and their first cell
@@ -59,7 +59,7 @@ pub(crate) enum Group {
     Gateway,
 }
 
-/// What is asked of a run.
+/// Extent of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent<'a> {
     /// Few turns: to see that everything works.
@@ -114,7 +114,7 @@ impl Planner<'_> {
         self.extent.only.is_empty() || groups.iter().any(|group| self.extent.only.contains(group))
     }
 
-    /// How long rounds are counted.
+    /// Returns the time for which rounds are counted.
     fn while_counting(&self) -> Duration {
         Duration::from_millis(if self.extent.quick { 500 } else { 2000 })
     }

@@ -10,14 +10,14 @@ use crate::samples::Samples;
 /// Cellblock's name in those of series.
 pub(crate) const WHO: &str = "cellblock";
 
-/// What a probe does in one turn.
+/// Work of a probe in one turn.
 pub(crate) type Sampling<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Something that is measured, turn by turn.
 pub(crate) trait Probe {
     /// Whom it measures.
     fn who(&self) -> &'static str;
-    /// What, for messages.
+    /// Returns its name, for messages.
     fn what(&self) -> &'static str;
     /// Takes the samples of one turn.
     fn sample<'a>(&'a mut self, samples: &'a mut Samples) -> Sampling<'a>;

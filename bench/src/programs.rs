@@ -1,6 +1,6 @@
 //! The programs that Cellblock and its peers run. Where a peer has no `display`, its program prints or draws the same.
 
-/// What the shortest cell is.
+/// Code of the shortest cell.
 pub(crate) const SUM: &str = "1+1";
 /// The same for an interpreter that shows nothing by itself.
 pub(crate) const PRINT_SUM: &str = "print(1+1)";

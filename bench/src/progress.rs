@@ -1,4 +1,4 @@
-//! What a run says while it runs.
+//! Messages of a run while it runs.
 
 /// Prints one line to stderr.
 #[expect(clippy::print_stderr, reason = "this program is a command for developers")]

@@ -8,7 +8,7 @@ use cellblock_image::OpenImage;
 
 use crate::programs::{MAKE_FRAME, ROWS_SIZE, rows};
 
-/// Where things are kept that peers need and that are made once.
+/// Directory for things that peers need and that are made once.
 const PLACE: &str = "target/bench-peer";
 
 /// The interpreter, and what its processes are given.

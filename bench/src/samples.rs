@@ -30,7 +30,7 @@ impl Samples {
         }
     }
 
-    /// How many samples a series has.
+    /// Returns the number of samples of a series.
     pub(crate) fn count(&self, series: &str) -> usize {
         self.0.get(series).map_or(0, Vec::len)
     }

@@ -44,7 +44,7 @@ pub(crate) fn start(python: &Python) -> Result<Rc<RefCell<Driver>>> {
     Ok(Rc::new(RefCell::new(driver)))
 }
 
-/// What is forked.
+/// Kind of process that is forked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forked {
     /// A child that adds two numbers.

@@ -1,4 +1,4 @@
-//! What the kernel of this machine allows at best: the least that each promise could cost.
+//! Floors of the promises, given by the kernel of this machine: the least that each promise could cost.
 
 mod copy;
 mod echo;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::provider::{ModelScript, clock};
 
-/// Who is asked.
+/// Server that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     /// The provider itself, for Chat Completions.
@@ -23,9 +23,9 @@ pub(crate) enum Whom {
 pub(crate) struct Read {
     /// From the request to the end.
     pub(crate) total: Duration,
-    /// How old each delta was when it came.
+    /// Age of each delta when it came.
     pub(crate) ages: Vec<Duration>,
-    /// Where code ran.
+    /// Container in which code ran.
     container: Option<String>,
     /// Whether it ran to its end.
     pub(crate) ran: bool,
@@ -53,7 +53,7 @@ impl Whom {
         }
     }
 
-    /// What stands before the text in the events that have one.
+    /// Returns the text before the delta in the events that have one.
     const fn before_text(self) -> &'static str {
         match self {
             Self::Provider(_) => "\"content\":\"",
@@ -61,7 +61,7 @@ impl Whom {
         }
     }
 
-    /// What the last event but the end mark has in it.
+    /// Returns the text that marks the last event before the end mark.
     const fn at_the_end(self) -> &'static str {
         match self {
             Self::Provider(_) => "\"finish_reason\":\"stop\"",
@@ -148,12 +148,12 @@ fn is_run(frame: &str) -> bool {
         && frame.contains("\"status\":\"completed\"")
 }
 
-/// When a delta was sent, if the frame has one.
+/// Returns the time at which a delta was sent, if the frame has one.
 fn sent_at(frame: &str, before: &str) -> Option<u64> {
     text_after(frame, before)?.trim().parse().ok()
 }
 
-/// What stands between the end of `before` and the next quote.
+/// Returns the text between the end of `before` and the next quote.
 fn text_after<'a>(frame: &'a str, before: &str) -> Option<&'a str> {
     frame.split_once(before)?.1.split('"').next()
 }

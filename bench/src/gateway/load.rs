@@ -15,9 +15,9 @@ use crate::memory::{Peak, ProcessTree};
 use crate::probe::{WHO, probe};
 use crate::samples::Samples;
 
-/// How often the memory of sandboxes is read.
+/// Interval between two readings of the sandboxes' memory.
 const OFTEN: Duration = Duration::from_millis(250);
-/// How long sandboxes have until those that are left are counted.
+/// Time for sandboxes to end before those that are left are counted.
 const SOON: Duration = Duration::from_secs(5);
 /// One-shot requests at a time.
 const WIDTH: usize = 8;

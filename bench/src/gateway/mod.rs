@@ -39,7 +39,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// What the gateway counts.
+    /// Returns the metrics of the gateway.
     async fn metrics(&self) -> Result<String> {
         let address = format!("http://{}/metrics", self.server.address);
         let answer = self.client.get(address).send().await?.error_for_status()?;

@@ -16,10 +16,10 @@ use tokio::net::TcpListener;
 
 use crate::programs::{CHART, SUM};
 
-/// What an answer consists of.
+/// Content of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModelScript {
-    /// How many deltas.
+    /// Number of deltas.
     pub(crate) deltas: usize,
     /// The wait before each.
     pub(crate) pause: Duration,

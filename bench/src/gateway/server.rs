@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use cellblock_image::Home;
 use reqwest::Client;
 
-/// How long it may take to begin.
+/// Maximum time of its start.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What of a home is for reading only.
+/// Parts of a home that are only read.
 const IMAGES: [&str; 4] = ["images", "refs", "cache", "layers"];
 
 /// A gateway before a provider. It ends with this value.

@@ -77,7 +77,7 @@ impl Burst {
 pub(crate) struct Analyses {
     pub(crate) gateways: Arc<Gateways>,
     pub(crate) times: usize,
-    /// How long they are counted, two at a time.
+    /// Time for which they are counted, two at a time.
     pub(crate) counted: Duration,
 }
 

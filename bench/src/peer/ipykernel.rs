@@ -24,7 +24,7 @@ const DRIVER: &str = include_str!("../../peers/ipykernel_driver.py");
 /// A running driver, shared by its probes.
 pub(crate) type Ipykernel = Rc<RefCell<Driver>>;
 
-/// What is measured.
+/// Part that is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum IpykernelPart {
     /// A new kernel until the result of a sum.

@@ -1,4 +1,4 @@
-//! What people would use instead, with the image's interpreter and libraries.
+//! Programs that people would use instead, with the image's interpreter and libraries.
 
 mod ipykernel;
 mod process;

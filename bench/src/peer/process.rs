@@ -12,7 +12,7 @@ use crate::probe::{Probe, Sampling};
 use crate::programs::{FRAME_ROWS, MAKE_FRAME, PRINT_CHART, PRINT_SUM, SHOUT, SHOUT_BYTES};
 use crate::samples::Samples;
 
-/// What a process is to do.
+/// Program of a process.
 #[derive(Clone, Debug)]
 pub(crate) enum PeerProgram {
     /// Does nothing, without Python.

@@ -13,7 +13,7 @@ use crate::python::Python;
 pub(crate) struct Wrapped {
     /// In the names of series.
     pub(crate) who: &'static str,
-    /// What comes before the interpreter.
+    /// Command before the interpreter.
     prefix: Vec<OsString>,
     python: Python,
 }
@@ -116,7 +116,7 @@ impl Wrapped {
         Ok(output)
     }
 
-    /// How long that takes.
+    /// Returns the duration of that.
     pub(crate) fn time(&self, code: &str, bytes: usize) -> Result<Duration> {
         let started = Instant::now();
         self.run(code, bytes)?;
@@ -128,7 +128,7 @@ impl Wrapped {
         !self.prefix.is_empty()
     }
 
-    /// How long `true` takes.
+    /// Returns the duration of `true`.
     pub(crate) fn time_true(&self) -> Result<Duration> {
         let (program, arguments) = self.prefix.split_first().context("nothing is around it")?;
         let mut command = Command::new(program);
@@ -145,7 +145,7 @@ impl Wrapped {
         Ok(elapsed)
     }
 
-    /// What the tool says of its version, on one line.
+    /// Returns the version that the tool prints, on one line.
     pub(crate) fn version(program: &str) -> Option<String> {
         let output = Command::new(program).arg("--version").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

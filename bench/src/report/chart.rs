@@ -11,7 +11,7 @@ const PEERS: &str = "#8b949e";
 const TEXT: &str = "#7d8590";
 
 const WIDTH: f64 = 840.0;
-/// Where bars begin and where the longest may end.
+/// Position at which bars begin, and the one at which the longest may end.
 const LEFT: f64 = 210.0;
 const RIGHT: f64 = 730.0;
 const BAR: f64 = 14.0;
@@ -185,7 +185,7 @@ fn draw(body: &mut String, bar: &Bar, milliseconds: f64, y: f64) {
     );
 }
 
-/// Where a time lies on the scale.
+/// Returns the position of a time on the scale.
 fn position(milliseconds: f64) -> f64 {
     let (first, last) = (f64::from(DECADES.0), f64::from(DECADES.1));
     let share = ((milliseconds.log10() - first) / (last - first)).clamp(0.0, 1.0);

@@ -16,13 +16,13 @@ pub(crate) fn floor(measure: &Measure, samples: &Samples) -> Option<f64> {
     measure.floor.iter().map(|series| samples.median(series)).sum()
 }
 
-/// How many times the floor we are: 1 would be as good as can be.
+/// Returns our value as a multiple of the floor: 1 would be as good as can be.
 pub(crate) fn floors(measure: &Measure, samples: &Samples) -> Option<f64> {
     let (ours, floor) = (ours(measure, samples)?, floor(measure, samples)?);
     ratio(worse_over_better(measure.unit, ours, floor))
 }
 
-/// How many times better than a peer we are: below 1 the peer is better.
+/// Returns the factor by which we are better than a peer: below 1 the peer is better.
 pub(crate) fn times_better(measure: &Measure, peer: &str, samples: &Samples) -> Option<f64> {
     let (ours, theirs) = (ours(measure, samples)?, samples.median(peer)?);
     ratio(worse_over_better(measure.unit, theirs, ours))

@@ -1,4 +1,4 @@
-//! Where, when and of what a run was made.
+//! Place, time and subject of a run.
 
 use std::process::Command;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::peer::Wrapped;
 
-/// What a reader needs to know to compare a run with another.
+/// Facts that a reader needs to compare a run with another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Circumstances {
     /// In UTC.
     pub(crate) date: String,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub(crate) seconds: u64,
     pub(crate) command: String,
     /// The commit, with a plus sign if files were changed.
@@ -69,7 +69,7 @@ impl Circumstances {
     }
 }
 
-/// What a program prints; empty if it cannot be run.
+/// Returns the output of a program; empty if it cannot be run.
 fn said(program: &str, arguments: &[&str]) -> String {
     Command::new(program)
         .args(arguments)

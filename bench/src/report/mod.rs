@@ -1,4 +1,4 @@
-//! What a run says and keeps.
+//! Output and files of a run.
 
 pub(crate) mod chart;
 pub(crate) mod judge;

@@ -1,4 +1,4 @@
-//! How soon a cell is over that somebody stops, or whose time is over.
+//! Time until a cell is over that somebody stops, or whose time is over.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -16,7 +16,7 @@ use crate::probe::{Probe, Sampling};
 use crate::programs::SUM;
 use crate::samples::Samples;
 
-/// What the session holds, with the names of the series of a checkpoint and a rollback.
+/// Content of the session, with the names of the series of a checkpoint and a rollback.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SessionState {
     /// A number.
@@ -51,7 +51,7 @@ impl SessionState {
     }
 }
 
-/// How long the kernel gets to do what it does when nobody waits.
+/// Time in which the kernel does what it does when nobody waits.
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// Makes checkpoints of a session and goes back to them, some times.

@@ -48,7 +48,7 @@ pub(crate) use workbench::WorkbenchTools;
 
 /// Sandboxes kept ready while measuring.
 const READY: usize = 2;
-/// How long the pool may take to fill up.
+/// Maximum time for filling the pool.
 const FILL_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running interpreter.

@@ -14,7 +14,7 @@ use crate::samples::Samples;
 /// Runs rounds one after the other, at several numbers of rounds at a time.
 pub(crate) struct Throughput {
     pub(crate) subject: Arc<Subject>,
-    /// How long at each number.
+    /// Time at each number.
     pub(crate) time: Duration,
 }
 

@@ -22,7 +22,7 @@ use crate::memory::{Peak, ProcessTree};
 use crate::probe::probe;
 use crate::samples::Samples;
 
-/// How long all calls may take to arrive, and then to be measured and answered.
+/// Maximum time for all calls to arrive, and then to be measured and answered.
 const ARRIVAL: Duration = Duration::from_mins(5);
 const MIB: f64 = 1024.0 * 1024.0;
 
