@@ -92,7 +92,7 @@ fn without_warnings(warnings: &[String]) -> Result<()> {
     )
 }
 
-/// How steps ended.
+/// Results of steps.
 #[derive(Debug, Default)]
 struct Results(Vec<StepResult>);
 

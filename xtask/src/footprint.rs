@@ -1,4 +1,4 @@
-//! How big the release and the tree are, compared with the lines of `xtask/footprint.txt`.
+//! Size of the release and the tree, compared with the lines of `xtask/footprint.txt`.
 //!
 //! What is known without a build is also checked by `cargo xtask tidy`, and packages in two versions by `cargo xtask ci deny`.
 

@@ -39,7 +39,7 @@ enum Command {
     },
     /// Makes, runs and destroys sessions with the whole default image, and fails if anything is left or grows
     Soak {
-        /// How many
+        /// Number of rounds
         #[arg(long, default_value_t = 1000)]
         rounds: u32,
     },

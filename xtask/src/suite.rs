@@ -65,7 +65,7 @@ pub(crate) struct TestProgram {
     pub(crate) folder: PathBuf,
     /// Whether its tests are those of a library or a program itself.
     pub(crate) is_unit: bool,
-    /// How it runs, if it is a further run.
+    /// Variant with which it runs, if it is a further run.
     pub(crate) variant: Option<&'static Variant>,
     /// Whether a further run runs all of its tests.
     pub(crate) is_whole: bool,
@@ -73,7 +73,7 @@ pub(crate) struct TestProgram {
     pub(crate) filter: Option<String>,
 }
 
-/// How a program ended.
+/// Result of a program.
 #[derive(Debug)]
 struct Ended {
     name: String,

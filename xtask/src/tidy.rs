@@ -53,7 +53,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a check of the whole tree found.
+/// Result of a check of the whole tree.
 #[derive(Debug, Default)]
 pub struct TidyReport {
     /// Broken rules.

@@ -1,4 +1,4 @@
-//! What the machine wrote on its console, as a verdict.
+//! Console output of the machine, as a verdict.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) struct Transcript {
     /// Every program that ended.
     ended: Vec<Ended>,
-    /// How many tests were skipped for each lacking capability.
+    /// Number of skipped tests for each lacking capability.
     skipped: BTreeMap<String, usize>,
     /// The names of tests that failed.
     failures: Vec<String>,
@@ -18,7 +18,7 @@ pub(super) struct Transcript {
     finished: bool,
 }
 
-/// How a program ended.
+/// Result of a program.
 #[derive(Debug, PartialEq, Eq)]
 struct Ended {
     name: String,

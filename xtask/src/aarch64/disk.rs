@@ -16,7 +16,7 @@ const FIRST: &str = "tests/vm/aarch64-init.sh";
 /// Room for the programs of tests and for what they write.
 const SIZE: &str = "3G";
 
-/// Where things are on this machine. The tests look for some of them, so they have the same paths in the virtual one.
+/// Paths on this machine. The tests look for some of them, so they have the same paths in the virtual one.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) root: PathBuf,

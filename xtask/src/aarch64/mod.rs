@@ -22,11 +22,11 @@ mod console;
 mod disk;
 mod emulator;
 
-/// What the tests are of.
+/// Packages whose tests run.
 const PACKAGES: [&str; 3] = ["cellblock-jail", "cellblock-guest", "cellblock-interpreter"];
 /// The target with the glibc of a release.
 const TARGET: &str = "aarch64-unknown-linux-gnu.2.28";
-/// Where cargo puts the programs of that target, below its folder.
+/// Directory for the programs of that target, below cargo's folder.
 const BUILT: &str = "aarch64-unknown-linux-gnu/debug";
 /// Makes the system and downloads the kernel.
 const SYSTEM: &str = "tests/vm/aarch64-system";

@@ -10,7 +10,7 @@ use super::{Release, spawn};
 /// The file with the hashes.
 pub(super) const SUMS: &str = "SHA256SUMS";
 
-/// What lies beside the program, by its place in the repository.
+/// Files that are packed with the program, by their paths in the repository.
 const BESIDE: [&str; 4] = ["CHANGELOG.md", "LICENSE", "README.md", "deploy/seccomp.json"];
 
 /// Packs the program and what lies beside it. The same files always give the same bytes.

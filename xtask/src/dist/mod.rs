@@ -46,7 +46,7 @@ impl ReleasePart {
     }
 }
 
-/// What a release runs on.
+/// Machine that a release runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(non_camel_case_types, reason = "these are the names of the machines")]
 pub enum Machine {

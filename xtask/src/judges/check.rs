@@ -72,7 +72,7 @@ fn before(root: &Path) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Where the table differs from what tests have recorded.
+/// Returns the differences between the table and the recorded results of tests.
 fn differences(page: &Page, recorded: &BTreeMap<String, Verdict>, is_required: bool) -> Vec<String> {
     let difference = |judge: &Judge| {
         let name = judge.name;

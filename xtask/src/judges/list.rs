@@ -11,7 +11,7 @@ pub(super) struct Judge {
     pub(super) is_in_ci: bool,
 }
 
-/// How a suite runs.
+/// Way in which a suite runs.
 #[derive(Debug)]
 pub(super) enum How {
     /// A program that runs it against a server, and prints its numbers.

@@ -71,7 +71,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
 }
 
 impl Judge {
-    /// What it lacks to run, if it lacks something.
+    /// Returns what it lacks to run, if it lacks something.
     fn missing(&self) -> Option<String> {
         let How::Program {
             needs: Some((variable, what)),

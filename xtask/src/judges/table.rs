@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::list::JUDGES;
 
-/// What a judge says.
+/// Verdict of a judge.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct Verdict {
@@ -15,7 +15,7 @@ pub(super) struct Verdict {
     pub(super) failed: u64,
     pub(super) skipped: u64,
     pub(super) errors: u64,
-    /// Why tests were skipped, by their names.
+    /// Reasons that tests were skipped, by their names.
     pub(super) skips: BTreeMap<String, String>,
 }
 

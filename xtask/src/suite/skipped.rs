@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::target_folder;
 
-/// How many tests are named for each reason.
+/// Number of tests that are named for each reason.
 const NAMED: usize = 5;
 
 /// A line that `cellblock_testkit` or the kernel's tests have written.

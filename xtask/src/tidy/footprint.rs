@@ -1,4 +1,5 @@
-//! What a crate pulls in without its default features, checked against `cargo tree`, and how big the tree is.
+//! Packages that a crate pulls in without its default features, checked against `cargo tree`, and the size of
+//! the tree.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Who may depend on whom: the import table of the architecture, checked against `cargo metadata`.
+//! Allowed dependencies: the import table of the architecture, checked against `cargo metadata`.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Violation;
 
-/// What a crate may use of ours, and what of others it must not.
+/// Crates of ours that a crate may use, and others that it must not.
 struct Rule {
     package: &'static str,
     ours: &'static [&'static str],

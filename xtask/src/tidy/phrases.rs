@@ -60,7 +60,7 @@ const PHRASES: &[Phrase] = &[
     },
 ];
 
-/// What makes an "is no" a plain sentence: "there is no file", "is no longer".
+/// Word before an "is no" that makes it a plain sentence: "there is no file", "is no longer".
 const PLAIN_BEFORE: &str = "there";
 const PLAIN_AFTER: [&str; 3] = ["longer", "more", "different"];
 

@@ -6,7 +6,7 @@ use super::tree::File;
 /// The crates at the boundary to the kernel, the only ones that may opt out of `unsafe_code = "deny"`.
 const PERIMETER: [&str; 2] = ["crates/jail/", "crates/guest/"];
 
-/// How far above the keyword the explanation may begin.
+/// Maximum number of lines from the start of the explanation to the keyword.
 const REACH: usize = 12;
 
 /// Refuses `unsafe` outside the perimeter, and inside it without a `SAFETY:` comment or a `# Safety` section.
