@@ -20,6 +20,7 @@ mod phrases;
 mod sizes;
 mod skips;
 mod strings;
+mod style;
 mod tokens;
 mod tree;
 mod types;
@@ -87,6 +88,7 @@ pub fn check(root: &Path) -> Result<TidyReport> {
     report.violations.extend(check_each(&files));
     report.violations.extend(strings::unused(&files));
     report.violations.extend(boundaries::check(&files));
+    report.violations.extend(style::violations(&files));
     report.violations.extend(Cycles::of(&files).violations());
     report.violations.extend(types.repeated());
     report.violations.extend(types.unused());

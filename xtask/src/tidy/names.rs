@@ -29,7 +29,8 @@ pub(super) fn check(file: &File) -> Vec<Violation> {
         .collect()
 }
 
-fn rust_types(file: &File) -> Vec<(usize, String)> {
+/// Lists the types that a file defines, with their lines; associated types are left out.
+pub(super) fn rust_types(file: &File) -> Vec<(usize, String)> {
     let tokens = file.tokens();
     let declares = |text: &str| matches!(text, "struct" | "enum" | "trait" | "type" | "union");
     // The name of an associated type is its trait's: `type Data = Bytes;` of a body.
