@@ -264,7 +264,6 @@ fn answer(mut stream: TcpStream, text: &str, kept: &Mutex<Vec<(String, Value)>>)
     reader.read_exact(&mut body)?;
     let listed = head.starts_with("get ");
     kept.lock()
-        .unwrap()
         .push((head, serde_json::from_slice(&body).unwrap_or_default()));
     let (kind, body) = if listed {
         let list = json!({"object": "list", "data": [{"id": "qwen3", "created": 7}, {"id": "org/llama"}]});

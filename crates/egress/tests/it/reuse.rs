@@ -32,7 +32,6 @@ async fn a_server_that_closed_the_connection_is_connected_to_again() {
         let size = stream.read(&mut request).await.unwrap();
         requests
             .lock()
-            .unwrap()
             .push(String::from_utf8_lossy(&request[..size]).into_owned());
         // It does not announce that it closes the connection.
         stream

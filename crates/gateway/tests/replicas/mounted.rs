@@ -77,7 +77,6 @@ async fn note(State(notes): State<Notes>, headers: HeaderMap) -> Response {
         Ok(owner) => notes
             .kept
             .lock()
-            .unwrap()
             .get(&owner)
             .cloned()
             .unwrap_or_default()

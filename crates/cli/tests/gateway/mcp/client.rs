@@ -47,10 +47,7 @@ impl ClientHandler for Client {
     }
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.told
-            .lock()
-            .unwrap()
-            .push_str(&told.message.unwrap_or_default());
+        self.told.lock().push_str(&told.message.unwrap_or_default());
     }
 }
 
